@@ -151,7 +151,7 @@ def _quantity(text: str) -> Value:
 def _semver(text: str) -> Value:
     found = _VERSION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r:.60} is no semantic version")
+        raise ValueError(f"{text!r:.60} is not a semantic version")
     major, minor, patch, before = found.groups()
     return {_SEMVER: f"{major}.{minor}.{patch}" + (f"-{before}" if before else "")}
 

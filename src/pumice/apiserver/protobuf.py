@@ -69,7 +69,7 @@ def read_object(data: bytes) -> Manifest:
         if data.startswith(MAGIC) and fields is not None:
             return head | _read(envelope.get("raw", b""), {1: ("metadata", _META), **fields})
     except (IndexError, ValueError) as error:
-        raise RequestError(400, f"the body is no protobuf: {error}") from None
+        raise RequestError(400, f"the body is not protobuf: {error}") from None
     raise RequestError(
         415,
         f"protobuf of {head.get('kind') or 'this'} is not served: send JSON, for example by "

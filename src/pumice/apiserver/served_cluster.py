@@ -149,7 +149,7 @@ class RunningPlane:
             changed = self.plane.step()
         except Exception as error:  # noqa: BLE001  # one bad object must not end the cluster
             if repr(error) != repr(self.failure):
-                _log.error("a cycle failed; the cluster goes on", error=crash_text(error))
+                _log.error("a cycle failed; the cluster keeps running", error=crash_text(error))
             self.failure = error
             changed = False
         self.cycles += 1

@@ -141,7 +141,7 @@ class Binder:
             try:
                 self._follow_up(result)
             except Exception as error:  # noqa: BLE001
-                _log.error("what follows a write failed", of=result.key, error=repr(error))
+                _log.error("a callback after a write failed", of=result.key, error=repr(error))
         return results
 
     def is_underway(self, what: str, pod: str, uid: str) -> bool:

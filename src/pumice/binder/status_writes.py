@@ -223,7 +223,7 @@ class StatusWrites:
         self._refused[status] = _Refused(result.uid, times, self._clock() + pause)
         if times == 1:
             _log.warning(
-                "status refused, offered again ever more rarely",
+                "status refused, retrying with growing delays",
                 what=result.what,
                 of=result.key,
                 why=result.error,

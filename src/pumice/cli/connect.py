@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pumice.cluster.kube.connection import Connection
 
 _NOTHING = (
-    "no cluster to talk to: start one with 'pumice up', or name one with --kubeconfig, "
+    "no cluster found: start one with 'pumice up', or name one with --kubeconfig, "
     "--master or KUBECONFIG"
 )
 

@@ -34,18 +34,18 @@ class LazyCommand:
         module, _, name = self.target.partition(":")
         command = getattr(importlib.import_module(f"pumice.cli.{module}"), name)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{self.target} is no command")
+            raise TypeError(f"{self.target} is not a command")
         return command
 
 
 COMMANDS = {
     "config": LazyCommand("command_lines.config:config", "Check a scheduler configuration."),
-    "demo": LazyCommand("command_lines.demo:demo", "Play a short story and tell it."),
-    "doctor": LazyCommand("command_lines.doctor:doctor", "Check a cluster, and say what to do."),
-    "explain": LazyCommand("command_lines.explain:explain", "Say why a job waits, and what helps."),
+    "demo": LazyCommand("command_lines.demo:demo", "Play a short demo story."),
+    "doctor": LazyCommand("command_lines.doctor:doctor", "Check a cluster and suggest fixes."),
+    "explain": LazyCommand("command_lines.explain:explain", "Explain why a job waits, and what helps."),
     "lint": LazyCommand("command_lines.lint:lint", "Check files as a cluster's admission would."),
     "plugin": LazyCommand("command_lines.config:plugin", "List and describe plugins."),
-    "run": LazyCommand("command_lines.run:run", "Run one scenario and print what is decided."),
+    "run": LazyCommand("command_lines.run:run", "Run one scenario and print its decisions."),
     "sim": LazyCommand(
         "command_lines.sim:sim", "Run a workload on a virtual clock, with a report."
     ),
@@ -54,7 +54,7 @@ COMMANDS = {
     "sweep": LazyCommand("command_lines.sweep:sweep", "Simulate a grid, in one table."),
     "test": LazyCommand("command_lines.test:test", "Run scenario files and compare expectations."),
     "ui": LazyCommand("command_lines.ui:ui", "Serve the dashboard of a cluster, files or a demo."),
-    "up": LazyCommand("command_lines.up:up", "Start a cluster here that kubectl can talk to."),
+    "up": LazyCommand("command_lines.up:up", "Start a local cluster that kubectl can use."),
     "whatif": LazyCommand("command_lines.whatif:whatif", "Try a job or a change on a copy."),
     "job": LazyCommand("job:job", "Run, list, view, suspend, resume, delete jobs."),
     "jobflow": LazyCommand("jobflow:jobflow", "Flows of jobs that wait for each other."),
@@ -150,7 +150,7 @@ def _file_trouble(error: OSError | UnicodeError) -> str:
     if isinstance(error, UnicodeError):
         return f"wanted UTF-8 text, found something else ({error})"
     place = f"{error.filename}: " if error.filename else ""
-    return f"{place}wanted a file that can be used, found '{error.strerror or error}'"
+    return f"{place}wanted a usable file, found '{error.strerror or error}'"
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

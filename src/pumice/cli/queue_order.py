@@ -60,9 +60,9 @@ def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
         ]
         columns = ("#", "job", *plugins, "after the one before because of", "turn", "outcome")
         print_rows(columns, jobs)
-    print_heading("Who decides, first to last; the first difference counts")
+    print_heading("Deciding plugins in order; the first difference counts")
     for kind, plugin, rule in found["rules"]:
         print_text(f"{kind:<7} {plugin or '-':<12} {rule}", indent="  ")
     print_text(
-        "turn: when allocate really took the job; queues take turns, job by job", indent="  "
+        "turn: when allocate actually took the job; queues take turns, job by job", indent="  "
     )

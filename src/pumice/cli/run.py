@@ -33,7 +33,7 @@ def run(
     """Run a scenario and print what is decided; exit with 1 if a plugin failed."""
     given = (*files, *more_files)
     if not given:
-        raise click.UsageError("give a scenario, manifests or - for the input")
+        raise click.UsageError("name a scenario, manifests or - for the input")
     if write and (len(given) > 1 or given[0] == STDIN or hold_manifests(given[0])):
         raise click.UsageError("--write needs one file with a scenario")
     scenario = read_scenario(given, conf, now)

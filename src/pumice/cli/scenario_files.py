@@ -75,7 +75,7 @@ def _of_manifests(
     click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     if world.left_out:
         left = ", ".join(f"{number} {kind}" for kind, number in sorted(world.left_out.items()))
-        click.echo(f"note: not looked at by scheduling: {left}", err=True)
+        click.echo(f"note: not used by scheduling: {left}", err=True)
     name = "<stdin>" if files[0] == STDIN else str(files[0])
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return Scenario(

@@ -43,7 +43,7 @@ def sim(
 ) -> None:
     """Run a workload under each configuration, write and print what came of it."""
     options, folder = as_options(chosen), folder or output.folder
-    with stoppable("the simulation was not over, nothing was written"):
+    with stoppable("the simulation had not ended, nothing was written"):
         named = _configurations(confs)
         setup = load(
             trace,

@@ -70,7 +70,7 @@ def sweep(
         folder=str(Path.cwd()) if address else "",
     )
     folder = folder or output.folder
-    with stoppable("the runs that were not over are lost"):
+    with stoppable("the unfinished runs are lost"):
         for source, conf in _readable(confs):
             warn_of_conf(conf, source, plugins)
         if folder is not None:

@@ -42,7 +42,7 @@ def test(
     """Run scenarios, compare each with its expectations and sum up."""
     given = (*paths, *more_files)
     if not given:
-        raise click.UsageError("give scenarios, a folder of them or - for the input")
+        raise click.UsageError("name scenarios, a folder of them or - for the input")
     if now is not None and expect is None:
         raise click.UsageError("--now needs --expect; a scenario states its own time")
     make_scheduler = partial(default_scheduler, plugins=plugins)

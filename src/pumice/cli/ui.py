@@ -88,7 +88,7 @@ def _running(options: ConnectOptions) -> Iterator[Source]:
             finally:
                 source.stop()
     except (ServiceError, ClusterError) as error:
-        hint = "give files with -f, or see --demo"
+        hint = "name files with -f, or see --demo"
         raise click.ClickException(f"{trouble(error)}; {hint}") from error
 
 

@@ -61,7 +61,7 @@ def up(
         cluster = ServedCluster(text, port=port, speed=speed, data=disk)
     except OSError as error:
         raise InputError(
-            wanted=f"a free port, asked for {port}", found=error.strerror or str(error)
+            wanted=f"a free port instead of {port}", found=error.strerror or str(error)
         ) from None
     if disk is None or disk.is_new:
         cluster.add_nodes(count, resources)
@@ -128,7 +128,7 @@ def _refuse_second_cluster(file: Path) -> None:
     except (OSError, ValueError, LookupError, TypeError):
         return  # none, or left behind by one that did not end well
     raise click.ClickException(
-        f"a cluster already runs at {url}; name another place with --kubeconfig"
+        f"a cluster already runs at {url}; name another file with --kubeconfig"
     )
 
 
@@ -150,7 +150,7 @@ def _write_kubeconfig(file: Path, url: str) -> None:
         aside.replace(file)
     except OSError as error:
         raise InputError(
-            wanted="a place for the kubeconfig", found=error.strerror, file=str(file)
+            wanted="a writable file for the kubeconfig", found=error.strerror, file=str(file)
         ) from None
 
 

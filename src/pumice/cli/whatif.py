@@ -62,7 +62,7 @@ def whatif(
     ]
     if not job and not makers:
         raise click.UsageError(
-            "nothing is asked; give --job, --set, --add-nodes, --remove-node, --drain, --changes "
+            "nothing to try; give --job, --set, --add-nodes, --remove-node, --drain, --changes "
             "or --conf"
         )
     changes = _in_turn(world, makers)
@@ -146,7 +146,7 @@ def _print_differences(answer: Answer) -> None:
     if not (answer.jobs or answer.pods):
         click.echo("\nnothing else changes" if answer.job else "\nnothing changes")
         return
-    when = "once nothing moves any more" if answer.settled else "at one moment: it does not settle"
+    when = "once nothing changes any more" if answer.settled else "at one moment: it does not settle"
     if answer.jobs:
         print_heading(f"Jobs, {when}")
         _rows(("job", "before", "after"), [(e.job, e.before, e.after) for e in answer.jobs])

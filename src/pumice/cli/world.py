@@ -62,4 +62,4 @@ def _ask_cluster(
         with make(ConnectOptions(kubeconfig, master)) as cluster:
             return read(cluster)
     except (ServiceError, ClusterError) as error:
-        raise click.ClickException(f"{trouble(error)}; or give files") from error
+        raise click.ClickException(f"{trouble(error)}; or name files") from error

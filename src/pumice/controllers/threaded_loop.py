@@ -217,7 +217,7 @@ class ThreadedLoop(ControllerLoop):
         super()._report(item, error, attempts)
         index, key = item
         _log.warning(
-            "a reconciliation went wrong and is tried again",
+            "reconciliation failed, retrying",
             controller=self._controllers[index].name,
             object=f"{key.kind} {key.namespace}/{key.name}",
             attempts=attempts,
@@ -229,6 +229,6 @@ class ThreadedLoop(ControllerLoop):
 
     def _tell(self, about: Manifest, error: Exception) -> None:
         """Tell whoever looks at the object: they cannot read our log."""
-        message = f"tried {_TOLD_AFTER} times, still trying: {error}"
+        message = f"tried {_TOLD_AFTER} times, still retrying: {error}"
         with suppress(ClusterError):  # the log has it
             self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)

@@ -89,7 +89,7 @@ class Resources:
             raise InputError(
                 wanted=f"at most {self.most_asked} resources that no node and no queue has",
                 found=new[0],
-                hint="other pods ask for as many already",
+                hint="other pods already request that many",
             )
         self._asked.update(new)
 

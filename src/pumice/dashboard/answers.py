@@ -126,7 +126,7 @@ class Answers:
                 self._known.move_to_end(key)
                 return known
             if self._waiting >= _MOST_WAITING or self._is_closed:
-                raise UnansweredError("too many questions wait; ask again in a moment", 503)
+                raise UnansweredError("too many questions are queued; ask again in a moment", 503)
             self._waiting += 1
             future = self._thread.submit(self._answer, about, material, question)
             self._known[key] = future
@@ -159,7 +159,7 @@ class Answers:
             raise UnansweredError(f"no answer within {LIMIT_S:g} s", 504) from None
         except (OSError, EOFError):
             self._give_up()
-            raise UnansweredError("the process that answers ended; ask again", 503) from None
+            raise UnansweredError("the answering process ended; ask again", 503) from None
         finally:
             with self._lock:
                 self._waiting -= 1

@@ -101,5 +101,5 @@ class ClusterLogin:
         try:
             return self._cluster.create(review).get("status") or {}
         except ClusterError as error:
-            _log.warning("cannot ask the cluster who may look", kind=kind, problem=error.problem)
+            _log.warning("cannot ask the cluster who may read", kind=kind, problem=error.problem)
             return {}

@@ -224,7 +224,7 @@ class Dashboard:
     async def _login(self, request: web.Request) -> web.Response:
         authority = self._guard.authority
         if authority is None:
-            return refusal(404, "nobody has to log in here")
+            return refusal(404, "no login is needed here")
         if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
             return refusal(403, "requests of other sites are not answered")
         try:

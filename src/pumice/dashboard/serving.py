@@ -81,7 +81,7 @@ class ServingOptions:
             raise InputError(
                 wanted=f"--token-file or --cluster-login to listen on {self.listen}",
                 found="neither",
-                hint="only loopback is served to whoever asks",
+                hint="only loopback is served without login",
             )
 
     def token(self) -> str:

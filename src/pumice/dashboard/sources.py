@@ -143,7 +143,7 @@ class FollowedSource:
         self.about = About(title=title, kind="cluster", decides=False)
         self.cluster = cluster
         self.feed = Feed()
-        self.problem = "waits for the first complete list of the cluster's objects"
+        self.problem = "waiting for the first complete list of the cluster's objects"
         self._period_s = period_s
         self._informer = Informer(cluster, Ingest(Snapshot(), (SCHEDULER_NAME,)))
         self._conf = ""
@@ -178,8 +178,8 @@ class FollowedSource:
             try:
                 self._look()
             except Exception as error:  # noqa: BLE001  # shown on every page; the next may do better
-                self.problem = f"a cycle could not be worked out: {error}"
-                _log.error("cannot look at the cluster", error=error)
+                self.problem = f"a cycle could not be computed: {error}"
+                _log.error("cannot read the cluster", error=error)
             self._stop.wait(self._period_s)
             wake.wait(10.0)
 

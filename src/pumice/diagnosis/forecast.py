@@ -124,7 +124,7 @@ class Course:
         """Say what happened last before a start; empty if nothing had to."""
         story, start = self.timeline.story, self.timeline.start
         causes: list[tuple[float, str]] = [
-            (when, _INSTANTS.get(name, f"plugin {name} decides otherwise"))
+            (when, _INSTANTS.get(name, f"plugin {name} changes its decision"))
             for when, name in story.instants
             if when <= at
         ]

@@ -17,7 +17,7 @@ def missing_input(world: ClusterState) -> list[str]:
         *_configuration(world),
         *_named("PriorityClass", _priority_classes(world), {*world.of_kind("PriorityClass")}),
         *_named("Queue", _queues(world), {*world.of_kind("Queue")}),
-        *_named("Job", _jobs(world), {*world.jobs}, "its pods are taken to be made again"),
+        *_named("Job", _jobs(world), {*world.jobs}, "its pods are assumed to be created again"),
         *_named("Node", _nodes(world), {*world.of_kind("Node")}),
         *_phases(world),
     ]

@@ -238,7 +238,7 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
 def _unseen(world: ClusterState, job: str) -> str:
     """Say why no cycle looks at a job, from its objects alone."""
     found = manifest_findings(world, _group(world, job))
-    return found[0].text if found else "no cycle looks at it"
+    return found[0].text if found else "no cycle considers it"
 
 
 def _group(world: ClusterState, job: str) -> str:

@@ -65,7 +65,7 @@ class Written:
             stored = plane.cluster.create(made)
         except RejectedError as error:
             raise InputError(
-                wanted="an object that the cluster takes", found=error.problem, field=key_of(new)
+                wanted="an object that the cluster accepts", found=error.problem, field=key_of(new)
             ) from None
         if made.get("status") and made["status"] != stored.get("status"):
             plane.cluster.merge_status(kind_of(made), *_place(made), made["status"])

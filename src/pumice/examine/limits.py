@@ -42,7 +42,7 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
         factor = numbers.get("factor", 1.0)
         told["factor"] = factor
         told["reserved"] = {k: base_units(k, x) for k, x in numbers.get("reserved", {}).items()}
-        text = f"overcommit lets jobs reserve {factor:g} times the cluster: {compared}"
+        text = f"overcommit allows jobs to reserve {factor:g} times the cluster: {compared}"
         return Finding(code, text, None, told)
     if at.startswith(RESOURCE_QUOTA):
         name, namespace = at.removeprefix(RESOURCE_QUOTA), ssn.job(job).key.partition("/")[0]
@@ -53,7 +53,7 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
     text = f"queue {at} would hold more than it {words}: {compared}"
     if _is_whole_cluster(ssn, at, shorts[0]):
         told["wholeCluster"] = True
-        text += ", which is all that the cluster has"
+        text += ", which is all the cluster has"
     guarantees = _guarantees(ssn, at, shorts[0])
     if guarantees:
         told["guarantees"] = {k: base_units(shorts[0].resource, x) for k, x in guarantees.items()}
@@ -147,7 +147,7 @@ def overused(ssn: Session, queue: int) -> Finding:
         limits = plugin.queue_limits(snapshot, ssn.total)
         if limits is None:
             code = Cause.EXTENDER_REFUSED if plugin.name == EXTENDER else Cause.PLUGIN_REFUSED
-            return Finding(code, f"{plugin.name} says that queue {name} must wait", None)
+            return Finding(code, f"{plugin.name} requires queue {name} to wait", None)
         held = snapshot.queues.allocated_or_pipelined[:, queue]
         rows = [r for r in np.flatnonzero(limits.deserved[:, queue] >= STEP).tolist() if r != PODS]
         amounts = {names[r]: (float(held[r]), float(limits.deserved[r, queue])) for r in rows}
@@ -158,7 +158,7 @@ def overused(ssn: Session, queue: int) -> Finding:
             "held": {k: base_units(k, x) for k, (x, _) in amounts.items()},
             "deserved": {k: base_units(k, d) for k, (_, d) in amounts.items()},
         }
-        text = f"queue {name} has all that it deserves ({told or 'nothing'}), so it is passed over"
+        text = f"queue {name} has all that it deserves ({told or 'nothing'}), so it is skipped"
         return Finding(Cause.QUEUE_OVER_DESERVED, text, ObjectRef("Queue", name), numbers)
     return Finding(Cause.QUEUE_OVER_DESERVED, f"queue {name} must wait", ObjectRef("Queue", name))
 

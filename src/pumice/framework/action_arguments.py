@@ -50,7 +50,7 @@ class ForgetfulArguments:
     remember_errors: bool = arg(
         "predicateErrorCacheEnable",
         default=True,
-        doc="accepted and without effect: each task asks all nodes anew",
+        doc="accepted and without effect: each task asks all nodes again",
     )
 
 

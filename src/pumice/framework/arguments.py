@@ -213,7 +213,7 @@ def _written(argument: _Argument, value: Any) -> Any:
 def _arguments(cls: type) -> tuple[_Argument, ...]:
     """Collect the declared fields of a dataclass; asked once for each class."""
     if any(isinstance(each, dataclasses.Field) for each in vars(cls).values()):
-        raise TypeError(f"{cls.__name__} declares arguments but is no dataclass")
+        raise TypeError(f"{cls.__name__} declares arguments but is not a dataclass")
     if not dataclasses.is_dataclass(cls):
         return ()
     hints = get_type_hints(cls)

@@ -228,4 +228,4 @@ TIER_INTERSECT: Final = Rule(
 )
 TIER_UNION: Final = Rule("union within a tier, first tier with victims", _tier_union)
 FIRST: Final = Rule("first answer", _first_answer)
-EACH: Final = Rule("all are told", _each)
+EACH: Final = Rule("all are notified", _each)

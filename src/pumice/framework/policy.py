@@ -92,7 +92,7 @@ class Policy:
         return self._job_valid(Job(self._snapshot, job))
 
     def job_enqueueable(self, job: int) -> Verdict:
-        """Return whether a pending job may enter its queue."""
+        """Return whether a pending job is admitted to its queue."""
         return self._job_enqueueable(Job(self._snapshot, job))
 
     def job_enqueued(self, job: int) -> None:

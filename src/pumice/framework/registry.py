@@ -36,7 +36,7 @@ def _load(entry: metadata.EntryPoint) -> type[Plugin]:
         return _broken(entry, f"{type(error).__name__}: {error}")
     if isinstance(cls, type) and issubclass(cls, Plugin):
         return cls
-    return _broken(entry, "it is no subclass of pumice.plugin.Plugin")
+    return _broken(entry, "it is not a subclass of pumice.plugin.Plugin")
 
 
 def _broken(entry: metadata.EntryPoint, why: str) -> type[Plugin]:

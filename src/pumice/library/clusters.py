@@ -186,7 +186,7 @@ def whatif(
     Args:
         cluster: The cluster there is now.
         job: The name of a job that is there, or a file with one that is not.
-        conf: What if this were the configuration.
+        conf: Try this configuration.
         settings: What if fields had these values, as in ``{"queue/a.capability.cpu": 20}``.
         add_nodes: What if there were so many more nodes, like the largest; or ``"2=NODE"``.
         drain: What if these nodes were closed and their pods taken off.

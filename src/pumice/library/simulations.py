@@ -184,7 +184,7 @@ def simulate(
         nodes: A file, or what :func:`nodes` made; without them, as the workload says.
         conf: A configuration: a file, or its text; without one, the built-in one.
         plugins: Plugins that the configuration may name: classes, files or modules.
-        seed: For all that is random.
+        seed: Seed of everything random.
         trace_format: One of the formats of ``pumice sim``; recognised otherwise.
         options: ``period``, ``evicted``, ``limit``, ``speed``, ``late_pods``, ``start``, as the
             options of ``pumice sim``.

@@ -79,7 +79,7 @@ _SCHEDULER: Final = (
     ),
     _latency(
         "scheduling_stage_duration_milliseconds",
-        "One stage of scheduling a task: Bind (handed in to answered)",
+        "One stage of scheduling a task: Bind (queued to answered)",
         (0.1, 500, 20),
         ("stage",),
     ),
@@ -114,7 +114,7 @@ _SCHEDULER: Final = (
     _gauge("namespace_weighted_share", "Share of a namespace by weight", ("namespace_name",)),
     _counter(
         "schedule_attempts_total",
-        "Tasks looked at, by result: scheduled, unschedulable, error",
+        "Tasks tried, by result: scheduled, unschedulable, error",
         ("result",),
     ),
     _counter("total_preemption_attempts", "Preemptions tried"),
@@ -137,7 +137,7 @@ _QUEUES: Final = (
     ),
     _gauge("queue_share", "Dominant share of a queue", _QUEUE),
     _gauge("queue_weight", "Weight of a queue", _QUEUE),
-    _gauge("queue_overused", "1 while a queue holds more than its due", _QUEUE),
+    _gauge("queue_overused", "1 while a queue holds more than its share", _QUEUE),
 )
 _CONTROLLERS: Final = (
     _latency(
@@ -155,19 +155,19 @@ _CONTROLLERS: Final = (
     _counter("jobflow_failed_phase_count", "Job flows that failed", ("jobflow_namespace",)),
 )
 _OWN: Final = (
-    _own("gauge", "build_info", "Always 1; the label tells the version", ("version",)),
+    _own("gauge", "build_info", "Always 1; the version is a label", ("version",)),
     _own("gauge", "leader", "1 while this process holds the lease, or needs none"),
     _own("gauge", "ready", "1 once all caches are complete"),
     _own("gauge", "cache_objects", "Objects known, by kind", ("kind",)),
     _own("counter", "bad_objects_total", "Objects skipped as unreadable, by kind", ("kind",)),
-    _own("gauge", "watch_ok", "1 while changes of a kind come in", ("kind",)),
-    _own("counter", "events_dropped_total", "Events left out, or not taken by the cluster"),
+    _own("gauge", "watch_ok", "1 while changes of a kind arrive", ("kind",)),
+    _own("counter", "events_dropped_total", "Events dropped, or refused by the cluster"),
     _own("counter", "writes_total", "Writes to the cluster, by result", ("verb", "result")),
     _own("counter", "conf_reloads_total", "Configuration files read, by result", ("result",)),
     _own("gauge", "conf_good", "1 while the configuration file can be used"),
     _own("counter", "controller_looks_total", "Looks at objects", ("controller",)),
-    _own("counter", "controller_failures_total", "Looks that went wrong", ("controller",)),
-    _own("gauge", "controller_queue_depth", "Objects that wait to be looked at"),
+    _own("counter", "controller_failures_total", "Reconciliations that failed", ("controller",)),
+    _own("gauge", "controller_queue_depth", "Objects that wait for reconciliation"),
 )
 CATALOGUE: Final[tuple[MetricFamily, ...]] = (
     *(replace(family, group="scheduler") for family in (*_SCHEDULER, *_QUEUES)),

@@ -104,7 +104,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         "hypernode.binpack.normal-pod.fading",
         default=0.8,
         minimum=0,
-        doc="what a domain one tier up counts for such pods",
+        doc="weight of a domain one tier up for such pods",
     )
     max_evict_domains: int = arg(
         "hypernode.gradient.evict.max-hypernodes",

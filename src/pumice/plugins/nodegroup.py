@@ -52,14 +52,14 @@ class NodeGroup(Plugin, name="nodegroup"):
         Reason("queue's node group limits cannot be read", curable=False, code=Cause.NODE_GROUP),
         Reason("node belongs to no node group", curable=False, code=Cause.NODE_GROUP),
         Reason("queue names no node groups", curable=False, code=Cause.NODE_GROUP),
-        Reason("queue does not want the node's group", curable=False, code=Cause.NODE_GROUP),
+        Reason("queue excludes the node's group", curable=False, code=Cause.NODE_GROUP),
         Reason(
             "queue's limit in the node's group is reached", curable=False, code=Cause.NODE_GROUP
         ),
     )
     strict: bool = arg("strict", default=True, doc="close unlabelled nodes to every queue")
     preferred_order: bool = arg(
-        "enablePreferredOrder", default=False, doc="score preferred groups by their place in line"
+        "enablePreferredOrder", default=False, doc="score preferred groups by their place in the list"
     )
 
     def on_open(self, ssn: PluginSession) -> None:

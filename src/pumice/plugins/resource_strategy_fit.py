@@ -69,7 +69,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     resources: dict[str, Any] = arg(
         "resources",
         default_factory=dict,
-        doc="name, or beginning of names with a star, to type (MostAllocated, LeastAllocated) "
+        doc="name, or prefix with a star, to type (MostAllocated, LeastAllocated) "
         "and weight; default: cpu and memory LeastAllocated",
     )
     sra: Sra = arg("sra", default_factory=Sra, doc="avoid nodes with scarce resources")
@@ -80,7 +80,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     def faults(self) -> Iterator[Fault]:
         """Tell of entries of ``resources`` that are passed over, and of a part without a weight."""
         if self.sra.enable and self.sra.weight <= 0:
-            hint = "sra is enabled and counts nothing"
+            hint = "sra is enabled and has no effect"
             yield Fault("sra", "a weight above 0", self.sra.weight, hint, severity="odd")
         for name, entry in self.resources.items():
             if not _is_pattern(name):

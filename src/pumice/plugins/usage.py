@@ -56,7 +56,7 @@ class Estimator:
         "risk_threshold", default=0.6, minimum=0, maximum=1, doc="load that calls for caution"
     )
     risk_factor: float = arg(
-        "risk_factor", default=1.2, minimum=1, doc="factor of guesses from that load on"
+        "risk_factor", default=1.2, minimum=1, doc="factor of estimates from that load on"
     )
     best_effort_cpu: Any = arg(
         "be_cpu", default="250m", doc="of a pod without requests: quantity, or integer milli-cpu"

@@ -35,7 +35,7 @@ from pumice.scenarios.scenario import (
 
 Outcome = Literal["passed", "failed", "error", "skipped"]
 
-_HOW_TO_EXPECT = "plain manifests state none; return what 'pumice run -o yaml' prints as --expect"
+_HOW_TO_EXPECT = "plain manifests state none; pass the output of 'pumice run -o yaml' as --expect"
 # starting a worker costs about as much as a few dozen small scenarios
 _WORTH_A_WORKER = 24
 _LARGEST_CHUNK = 16

@@ -19,14 +19,14 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     for number, name in enumerate(names):
         seen[name] += 1
         if seen[name] == 2:
-            yield number, f"{' '.join(name)} is there {times[name]} times; the last counts"
+            yield number, f"{' '.join(name)} occurs {times[name]} times; the last one counts"
     for number, one in enumerate(objects):
         for what, kind, wanted in _references(one):
             if (kind, wanted) not in seen:
                 near = nearest(wanted, [key for each, key in names if each == kind])
                 hint = f" (did you mean '{near}'?)" if near else ""
                 named = f"{names[number][0]} {names[number][1]}"
-                yield number, f"{named} names {what} '{wanted}', which is not there{hint}"
+                yield number, f"{named} names {what} '{wanted}', which does not exist{hint}"
 
 
 def _name(manifest: Mapping[str, Any]) -> tuple[str, str]:

@@ -145,5 +145,5 @@ def _wait_synced(cluster: LiveCluster, stop: threading.Event) -> bool:
         missing = cluster.wait_synced(1.0)
         if not missing:
             return True
-        _log.v(2).info("waits for objects", kinds=",".join(missing))
+        _log.v(2).info("waiting for objects", kinds=",".join(missing))
     return False

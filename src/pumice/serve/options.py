@@ -34,11 +34,11 @@ DEFAULT_ADMISSION: Final = (
     "/jobs/mutate,/jobs/validate,/podgroups/mutate,/pods/validate,/pods/mutate,"
     "/queues/mutate,/queues/validate"
 )
-_ALL_NODES: Final = "all nodes are looked at in each cycle"
+_ALL_NODES: Final = "all nodes are examined in each cycle"
 _ONE_LOG: Final = "logs go to standard error"
 _NO_SHARDS: Final = "nodes are not split into shards"
 _NOT_PYTHON: Final = "plugins are installed as Python packages (entry point pumice.plugins)"
-_WORKERS: Final = "objects of this kind looked at side by side"
+_WORKERS: Final = "objects of this kind reconciled in parallel"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class CommonOptions:
     feature_gates: Mapping[str, bool] = flag(
         FEATURE_GATES, "features on or off: Name=true,…", kind="gates"
     )
-    version: bool = flag(default=False, help="tell the version and end")
+    version: bool = flag(default=False, help="print the version and exit")
 
     # Logging
     v: int = flag(0, "verbosity of the log", least=0)
@@ -96,7 +96,7 @@ class LeaderOptions(CommonOptions):
     enable_metrics: bool = flag(default=False, help="serve /metrics")
     leader_elect: bool = flag(default=True, help="work only while holding the lease")
     leader_elect_lease_duration_s: float = flag(
-        15.0, "how long others leave a lease alone that is not renewed", least=1
+        15.0, "how long other processes wait before they take over a lease that is not renewed", least=1
     )
     leader_elect_renew_deadline_s: float = flag(
         10.0, "how long after a renewal this process still works"
@@ -122,14 +122,14 @@ class SchedulerOptions(LeaderOptions):
     default_queue: str = flag(DEFAULT_QUEUE, "queue of jobs that name none")
     node_selector: tuple[str, ...] = flag((), "nodes to use, key:value; one must match")
     resource_sync_timeout_s: float = flag(
-        60.0, "after this time the log names the kinds still waited for; 0: it does not", least=0
+        60.0, "time after which the log names the kinds that are not synced yet; 0 for never", least=0
     )
     disable_default_scheduler_config: bool = flag(
         default=False,
-        help="end if the configuration file is bad at the start, instead of using the built-in one",
+        help="exit if the configuration file is bad at the start, instead of using the built-in one",
     )
     cache_dumper: bool = flag(
-        default=True, help="on SIGUSR1 or SIGUSR2 write what is known to a file"
+        default=True, help="on SIGUSR1 or SIGUSR2 write the cache to a file"
     )
     cache_dump_dir: str = flag("/tmp", "folder of that file")  # noqa: S108  # Volcano's default
     seed: int = flag(0, "seed of choices among equals", least=0)
@@ -141,17 +141,17 @@ class SchedulerOptions(LeaderOptions):
     ui: bool = flag(default=False, help="serve the dashboard")
     ui_address: str = flag("127.0.0.1:11252", "where to serve it", kind="address")
     ui_host: tuple[str, ...] = flag(
-        (), "name under which it is reached, beside loopback; repeatable", kind="array"
+        (), "host name under which it is reached, beside loopback; repeatable", kind="array"
     )
     ui_tls_cert_file: str = flag("", "certificate to serve it with")
     ui_tls_private_key_file: str = flag("", "key of --ui-tls-cert-file")
-    ui_token_file: str = flag("", "who has the token in this file may look")
+    ui_token_file: str = flag("", "anyone with the token in this file may look")
     ui_cluster_login: bool = flag(
-        default=False, help="tokens of the cluster let people in, each to what they may see"
+        default=False, help="users log in with cluster tokens and see what they may read"
     )
     resync_period_s: float = ignored(0.0, "watches are complete")
     priority_class: bool = ignored(default=True, why="priority classes always count")
-    csi_storage: bool = ignored(default=True, why="storage is always looked at")
+    csi_storage: bool = ignored(default=True, why="storage is always considered")
     minimum_feasible_nodes: int = ignored(100, _ALL_NODES)
     minimum_percentage_nodes_to_find: int = ignored(5, _ALL_NODES)
     percentage_nodes_to_find: int = ignored(0, _ALL_NODES)
@@ -160,7 +160,7 @@ class SchedulerOptions(LeaderOptions):
     node_worker_threads: int = ignored(20, "nodes need no threads")
     gate_removal_worker_num: int = ignored(5, "gates need no threads")
     ignored_provisioners: tuple[str, ...] = ignored(
-        (), "claims are counted by what their CSI nodes tell"
+        (), "claims are counted by the limits of their CSI nodes"
     )
     scheduler_sharding_mode: str = ignored("none", _NO_SHARDS, choices=("none", "hard", "soft"))
     scheduler_sharding_name: str = ignored("volcano", _NO_SHARDS)
@@ -203,7 +203,7 @@ class WebhookOptions(CommonOptions):
     enabled_admission: str = flag(DEFAULT_ADMISSION, "paths to serve, separated by commas")
     admission_conf: str = flag("", "file with resource groups for pods")
     graceful_shutdown_time_s: float = flag(
-        30.0, "time that open requests get when told to stop", least=0
+        30.0, "time for open requests at shutdown", least=0
     )
     enable_queue_allocated_pods_check: bool = flag(
         default=False, help="refuse to delete queues that hold pods"

@@ -204,7 +204,7 @@ def _scheduler(
         conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
         if conf.queue_gates and not conf.names_plugin("capacity"):
-            _log.warning(f"{QUEUE_GATES} is on, but only the plugin capacity keeps room for pods")
+            _log.warning(f"{QUEUE_GATES} is on, but only the plugin capacity reserves room for pods")
         return scheduler
 
     conf_file = ConfFile(

@@ -240,12 +240,12 @@ def _told(made: Sequence[Node], workload: Workload) -> str:
     assert hint is not None  # noqa: S101  (nodes were made from it)
     amounts = ", ".join(f"{amount} {name}" for name, amount in hint.allocatable.items())
     if hint.count is not None:
-        return f"{len(made)} nodes as the trace tells, each with {amounts}"
+        return f"{len(made)} nodes as the trace states, each with {amounts}"
     load, n = _load(workload, hint), len(made)
     why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
     return (
         f"{n} nodes, each with {amounts}{why}: if no job waited, "
-        f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs come, "
+        f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs arrive, "
         f"{100 * load.until_end / n:.3g} % until the last job ends"
     )
 

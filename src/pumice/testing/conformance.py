@@ -152,7 +152,7 @@ class _Examination:
             self.check_moves(statement)
             statement.discard()
         after = self.questions.answers()
-        self.same("still answers by moves that were taken back", answers, after)
+        self.same("still answers by moves that were rolled back", answers, after)
         self.snapshot.release_session()
         self.compare_cells("closing a session", self.before, cells(self.snapshot))
 
@@ -168,7 +168,7 @@ class _Examination:
                 full = self.questions.node_column(hook, row)
                 for rows in ways:
                     part = self.questions.node_column(hook, row, rows)
-                    self.equal(hook, "rows are not answered each by itself", full[rows], part)
+                    self.equal(hook, "answers depend on other rows", full[rows], part)
         if self.questions.has(Plugin.rank_nodes):
             order = self.rng.permutation(n)
             for row in self.asking:
@@ -185,10 +185,10 @@ class _Examination:
             full = self.questions.keys(hook, rows)
             for i, row in enumerate(rows):
                 one = self.questions.keys(hook, [row])
-                self.equal(hook, "keys are not given each by itself", full[:, i : i + 1], one)
+                self.equal(hook, "keys depend on other rows", full[:, i : i + 1], one)
             order = self.rng.permutation(len(rows))
             part = self.questions.keys(hook, np.asarray(rows)[order])
-            self.equal(hook, "keys are not given each by itself", full[:, order], part)
+            self.equal(hook, "keys depend on other rows", full[:, order], part)
         if self.questions.has(Plugin.compare_queues):
             answers = self.questions.answers()
             for a in self.questions.queues:
@@ -255,7 +255,7 @@ class _Examination:
                     continue  # the plugin says itself that it answers something else now
                 if hook in BY_SHAPE:
                     self.equal(hook, "an answer to a shape follows moves", before[key], answer)
-                text = "a move changes rows that the journal was not told of (see journal.touch)"
+                text = "a move changes rows that the journal does not know of (see journal.touch)"
                 self.equal(hook, text, before[key][rest], answer[rest])
             check(self.snapshot)
 

@@ -26,5 +26,5 @@ def test_config_check_tells_of_a_part_that_is_enabled_without_a_weight(tmp_path:
     plugin = "{name: resource-strategy-fit, arguments: {sra: {enable: true, resources: a/b}}}"
     path.write_text(f'actions: "allocate"\ntiers:\n- plugins: [{plugin}]\n')
     result = check(path)
-    assert "sra is enabled and counts nothing" in result.stderr
+    assert "sra is enabled and has no effect" in result.stderr
     assert result.exit_code == 0

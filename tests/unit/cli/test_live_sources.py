@@ -90,7 +90,7 @@ def test_without_a_cluster_one_line_says_what_to_do(
     assert result.exit_code == 1
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: no cluster to talk to: start one with 'pumice up', or name one")
+    assert line.startswith("Error: no cluster found: start one with 'pumice up', or name one")
 
 
 def test_a_cluster_that_does_not_answer_is_told_in_one_line(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_files_and_standard_input_are_one_cluster(files: tuple[Path, Path]) -> N
     assert found["binds"] == BINDS
     assert set(found) >= {"binds", "bindOrder", "evictions", "pipelined", "podGroups", "queues"}
     assert "note: scheduler configuration: the built-in configuration" in result.stderr
-    assert "note: not looked at by scheduling: 1 Service" in result.stderr
+    assert "note: not used by scheduling: 1 Service" in result.stderr
 
 
 def test_the_configuration_that_is_named_counts(files: tuple[Path, Path], tmp_path: Path) -> None:

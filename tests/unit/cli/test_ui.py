@@ -24,7 +24,7 @@ def run(*words: str) -> Any:
 def test_without_a_cluster_it_names_what_else_can_be_shown(nowhere: None) -> None:
     result = run()
     assert result.exit_code == 1
-    assert "give files with -f, or see --demo" in result.output
+    assert "name files with -f, or see --demo" in result.output
 
 
 @pytest.mark.parametrize(

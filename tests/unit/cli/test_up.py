@@ -67,7 +67,7 @@ def test_a_second_cluster_leaves_the_kubeconfig_of_the_first_alone(
         done = invoke("--nodes", 1)
     assert done.exit_code == 1
     assert done.stderr == (
-        f"Error: a cluster already runs at {url}; name another place with --kubeconfig\n"
+        f"Error: a cluster already runs at {url}; name another file with --kubeconfig\n"
     )
     assert url in file.read_text()
 

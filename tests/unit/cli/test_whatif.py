@@ -59,7 +59,7 @@ def test_more_nodes_are_a_change_with_tables(cluster: Any) -> None:
     note = "note: no configuration was given: the built-in configuration is used\n\n"
     asked = "If you add a node like n1:\n\ndefault/j starts now: 1 pod"
     assert result.output.startswith(f"{note}{asked}")
-    assert "Jobs, once nothing moves any more" in result.output
+    assert "Jobs, once nothing changes any more" in result.output
     assert "n1-new-1" in result.output
 
 
@@ -91,7 +91,7 @@ def test_another_configuration_is_a_change(cluster: Any, tmp_path: Path) -> None
 def test_a_question_is_needed(cluster: Any) -> None:
     result = run("-f", cluster)
     assert result.exit_code == 2
-    assert "nothing is asked; give --job, --set" in result.output
+    assert "nothing to try; give --job, --set" in result.output
 
 
 @pytest.mark.parametrize(

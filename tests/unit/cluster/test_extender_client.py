@@ -129,7 +129,7 @@ def test_a_server_that_drips_is_cut_off_at_the_same_deadline() -> None:
         ([b"hello\r\n\r\n"], "it is not HTTP"),
         ([OK, b"Content-Length: 50\r\n\r\n{}"], "announced 50 bytes and sent 2"),
         ([OK, b"Content-Length: 99999999999\r\n\r\n{}"], "more than 10485760 bytes"),
-        ([OK, b"Content-Length: -5\r\n\r\n{"], "its length is no number"),
+        ([OK, b"Content-Length: -5\r\n\r\n{"], "its length is not a number"),
         ([OK, b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"], "a chunk without a length"),
         ([OK, b"Transfer-Encoding: chunked\r\n\r\nff\r\n{}"], "closed in the middle"),
         ([OK, b"A: b\r\n" * 200, b"\r\n{}"], "too many headers"),
@@ -165,7 +165,7 @@ def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one() -> None:
 
 def test_an_answer_longer_than_announced_is_an_error() -> None:
     said = OK + b"Content-Length: 2\r\n\r\n{}" + OK + b"Content-Length: 9\r\n\r\n"
-    with saying(said) as client, pytest.raises(ExtenderError, match="more came than was announced"):
+    with saying(said) as client, pytest.raises(ExtenderError, match="more bytes arrived than announced"):
         client.post("x", {})
 
 

@@ -304,7 +304,7 @@ def test_an_object_that_keeps_failing_is_told_why() -> None:
     [event] = [e for e in cluster.list("Event")[0] if e["reason"] == "FailedSync"]
     assert event["involvedObject"]["name"] == "bad"
     assert event["message"] == (
-        "tried 8 times, still trying: Secret default/keys: may not be created"
+        "tried 8 times, still retrying: Secret default/keys: may not be created"
     )
 
 

@@ -85,7 +85,7 @@ def test_a_taint_on_the_only_large_node_is_the_cause(world: Any, job: Any) -> No
     assert codes(found) == ["Taint"]
     assert funnel(found) == [("all nodes", 2), ("capacity", 1), ("Taint", 0)]
     assert found.causes[0].numbers["taints"] == {"k=v:NoSchedule": 1}
-    assert changes(found)[0] == "let its pods tolerate the taint k=v:NoSchedule"
+    assert changes(found)[0] == "make its pods tolerate the taint k=v:NoSchedule"
 
 
 def test_a_selector_is_removed_key_by_key(world: Any, job: Any) -> None:
@@ -201,7 +201,7 @@ def test_overcommit_tells_its_factor_and_the_true_sums(world: Any, job: Any) -> 
     assert cause.numbers.items() >= {"resource": "cpu", "used": 3.0, "request": 2.0}.items()
     assert cause.numbers["limit"] == pytest.approx(4.8)
     assert found.text == (
-        "overcommit lets jobs reserve 1.2 times the cluster: "
+        "overcommit allows jobs to reserve 1.2 times the cluster: "
         "cpu 3 in use or reserved + 2 asked for is 0.2 more than 4.8"
     )
 
@@ -461,7 +461,7 @@ def test_a_job_whose_pods_come_later_is_not_admitted_rather_than_without_pods(wo
     found = explain_job(here, "j")
     assert codes(found) == ["NotAdmitted"]
     assert found.text == (
-        "overcommit lets jobs reserve 1.2 times the cluster: "
+        "overcommit allows jobs to reserve 1.2 times the cluster: "
         "cpu 0 in use or reserved + 40 asked for is 35.2 more than 4.8"
     )
     assert "add 8 nodes like n1" in changes(found)

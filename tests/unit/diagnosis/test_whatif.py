@@ -287,7 +287,7 @@ def test_incomplete_input_is_told(world: Any, job: Any) -> None:
     ]
     del objects[-1]["status"]
     objects[-1]["metadata"]["ownerReferences"][0]["apiVersion"] = "batch.volcano.sh/v1alpha1"
-    lost, again = "Pod default/lost-0", "its pods are taken to be made again"
+    lost, again = "Pod default/lost-0", "its pods are assumed to be created again"
     assert what_if(world(objects), Question(job="j")).notes == [
         "no configuration was given: the built-in configuration is used",
         "PriorityClass high is missing, but 1 object names it: PodGroup default/j",

@@ -326,7 +326,7 @@ class TestDeclaring:
         class Forgetful:
             weight: int = arg("weight", default=1)
 
-        with pytest.raises(TypeError, match="Forgetful declares arguments but is no dataclass"):
+        with pytest.raises(TypeError, match="Forgetful declares arguments but is not a dataclass"):
             bind_arguments(Forgetful, {})
 
     def test_arguments_are_inherited(self) -> None:

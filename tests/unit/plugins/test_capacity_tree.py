@@ -295,8 +295,8 @@ def test_a_missing_parent_stops_the_queue_and_what_is_under_it_only(tree: Any) -
     jobs = [each for q in ("good", "lost", "child") for each in waiting(f"j-{q}", q, [1])]
     assert bound([*world, *jobs]) == ["j-good-0"]
     assert tree(*world, *jobs).plugins[0].problems == {
-        "lost": "there is no queue 'gone' to stand under",
-        "child": "it stands under queue 'lost', which has no valid place",
+        "lost": "there is no queue 'gone' as its parent",
+        "child": "its parent is queue 'lost', which has no valid place",
     }
 
 
@@ -314,13 +314,13 @@ def test_a_circle_stops_its_queues_and_what_is_under_them_only(tree: Any, names:
     assert bound([*world, *jobs]) == ["jg-0"]
     problems = tree(*world, *jobs).plugins[0].problems
     assert set(problems) == set("abx")
-    assert problems["x"] == "it stands under queue 'a', which has no valid place"
-    assert problems["a"].startswith("its parents form a circle: ")
+    assert problems["x"] == "its parent is queue 'a', which has no valid place"
+    assert problems["a"].startswith("its parents form a cycle: ")
 
 
 def test_a_queue_under_itself_is_a_circle(tree: Any) -> None:
     problems = tree(queue("root"), queue("a", parent="a")).plugins[0].problems
-    assert problems == {"a": "its parents form a circle: a under a"}
+    assert problems == {"a": "its parents form a cycle: a under a"}
 
 
 def test_a_job_in_a_queue_with_others_under_it_waits_and_stops_nobody_else(tree: Any) -> None:
@@ -328,7 +328,7 @@ def test_a_job_in_a_queue_with_others_under_it_waits_and_stops_nobody_else(tree:
     world += waiting("jb", "batch", [1])
     assert bound(world) == ["jb-0", "jt-0"]
     problems = tree(*world).plugins[0].problems
-    assert problems == {"team-a": "it has queues under it, so it takes no jobs of its own"}
+    assert problems == {"team-a": "it has child queues, so it takes no jobs of its own"}
 
 
 def test_without_a_root_nothing_stands() -> None:
@@ -348,7 +348,7 @@ def test_a_misplaced_queue_neither_lets_jobs_in_nor_reclaims(tree: Any) -> None:
     refusal = ssn.policy.job_enqueueable(job)
     assert not refusal
     assert refusal.why is Why.QUEUE_MISPLACED
-    assert refusal.numbers["problem"] == "there is no queue 'gone' to stand under"
+    assert refusal.numbers["problem"] == "there is no queue 'gone' as its parent"
 
 
 def test_misplaced_queues_go_last(tree: Any) -> None:

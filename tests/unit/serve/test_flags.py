@@ -263,7 +263,7 @@ def test_a_port_out_of_range_is_refused() -> None:
 def test_a_flag_without_effect_is_told_once_and_only_if_it_would_have_had_one() -> None:
     words = ["--percentage-nodes-to-find=50", "--percentage-nodes-to-find=60", "--logtostderr"]
     assert read_options("scheduler", words).warnings == [
-        "--percentage-nodes-to-find has no effect: all nodes are looked at in each cycle"
+        "--percentage-nodes-to-find has no effect: all nodes are examined in each cycle"
     ]
 
 

@@ -18,20 +18,20 @@ _FILES = click.option(
     multiple=True,
     type=_EXISTING,
     help="Output of 'kubectl get … -o yaml', manifests, a scenario or a snapshot; a file or a "
-    "folder, may be given several times; - reads the input.  [default: the cluster is asked]",
+    "folder, may be given several times; - reads the input.  [default: the running cluster]",
 )
 _NOW = click.option(
     "--now",
     metavar="TIME",
-    help="The time to decide at, RFC 3339.  [default: that of the cluster, or the latest that "
-    "the files speak of]",
+    help="The time to decide at, RFC 3339.  [default: that of the cluster, or the latest in "
+    "the files]",
 )
 _KUBECONFIG = click.option(
     "-k",
     "--kubeconfig",
     metavar="FILE",
     default="",
-    help="Which cluster to ask.  [default: $KUBECONFIG, a running 'pumice up', ~/.kube/config]",
+    help="The cluster to query.  [default: $KUBECONFIG, a running 'pumice up', ~/.kube/config]",
 )
 _MASTER = click.option("-s", "--master", metavar="URL", default="", help="Its address.")
 

@@ -21,7 +21,7 @@ def config() -> None:
 @plugin_option
 @click.pass_context
 def check(ctx: click.Context, /, **given: Any) -> None:
-    """Tell what a scheduler would refuse or warn of in FILE, and which plugins decide what.
+    """Show what a scheduler would refuse or warn about in FILE, and which plugins decide what.
 
     Exits with 1 if a scheduler would refuse FILE.
     """

@@ -16,7 +16,7 @@ import click
     help="Where to write the report with charts.",
 )
 def demo(**given: Any) -> None:
-    """Play a short story on an embedded cluster and tell what was decided, and why.
+    """Play a short story on an embedded cluster and print each decision with its reason.
 
     Scheduler, controllers and binder are those of a real cluster, on a virtual clock.
     """

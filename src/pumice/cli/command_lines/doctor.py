@@ -11,7 +11,7 @@ from pumice.cli.command_lines.cluster_options import cluster_options, output_opt
 @cluster_options
 @output_option
 def doctor(**given: Any) -> None:
-    """Check a cluster: what Pumice needs, whether it is there, and what to do if it is not.
+    """Check whether a cluster has what Pumice needs, and show what to do if it does not.
 
     Nothing is changed. Exits with 1 if something is wrong.
     """

@@ -25,7 +25,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How many cycles to run before the job is looked at.",
+    help="Number of cycles to run before the job is examined.",
 )
 @click.option("--no-unblock", is_flag=True, help="Do not look for changes that would help.")
 @click.option(
@@ -44,13 +44,13 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
 @click.option(
     "--default-runtime",
     metavar="DURATION",
-    help="How long pods run that do not say so, such as 90m, for the forecast.  "
+    help="Run time of pods that state none, such as 90m, for the forecast.  "
     "[default: for ever]",
 )
 @plugin_option
 @output_option
 def explain(**given: Any) -> None:
-    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list all that wait.
+    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list all waiting jobs.
 
     Nothing is changed, in the cluster or outside.
     """

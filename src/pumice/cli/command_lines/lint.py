@@ -8,14 +8,14 @@ import click
 @click.command()
 @click.argument("paths", metavar="FILE|DIR|-...", nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Form of findings."
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
 @click.option(
     "--queue",
     "queues",
     metavar="NAME",
     multiple=True,
-    help="A queue that the cluster has; those in the files count anyway.",
+    help="A queue that exists in the cluster; those in the files always count.",
 )
 @click.pass_context
 def lint(ctx: click.Context, /, **given: Any) -> None:

@@ -29,8 +29,8 @@ _CONF = click.option(
 _NOW = click.option(
     "--now",
     metavar="TIME",
-    help="The time to decide at, RFC 3339.  [default: that of the scenario, or the latest that "
-    "the files speak of]",
+    help="The time to decide at, RFC 3339.  [default: that of the scenario, or the latest in "
+    "the files]",
 )
 
 

@@ -23,7 +23,7 @@ from pumice.cli.command_lines.plugin_option import plugin_option
 @plugin_option
 @click.pass_context
 def run(ctx: click.Context, /, **given: Any) -> None:
-    """Run the scenario in FILE, or plain manifests, and print what is decided.
+    """Run the scenario in FILE, or plain manifests, and print the decisions.
 
     Exits with 1 if a plugin failed; what the others say is decided all the same.
     """

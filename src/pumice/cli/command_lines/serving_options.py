@@ -16,15 +16,15 @@ _OPTIONS = (
         "--port", type=click.IntRange(0, 65535), default=0, help="Port.  [default: a free one]"
     ),
     click.option(
-        "--host", "hosts", metavar="NAME", multiple=True, help="A name under which it is reached."
+        "--host", "hosts", metavar="NAME", multiple=True, help="A host name under which it is reached."
     ),
     click.option("--tls-cert", metavar="FILE", type=_FILE, help="Certificate to serve with."),
     click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key."),
-    click.option("--token-file", metavar="FILE", type=_FILE, help="Who has this token may look."),
+    click.option("--token-file", metavar="FILE", type=_FILE, help="Anyone with the token in this file may look."),
     click.option(
         "--cluster-login",
         is_flag=True,
-        help="Tokens of the cluster let people in; they see the namespaces that they may see.",
+        help="Users log in with cluster tokens and see the namespaces they may read.",
     ),
 )
 

@@ -24,7 +24,7 @@ from pumice.cli.command_lines.simulation_options import FILE, output_options, si
     type=FILE,
     help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="For all that is random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")
 @simulation_options
 @output_options
 @plugin_option

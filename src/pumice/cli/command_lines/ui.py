@@ -11,7 +11,7 @@ from pumice.cli.command_lines.serving_options import serving_options
 
 @click.command()
 @world_options
-@click.option("--demo", is_flag=True, help="Show a cluster that was made up, and lives.")
+@click.option("--demo", is_flag=True, help="Show a demo cluster with changing work.")
 @click.option(
     "--sim",
     "folders",

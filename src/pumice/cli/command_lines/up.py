@@ -28,13 +28,13 @@ _MOST_NODES = 10_000
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the kubeconfig.  [default: the place where 'pumice job' and others look]",
+    help="Where to write the kubeconfig.  [default: where 'pumice job' and other commands look]",
 )
 @click.option(
     "--data",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep all objects in this directory, and go on from them.  [default: in memory only]",
+    help="Keep all objects in this directory, and resume from them.  [default: in memory only]",
 )
 @click.option(
     "--speed",
@@ -42,7 +42,7 @@ _MOST_NODES = 10_000
     type=click.FloatRange(0.001, 1000),
     default=1.0,
     show_default=True,
-    help="How many times faster than real its time runs.",
+    help="How many times faster than real time its clock runs.",
 )
 def up(**given: Any) -> None:
     """Start a cluster in this process and serve it until Ctrl-C.

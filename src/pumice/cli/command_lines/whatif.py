@@ -11,7 +11,7 @@ from pumice.cli.command_lines.plugin_option import plugin_option
 
 @click.command()
 @source_options
-@conf_option("--current-conf", "The configuration there is now.")
+@conf_option("--current-conf", "The current configuration.")
 @click.option(
     "--job",
     metavar="FILE|NAME",
@@ -23,30 +23,30 @@ from pumice.cli.command_lines.plugin_option import plugin_option
     "new_conf",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What if this were the configuration.",
+    help="Try this configuration.",
 )
 @click.option(
     "--set",
     "settings",
     metavar="KIND/NAME.FIELD=VALUE",
     multiple=True,
-    help="What if a field had this value, as in queue/NAME.capability.cpu=20.",
+    help="Set a field, as in queue/NAME.capability.cpu=20.",
 )
 @click.option(
     "--add-nodes",
     metavar="N[=NODE]",
     multiple=True,
-    help="What if there were N more nodes, like NODE or like the largest.",
+    help="Add N nodes like NODE, or like the largest.",
 )
 @click.option(
-    "--remove-node", "removed", metavar="NAME", multiple=True, help="What if a node were gone."
+    "--remove-node", "removed", metavar="NAME", multiple=True, help="Remove a node and its pods."
 )
 @click.option(
     "--drain",
     "drained",
     metavar="NAME",
     multiple=True,
-    help="What if a node were closed and its pods taken off.",
+    help="Cordon a node and remove its pods.",
 )
 @click.option(
     "--changes",
@@ -60,12 +60,12 @@ from pumice.cli.command_lines.plugin_option import plugin_option
 @click.option(
     "--default-runtime",
     metavar="DURATION",
-    help="How long pods run that do not say so, such as 90m.  [default: for ever]",
+    help="Run time of pods that state none, such as 90m.  [default: for ever]",
 )
 @plugin_option
 @output_option
 def whatif(**given: Any) -> None:
-    """Try a job or a change on a copy of the cluster and tell what would be different.
+    """Try a job or a change on a copy of the cluster and show what would be different.
 
     The time at which pods end is read from the annotation pumice.dev/run-seconds of pods or pod
     groups.

@@ -25,7 +25,7 @@ def demo(*, report: Path) -> None:
         page, table = write_report(played, chapters, report)
     except OSError as error:
         raise InputError(
-            wanted="a place for the report", found=error.strerror, file=str(report)
+            wanted="a writable file for the report", found=error.strerror, file=str(report)
         ) from None
     ended = sum(phase == "Completed" for phase in played.phases.values())
     click.echo(f"\nAll {ended} jobs completed after {played.cycles} cycles.")

@@ -95,7 +95,7 @@ def _waiting(part: _ChapterRecord) -> list[str]:
     waited = part.start_of(name)[0].at - part.chapter.at
     return [
         f"{clock(at)}  {name} waits: {sentence}",
-        f"{_started(part, part.job)}, {clock(waited)} after it came",
+        f"{_started(part, part.job)}, {clock(waited)} after it arrived",
     ]
 
 
@@ -129,7 +129,7 @@ def _shuffle(part: _ChapterRecord) -> list[str]:
     start = part.start_of(job["name"])
     used = job["cpu"] * len(start)
     lines = [
-        f"{_started(part, job)}: {used:g} cpus asked for, {job['uses'] * len(start):g} really used"
+        f"{_started(part, job)}: {used:g} cpus asked for, {job['uses'] * len(start):g} actually used"
     ]
     for at in dict.fromkeys(each.at for each in evicted):
         some = [each for each in evicted if each.at == at]

@@ -47,7 +47,7 @@ def _introduction(summary: Mapping[str, Any]) -> str:
     trace, period = summary["trace"], summary["options"]["period"]
     return (
         f"{trace['jobs']} jobs on {trace['nodes']} nodes of a cluster inside this process, on a "
-        f"virtual clock; the scheduler looks every {period:g} s."
+        f"virtual clock; a cycle every {period:g} s."
     )
 
 

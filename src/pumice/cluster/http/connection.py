@@ -124,7 +124,7 @@ class HttpConnection(asyncio.Protocol):
         try:
             parser.feed(data)
         except ValueError as error:
-            self._fail(UnavailableError(problem=f"an answer that makes no sense: {error}"))
+            self._fail(UnavailableError(problem=f"an unreadable answer: {error}"))
             return
         if parser.head is None:
             return

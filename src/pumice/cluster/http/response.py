@@ -104,7 +104,7 @@ class ResponseParser:
         if self._left is not None:
             self._left -= len(self._buffer)
             if self._left < 0:
-                raise ValueError("more came than was announced")
+                raise ValueError("more bytes arrived than announced")
             self.complete = self._left == 0
         self._add(bytes(self._buffer))
         self._buffer.clear()
@@ -131,7 +131,7 @@ class ResponseParser:
                 raise ValueError("a chunk without a length")
         del buffer[:start]
         if self.complete and buffer:
-            raise ValueError("more came than was announced")
+            raise ValueError("more bytes arrived than announced")
 
     def _add(self, piece: bytes) -> None:
         if piece:
@@ -152,12 +152,12 @@ def read_head(text: bytes) -> ResponseHead:
         raise ValueError("it has too many headers")
     status = int(first[9:12])
     if status < 200:
-        raise ValueError("it is only the first of several")
+        raise ValueError("it is an informational response")
     headers = dict(map(_header, lines))
     empty = status in (204, 304)
     coding = headers.get(b"transfer-encoding")
     if coding not in (None, b"chunked"):
-        raise ValueError("it is coded in an unknown way")
+        raise ValueError("it has an unknown encoding")
     retry_after = headers.get(b"retry-after", b"")
     return ResponseHead(
         status=status,
@@ -170,7 +170,7 @@ def read_head(text: bytes) -> ResponseHead:
 
 def _length(text: bytes | None) -> int | None:
     if text is not None and not text.isdigit():
-        raise ValueError("its length is no number")
+        raise ValueError("its length is not a number")
     return None if text is None else int(text)
 
 

@@ -30,7 +30,7 @@ def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLCo
     """
     context = ssl.create_default_context(cafile=ca_file)
     if not verify:
-        log.warning("certificates are NOT verified: anybody on the way can read and change all")
+        log.warning("certificates are NOT verified: anyone on the network path can read and change everything")
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -109,7 +109,7 @@ class RenewableTls:
                 self._context = self._made(self._client)
             except (OSError, ValueError, InputError) as error:
                 if str(error) != self._told:
-                    log.warning("certificates cannot be read, those before are used: %s", error)
+                    log.warning("cannot read certificates, keeping the last ones: %s", error)
                 self._told = str(error)
                 return
             log.info("certificates changed: %s", ", ".join(map(str, self._files)))

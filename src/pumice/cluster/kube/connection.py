@@ -32,7 +32,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _UNSUPPORTED: Final = ("auth-provider", "as", "as-uid", "as-groups", "as-user-extra")
 _NOTHING: Final = (
-    "no cluster to talk to: name one with --kubeconfig, --master or KUBECONFIG, run in a pod, "
+    "no cluster found: name one with --kubeconfig, --master or KUBECONFIG, run in a pod, "
     "or have a ~/.kube/config"
 )
 
@@ -99,7 +99,7 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
             hint = "make a kubeconfig with a token, for example by 'kubectl create token'"
             raise user.wrong(key, "a token, a client certificate or exec", key, hint)
     if cluster.content.get("proxy-url"):
-        raise cluster.wrong("proxy-url", "a server that is reached directly", "a proxy")
+        raise cluster.wrong("proxy-url", "a server without a proxy", "a proxy")
     server = _address(master or cluster.text("server"))
     if not server:
         raise cluster.wrong("server", "the address of an API server")
@@ -229,7 +229,7 @@ def _tls_context(server: str, cluster: Section, user: Section) -> ssl.SSLContext
     authority = _pem(cluster, "certificate-authority")
     if insecure and authority:
         raise cluster.wrong(
-            "insecure-skip-tls-verify", "false beside a certificate-authority", found=True
+            "insecure-skip-tls-verify", "false with a certificate-authority", found=True
         )
     if insecure:
         log.warning("%s: %s: insecure-skip-tls-verify is set", cluster.file, server)

@@ -135,7 +135,7 @@ class ExecPlugin:
             raise InputError(wanted=wanted, found=version, field=f"{place}.apiVersion", file=file)
         if content.get("interactiveMode") == "Always":
             raise InputError(
-                wanted="a program that asks nobody anything",
+                wanted="a program that needs no input",
                 found="Always",
                 field=f"{place}.interactiveMode",
                 file=file,
@@ -210,7 +210,7 @@ class ExecCredentials:
             )
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             late = isinstance(error, subprocess.TimeoutExpired)
-            problem = "it was not ready in time" if late else str(error)
+            problem = "it did not end in time" if late else str(error)
             hint = f" ({login.hint.strip()})" if login.hint else ""
             raise ServiceError(login.command, f"cannot log in: {problem}{hint}") from None
         if done.returncode != 0:
@@ -256,7 +256,7 @@ class ExecCredentials:
         try:
             return lenient_epoch(str(text))
         except ValueError:
-            log.warning("%s: an expiry that is no time: %s", self._login.command, text)
+            log.warning("%s: an expiry that is not a time: %s", self._login.command, text)
             return None
 
 

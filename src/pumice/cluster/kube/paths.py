@@ -58,7 +58,7 @@ def kind_named(name: str) -> Kind:
     """
     found = _KINDS.get(name)
     if found is None:
-        raise RejectedError(name, problem="wanted a kind that is known here")
+        raise RejectedError(name, problem="wanted a known kind")
     return found
 
 

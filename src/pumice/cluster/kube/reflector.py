@@ -100,11 +100,11 @@ class Reflector:
             try:
                 later = await self._take_initial(steps)
             except RejectedError as error:
-                log.debug("%s: no watch with the objects: %s", self._store.kind, error.problem)
+                log.debug("%s: watch without initial objects: %s", self._store.kind, error.problem)
                 self._streams = False
                 return
             except TimeoutError:
-                log.info("%s: a watch without its first objects; listing", self._store.kind)
+                log.info("%s: watch sent no initial objects; listing", self._store.kind)
                 self._streams = False
                 return
             await self._follow(steps, later)
@@ -121,7 +121,7 @@ class Reflector:
             async with asyncio.timeout(_INITIAL_SILENCE_S):
                 events = await anext(steps, None)
             if events is None:
-                raise UnavailableError(self._store.kind, problem="a watch ended before its objects")
+                raise UnavailableError(self._store.kind, problem="a watch ended before its initial objects")
             for place, event in enumerate(events):
                 metadata = event.object["metadata"]
                 if ends_initial(event):
@@ -185,7 +185,7 @@ class Reflector:
     async def _failed(self, problem: str, at_least_s: float = 0.0) -> None:
         """Wait, then resume; after many failures in a row the version itself may be at fault."""
         if problem != self.trouble:
-            log.warning("%s: %s; trying again", self._store.kind, problem)
+            log.warning("%s: %s; retrying", self._store.kind, problem)
         self.trouble, self.absent = problem, False
         await self._backoff.wait(min(at_least_s, _LONGEST_S))
         if self._backoff.failures >= _PATIENCE:

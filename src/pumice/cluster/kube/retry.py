@@ -263,7 +263,7 @@ def in_doubt(error: ClusterError) -> UnavailableError:
     if isinstance(error, UnavailableError):
         error.sent = True
         return error
-    problem = f"{error.problem}; an attempt before may have been done"
+    problem = f"{error.problem}; an earlier attempt may have succeeded"
     return UnavailableError(error.kind, error.namespace, error.name, problem)
 
 

@@ -110,7 +110,7 @@ def _event(line: bytes, key: ObjectKey) -> Event:
     try:
         step = _decode(line)
     except msgspec.MsgspecError as error:
-        problem = f"a line of a watch that makes no sense: {error}"
+        problem = f"an unreadable line in a watch: {error}"
         raise GoneError(*key, problem=problem) from error
     if step.type == "ERROR":
         raise refusal(step.object, key)

@@ -77,9 +77,9 @@ class WriteLanes:
                     loop.call_soon_threadsafe(self._collect)
                 return
         if full and not self._dropped:
-            log.warning("write queue is full: dropping events")
+            log.warning("write queue is full, dropping events")
         self._dropped += full
-        problem = "not sent: too many writes wait" if full else "not sent: not connected"
+        problem = "not sent: too many writes are queued" if full else "not sent: not connected"
         _notify(item, UnavailableError(*item.target, problem=problem, sent=False))
 
     def flush(self, timeout_s: float) -> bool:
@@ -190,4 +190,4 @@ def _notify(item: _QueuedWrite, error: ClusterError | None) -> None:
         try:
             item.done(error)
         except Exception:
-            log.exception("%s of %s: who asked for it failed", item.write.verb, item.target)
+            log.exception("%s of %s: its callback failed", item.write.verb, item.target)

@@ -75,7 +75,7 @@ class CustomMetricsUsage:
             else:
                 self._version = version
                 return answer
-        raise HttpError(self._service.address, f"{metric} is not there any more")
+        raise HttpError(self._service.address, f"{metric} does not exist any more")
 
 
 def _name(item: Any) -> str | None:

@@ -58,7 +58,7 @@ class ElasticsearchUsage:
         answer = self._service.post(self._path, self._question(names), deadline=deadline)
         where = f"{self._service.address}{self._path}"
         if answer.get("timed_out") is True:
-            raise HttpError(where, "searched a part of the documents only, for lack of time")
+            raise HttpError(where, "searched only part of the documents, for lack of time")
         groups = answer.get("aggregations")
         nodes = groups.get("nodes") if isinstance(groups, dict) else None
         buckets = nodes.get("buckets") if isinstance(nodes, dict) else None

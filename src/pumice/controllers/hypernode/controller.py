@@ -183,7 +183,7 @@ class HyperNodeController:
             return None
         found = from_ports(reading.ports)
         if not found:
-            problems.append(f"{source.endpoint}: named no host; what was known of it is kept")
+            problems.append(f"{source.endpoint}: named no host; keeping the last answer")
         return found or None
 
     def _tell(self, about: Manifest, problems: Iterable[str]) -> list[Effect]:
@@ -245,13 +245,13 @@ def _condition(members: Members) -> dict[str, Any]:
             "type": _CONDITION,
             "status": "True",
             "reason": "AllFound",
-            "message": "every member that is named is there",
+            "message": "every named member exists",
         }
     return {
         "type": _CONDITION,
         "status": "False",
         "reason": "MembersMissing",
-        "message": f"not there: {first_of(sorted(members.missing), _NAMED)}",
+        "message": f"missing: {first_of(sorted(members.missing), _NAMED)}",
     }
 
 

@@ -147,7 +147,7 @@ class _Reader:
             self._note(where, "each label once", ", ".join(map(str, keys)))
             return None
         if keys and keys[-1] != HOSTNAME:
-            hint = "the last label stands for the node itself and makes no HyperNode"
+            hint = "the last label is the node itself and makes no HyperNode"
             self._note(f"{where}[{len(keys) - 1}].nodeLabel", HOSTNAME, keys[-1], hint)
         return tuple(str(key) for key in reversed(keys[:-1]))
 

@@ -26,5 +26,5 @@ def examine_cluster(cluster: Cluster) -> list[Checked]:
             found += check(cluster)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             name = check.__name__.replace("_", " ")
-            found.append(unknown(name, f"an object is not as expected: {error!r}"))
+            found.append(unknown(name, f"an object has an unexpected form: {error!r}"))
     return found

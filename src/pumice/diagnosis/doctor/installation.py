@@ -97,7 +97,7 @@ def leaders(cluster: Cluster) -> Iterator[Checked]:
 def _leader(check: str, part: str, spec: Mapping[str, Any], now: float) -> Checked:
     holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
     if not holder or not renewed:
-        return wrong(check, "nobody holds the lease", f"start 'pumice serve {part}', read its log")
+        return wrong(check, "no process holds the lease", f"start 'pumice serve {part}', read its log")
     age, lasts = now - epoch(renewed), float(spec.get("leaseDurationSeconds") or 15)
     if age < -_LARGEST_SKEW_S:
         text = f"{holder} renewed {-age:.0f} s in the future: its clock or this one is wrong"
@@ -157,7 +157,7 @@ def _webhook(cluster: Cluster, name: str, webhook: Mapping[str, Any]) -> Iterato
 def _certificate(check: str, bundle: str, now: float) -> Checked:
     next_step = "run the job volcano-admission-init again"
     if not bundle:
-        return wrong(check, "it has no caBundle, so nobody trusts its certificate", next_step)
+        return wrong(check, "it has no caBundle, so its certificate is not trusted", next_step)
     try:
         loaded = x509.load_pem_x509_certificates(base64.b64decode(bundle))
     except ValueError:

@@ -35,7 +35,7 @@ def rights(cluster: Cluster) -> Iterator[Checked]:
         try:
             missing = [_text(one) for one in needed if not _may(cluster, account, one)]
         except ClusterError as error:
-            yield unknown(check, f"cannot be asked: {error.problem}")
+            yield unknown(check, f"cannot be checked: {error.problem}")
             continue
         if missing:
             text = f"it may not {first_of(missing, 3)}"

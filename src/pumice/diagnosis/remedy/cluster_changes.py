@@ -134,7 +134,7 @@ def untaint(target: Target, cause: Finding) -> Iterator[Change | None]:
         for node in target.world.of_kind("Node").values()
         if any(taint_of(one) in texts for one in (node.get("spec") or {}).get("taints") or ())
     ]
-    yield from _nodes(tainted, clean, f"take the taint {', '.join(sorted(texts))} off")
+    yield from _nodes(tainted, clean, f"remove the taint {', '.join(sorted(texts))} from")
 
 
 def taint_of(taint: Mapping[str, Any]) -> str:
@@ -158,7 +158,7 @@ def label_nodes(target: Target, _: Finding) -> Iterator[Change | None]:
 
     if wanted and HOSTNAME not in wanted:
         told = ", ".join(f"{k}={v}" for k, v in wanted.items())
-        yield from _nodes(lacking, labelled, f"put the label {told} on")
+        yield from _nodes(lacking, labelled, f"set the label {told} on")
 
 
 def _nodes(

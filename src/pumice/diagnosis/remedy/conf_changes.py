@@ -78,7 +78,7 @@ def without_plugin(target: Target, cause: Finding) -> Iterator[Change | None]:
                 tier["plugins"] = kept
             conf["tiers"] = [tier for tier in conf.get("tiers") or () if tier["plugins"]]
 
-        yield _with_conf(target, f"take plugin {name} out of the configuration", edit)
+        yield _with_conf(target, f"remove plugin {name} from the configuration", edit)
 
 
 def open_window(target: Target, _: Finding) -> Iterator[Change | None]:

@@ -72,7 +72,7 @@ def without_host_ports(target: Target, _: Finding) -> Iterator[Change | None]:
     def edit(spec: Manifest) -> Manifest:
         return _containers(spec, lambda one: _set(one, "ports", _inner(one.get("ports"))))
 
-    yield target.with_pod_specs("ask for no host port", edit)
+    yield target.with_pod_specs("request no host port", edit)
 
 
 def _inner(ports: Any) -> list[Any]:
@@ -82,7 +82,7 @@ def _inner(ports: Any) -> list[Any]:
 def without_numa_policy(target: Target, _: Finding) -> Iterator[Change | None]:
     """Drop the NUMA policy."""
     if target.job is not None:
-        yield target.resubmitted("ask for no NUMA policy", _no_policy)
+        yield target.resubmitted("request no NUMA policy", _no_policy)
         return
     ops: list[Operation] = []
     for pod in target.pods:
@@ -90,7 +90,7 @@ def without_numa_policy(target: Target, _: Finding) -> Iterator[Change | None]:
         marks = {k: v for k, v in (meta.get("annotations") or {}).items() if k != NUMA_POLICY}
         new = {**pod, "metadata": {**meta, "annotations": marks}}
         ops.append(patched("Pod", key_of(pod), pod, new))
-    yield Change("ask for no NUMA policy", tuple(ops))
+    yield Change("request no NUMA policy", tuple(ops))
 
 
 def _no_policy(job: Manifest) -> Manifest:
@@ -107,7 +107,7 @@ def _no_policy(job: Manifest) -> Manifest:
 
 def revocable(target: Target, _: Finding) -> Iterator[Change | None]:
     """Let its pods use revocable nodes, from which they may be taken off again."""
-    text = "let its pods use revocable zones"
+    text = "allow its pods to use revocable zones"
     if target.job is not None:
         yield target.resubmitted(text, _annotated)
         return
@@ -141,7 +141,7 @@ def tolerate(target: Target, cause: Finding) -> Iterator[Change | None]:
         def edit(spec: Manifest, new: Manifest = new) -> Manifest:
             return {**spec, "tolerations": [*(spec.get("tolerations") or ()), new]}
 
-        yield target.with_pods_patched(f"let its pods tolerate the taint {text}", edit)
+        yield target.with_pods_patched(f"make its pods tolerate the taint {text}", edit)
 
 
 def without_gates(target: Target, cause: Finding) -> Iterator[Change | None]:
@@ -356,7 +356,7 @@ def new_priority_class(_: Target, cause: Finding) -> Iterator[Change | None]:
             "metadata": {"name": cause.about.name},
             "value": 1000,
         }
-        text = f"create priority class {cause.about.name} (with the value you mean)"
+        text = f"create priority class {cause.about.name} (with the value you want)"
         yield Change(text, (Add(object=made),))
 
 
@@ -370,7 +370,7 @@ def no_dependencies(target: Target, _: Finding) -> Iterator[Change | None]:
         ]
         return {**job, "spec": {**job["spec"], "tasks": tasks}}
 
-    yield target.resubmitted("let no task depend on another", edit)
+    yield target.resubmitted("remove the dependencies between tasks", edit)
 
 
 def resume(target: Target, _: Finding) -> Iterator[Change | None]:

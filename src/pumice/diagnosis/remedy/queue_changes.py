@@ -187,7 +187,7 @@ def use_node_groups(target: Target, _: Finding) -> Iterator[Change | None]:
             affinity = {
                 "nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": wanted}
             }
-            text = f"let queue {name} use node group {group}"
+            text = f"allow queue {name} to use node group {group}"
             yield _changed(target, name, text, affinity=affinity)
 
 

@@ -123,7 +123,7 @@ class QueueTree:
                 self._add(step, (*self.ancestors[parent], parent))
             else:
                 name = snapshot.queues.names[parent]
-                self.problems[step] = f"it stands under queue '{name}', which has no valid place"
+                self.problems[step] = f"its parent is queue '{name}', which has no valid place"
 
     def _parent(self, snapshot: Snapshot, trail: list[int]) -> int:
         """Return the next queue to place, NOWHERE at the root or where the way up ends."""
@@ -133,11 +133,11 @@ class QueueTree:
         parent = self._parent_row(snapshot, row)
         if parent == NOWHERE:
             wanted = Queue(snapshot, row).object.spec.parent or ROOT
-            self.problems[row] = f"there is no queue '{wanted}' to stand under"
+            self.problems[row] = f"there is no queue '{wanted}' as its parent"
         elif parent in trail:
             circle = [*trail[trail.index(parent) :], parent]
             names = " under ".join(queues.names[each] for each in circle)
-            self.problems.update(dict.fromkeys(circle, f"its parents form a circle: {names}"))
+            self.problems.update(dict.fromkeys(circle, f"its parents form a cycle: {names}"))
             return NOWHERE
         return parent
 

@@ -59,7 +59,7 @@ class Capacity(Plugin, name="capacity"):
         "ancestorReclaimLevel",
         default=0,
         minimum=0,
-        doc="how many levels of ancestors have a say in reclaim; only in a tree",
+        doc="how many levels of ancestors are considered in reclaim; only in a tree",
     )
 
     device_quota: bool = arg(
@@ -111,7 +111,7 @@ class Capacity(Plugin, name="capacity"):
         found = {names[row]: text for row, text in self._tree.problems.items()}
         for row in np.unique(jobs.queue[jobs.listed]).tolist():
             if row in self._tree.children:
-                found[names[row]] = "it has queues under it, so it takes no jobs of its own"
+                found[names[row]] = "it has child queues, so it takes no jobs of its own"
         return found
 
     # Order

@@ -122,7 +122,7 @@ def _parsed(text: str) -> DeviceConfig:
         content: Any = next(iter(parse_yaml(text, KEY)), {})
         return msgspec.convert(_with_wrapper(content), DeviceConfig, strict=False)
     except (InputError, msgspec.ValidationError) as error:
-        _log.error("device configuration cannot be used, the default counts", why=error)
+        _log.error("device configuration cannot be used, using the default", why=error)
         return DEFAULT
 
 

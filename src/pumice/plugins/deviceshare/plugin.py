@@ -41,14 +41,14 @@ class DeviceShare(Plugin, name="deviceshare"):
         Reason("GpuShare no enough gpu memory", code=Cause.DEVICE),
         Reason("GpuNumber no enough gpu number", code=Cause.DEVICE),
         Reason("hami-vgpuDeviceSharing error", code=Cause.DEVICE),
-        Reason("node is locked while devices are handed out", curable=False, code=Cause.DEVICE),
+        Reason("node is locked while devices are allocated", curable=False, code=Cause.DEVICE),
         Reason("no ascend device available", code=Cause.DEVICE),
     )
     gpu_sharing: bool = arg(
         "deviceshare.GPUSharingEnable", default=False, doc="share cards by gpu-memory"
     )
     gpu_number: bool = arg(
-        "deviceshare.GPUNumberEnable", default=False, doc="hand out whole cards by gpu-number"
+        "deviceshare.GPUNumberEnable", default=False, doc="allocate whole cards by gpu-number"
     )
     vgpu: bool = arg(
         "deviceshare.VGPUEnable", default=False, doc="share cards by vgpu-memory and vgpu-cores"
@@ -59,7 +59,7 @@ class DeviceShare(Plugin, name="deviceshare"):
     mind_cluster: bool = arg(
         "deviceshare.AscendMindClusterVNPUEnable",
         default=False,
-        doc="accepted and without effect: MindCluster's way to share Ascend cards is not there",
+        doc="accepted and without effect: MindCluster's mode of sharing Ascend cards is not supported",
     )
     config_name: str = arg(
         "deviceshare.KnownGeometriesCMName",
@@ -98,7 +98,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         """Tell of the way of sharing that is not there."""
         if self.mind_cluster:
             key = "deviceshare.AscendMindClusterVNPUEnable"
-            hint = "cards are handed out as HAMi does, or by number alone"
+            hint = "cards are allocated as HAMi does, or by number alone"
             yield Fault(key, "false", self.mind_cluster, hint, severity="odd")
 
     def config_maps(self) -> Iterable[str]:
@@ -255,7 +255,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         """Return what the cards of a node lack; a node without cards is not ours to judge."""
         for number, wish in self._wanted(task, row):
             if self._busy[number, row]:
-                return [Lack("", "is locked while devices are handed out")]
+                return [Lack("", "is locked while devices are allocated")]
             if self._choice(number, wish, row) is None:
                 mine = self._held_of(number, row)
                 return self._sharings[number].lacks(self._cards[number, row], wish, mine)

@@ -59,7 +59,7 @@ class ExtenderClient(Protocol):
 
 
 def _verb(name: str, doc: str) -> Any:
-    return arg(f"extender.{name}Verb", default="", doc=f"path that is asked {doc}")
+    return arg(f"extender.{name}Verb", default="", doc=f"path called {doc}")
 
 
 @dataclass(kw_only=True)
@@ -78,7 +78,7 @@ class Extender(Plugin, name="extender"):
         "extender.httpTimeout", default=Duration(1.0), doc="limit of a call; 0s for none"
     )
     ignorable: bool = arg(
-        "extender.ignorable", default=False, doc="go on as if it were absent when it fails"
+        "extender.ignorable", default=False, doc="ignore its failures"
     )
     managed: list[str] = arg(
         "extender.managedResources",
@@ -88,18 +88,18 @@ class Extender(Plugin, name="extender"):
     one_answer: bool = arg(
         "extender.oneAnswerPerShape",
         default=False,
-        doc="ask for one of the pods that differ in name, job and age alone; not in Volcano",
+        doc="ask once for pods that differ only in name, job and age; not in Volcano",
     )
     open_verb: str = _verb("onSessionOpen", "when a session opens")
     close_verb: str = _verb("onSessionClose", "when a session closes")
-    predicate_verb: str = _verb("predicate", "whether a node fits a task")
-    prioritize_verb: str = _verb("prioritize", "how good nodes are for a task")
-    preemptable_verb: str = _verb("preemptable", "which tasks may go for one of their queue")
-    reclaimable_verb: str = _verb("reclaimable", "which tasks may go for another queue")
-    overused_verb: str = _verb("queueOverused", "whether a queue must wait")
-    enqueueable_verb: str = _verb("jobEnqueueable", "whether a job may enter its queue")
-    enqueued_verb: str = _verb("jobEnqueued", "when a job has entered its queue")
-    ready_verb: str = _verb("jobReady", "whether a job can start")
+    predicate_verb: str = _verb("predicate", "to decide whether a node fits a task")
+    prioritize_verb: str = _verb("prioritize", "to score nodes for a task")
+    preemptable_verb: str = _verb("preemptable", "to choose victims for a task of their queue")
+    reclaimable_verb: str = _verb("reclaimable", "to choose victims for another queue")
+    overused_verb: str = _verb("queueOverused", "to decide whether a queue must wait")
+    enqueueable_verb: str = _verb("jobEnqueueable", "to decide whether a job is admitted to its queue")
+    enqueued_verb: str = _verb("jobEnqueued", "when a job was admitted to its queue")
+    ready_verb: str = _verb("jobReady", "to decide whether a job can start")
     allocate_verb: str = _verb("allocateFunc", "when a task gets a node")
     deallocate_verb: str = _verb("deallocateFunc", "when a task loses its node")
 

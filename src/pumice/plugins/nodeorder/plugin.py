@@ -51,7 +51,7 @@ class NodeOrder(Plugin, name="nodeorder"):
     pod_affinity: int = arg("podaffinity.weight", default=2, doc="weight of pod affinity")
     balanced: int = arg("balancedresource.weight", default=1, doc="weight of even use")
     taints: int = arg("tainttoleration.weight", default=3, doc="weight of taints to avoid")
-    images: int = arg("imagelocality.weight", default=1, doc="weight of images that are there")
+    images: int = arg("imagelocality.weight", default=1, doc="weight of images that are present")
     spread: int = arg("podtopologyspread.weight", default=2, doc="weight of soft topology spread")
 
     def on_open(self, ssn: PluginSession) -> None:

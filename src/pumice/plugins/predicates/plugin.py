@@ -55,7 +55,7 @@ class Predicates(Plugin, name="predicates"):
         "predicate.VolumeZoneEnable", default=True, doc="test the zones of volumes"
     )
     volume_binding: bool = arg(
-        "predicate.VolumeBindingEnable", default=True, doc="test where volumes can be had"
+        "predicate.VolumeBindingEnable", default=True, doc="test where volumes are available"
     )
     bind_timeout_s: int = arg(
         "volumebinding.bindTimeoutSeconds",

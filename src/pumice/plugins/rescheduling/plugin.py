@@ -40,7 +40,7 @@ class Rescheduling(Plugin, name="rescheduling"):
     metrics_period: Duration = arg(
         "metricsPeriod",
         default=Duration(300.0),
-        doc="accepted and without effect: `period` of the section `metrics` counts",
+        doc="accepted and without effect: `period` of the section `metrics` is used",
     )
     strategies: list[Any] = arg(
         "strategies",

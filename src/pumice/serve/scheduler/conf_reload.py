@@ -1,7 +1,7 @@
 """The scheduler configuration file while it may change: looked at often, read when it differs.
 
 Used by what runs the scheduler, which asks before each cycle.  A file that cannot be used is
-reported once and the last good one stays; so does it when the file is gone.
+reported once and the last good one stays; so it does when the file is gone.
 """
 
 import hashlib
@@ -92,7 +92,7 @@ class ConfFile(Generic[_T]):
         except InputError as error:
             if strict:
                 raise
-            self._report(error, "the built-in one is used")
+            self._report(error, "using the built-in one")
             made = None
         if made is None:
             return self._build(default)
@@ -140,7 +140,7 @@ class ConfFile(Generic[_T]):
         if self._metrics is not None:
             self._metrics.conf_reloaded(good=True)
 
-    def _report(self, error: InputError, instead: str = "the last good one stays") -> None:
+    def _report(self, error: InputError, instead: str = "keeping the last good one") -> None:
         if str(error) == str(self.problem):
             return
         self.problem = error

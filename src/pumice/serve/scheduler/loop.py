@@ -168,7 +168,7 @@ class SchedulerLoop:
         live = self._live or self._new_live(scheduler)
         self._leads = True
         self._metrics.leading(leads=True)
-        event = "became leader" if self._shadow is None else "started in the shadow, writes nothing"
+        event = "became leader" if self._shadow is None else "started as a shadow, writing nothing"
         _log.info(event, scheduler_names=",".join(self._options.scheduler_name))
         return live
 

@@ -37,7 +37,7 @@ CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class ReloadedFiles(Generic[_T]):
-    """What was last made of some files; a bad version is reported and the last good one stays."""
+    """A value made from files; a bad version is reported and the last good value stays."""
 
     def __init__(self, paths: Sequence[str], read: Callable[[], _T], first: _T) -> None:
         self._paths = paths
@@ -77,7 +77,7 @@ def _only_document(path: str) -> Any:
 
 
 def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLContext]:
-    """Make the rules of TLS; a new certificate holds for connections made after it came.
+    """Make the TLS settings; a new certificate applies to connections opened afterwards.
 
     Raises:
         InputError: there is no certificate to begin with.

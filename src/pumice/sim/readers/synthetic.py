@@ -240,7 +240,7 @@ def _queue_spec(name: str, spec: dict[str, Any]) -> QueueSpec:
     try:
         return msgspec.convert(spec, QueueSpec)
     except msgspec.ValidationError as error:
-        wanted = "amounts that Kubernetes takes"
+        wanted = "amounts that Kubernetes accepts"
         raise InputError(wanted=wanted, found=str(error), field=f"queues: {name}") from None
 
 

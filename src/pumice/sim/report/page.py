@@ -18,7 +18,7 @@ UPLOT: Final = "uplot-1.6.32"
 """The plotting library in the folder ``vendor``."""
 _STROKES: Final = ("solid", "dashed", "dotted", "dashed")
 _QUEUE_LINES: Final = (
-    ("held, up to what is deserved", "within", ""),
+    ("held, up to deserved", "within", ""),
     ("held beyond it (borrowed)", "beyond", ""),
     ("deserved", "ink", "dashed"),
     ("guarantee", "good", "solid"),
@@ -131,7 +131,7 @@ def _queues_text(summary: Summary) -> str:
 
 def _waits_text(summary: Summary) -> str:
     period = summary["options"]["period"]
-    return f"The scheduler looks every {period:g} s, so each wait lasts until such a moment."
+    return f"A cycle runs every {period:g} s, so each wait ends at such a moment."
 
 
 def _gangs_text(summary: Summary) -> str:
@@ -139,6 +139,6 @@ def _gangs_text(summary: Summary) -> str:
     some = f"{N_BARS} of {n:,} jobs, from when most waited" if n > N_BARS else "All jobs"
     return (
         f"{some}, in the order of their arrival: a thin line while they wait, a bar in the colour "
-        "of their queue while they run, a diamond where a gang starts. Behind a name stands the "
+        "of their queue while they run, a diamond where a gang starts. The number after a name is "
         "number of its pods."
     )
