@@ -1,4 +1,4 @@
-"""allocate: give nodes to the tasks of jobs that were admitted, gang by gang."""
+"""allocate: place the tasks of admitted jobs on nodes, gang by gang."""
 
 from collections import deque
 from functools import cached_property
@@ -15,7 +15,7 @@ from pumice.framework.topology.search import DomainSearch, Worksheet
 
 
 def allocate(ssn: Session) -> None:
-    """Take the best queue, its best job, place one round, and go on until nothing is left."""
+    """Take the best queue, its best job, place one round, and continue until nothing is left."""
     Allocation(ssn).run()
 
 
@@ -106,7 +106,7 @@ class Allocation:
         is_silent = ssn.records.by_job.get(job) is before
         ready = ssn.policy.job_ready(job)
         if ready:
-            if len(stmt) or is_silent:  # else it stands why the tasks beyond the gang wait
+            if len(stmt) or is_silent:  # else the record keeps why the tasks beyond the gang wait
                 ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
             stmt.commit()
             return True

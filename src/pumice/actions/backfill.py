@@ -1,4 +1,4 @@
-"""backfill: give nodes to tasks that ask for nothing: filters, and a pod slot that is idle now."""
+"""backfill: place tasks without requests: filters, and a pod slot that is idle now."""
 
 from pumice.core.status import Status
 from pumice.core.views import Task
@@ -28,7 +28,7 @@ def _collect(ssn: Session) -> list[tuple[int, int]]:
             by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
     if not waiting:
         return []
-    # Volcano: promises are taken back before anything is ordered, and all compete anew.
+    # Volcano: promises are withdrawn before anything is ordered, and all compete again.
     for rows in waiting.values():
         for row in rows:
             if snapshot.tasks.status[row] == Status.PIPELINED:
@@ -55,7 +55,7 @@ def _best_effort(ssn: Session, job: int) -> list[int]:
 
 
 def _place(ssn: Session, job: int, row: int) -> None:
-    """Place one task and bind it, and what waited with it, as soon as its job is ready."""
+    """Place one task and bind it, with those that waited for it, as soon as its job is ready."""
     task = Task(ssn.snapshot, row)
     reason = ssn.policy.filter_task(task)
     if reason is not None:

@@ -1,4 +1,4 @@
-"""enqueue: let pending jobs into their queues while the plugins agree that there will be room."""
+"""enqueue: admit pending jobs to their queues while the plugins agree that there will be room."""
 
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why

@@ -35,7 +35,7 @@ def preempt(ssn: Session) -> None:
         while len(heap):
             in_order.append(heap.pop())
             preemption.between_jobs(in_order[-1])
-        for job in in_order:  # Volcano takes them in no order of its own
+        for job in in_order:  # Volcano takes them in no defined order
             preemption.within_job(job)
 
 
@@ -71,7 +71,7 @@ class Preemption:
             stmt.commit()
 
     def within_job(self, job: int) -> None:
-        """Evict less important tasks of the job itself; each success stands alone."""
+        """Evict less important tasks of the job itself; each success is committed by itself."""
         ssn = self._ssn
         for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
             task = Task(self._snapshot, row)
@@ -101,7 +101,7 @@ class Preemption:
         if done:
             self._hopeless.clear()
         else:
-            # nothing has moved, so an equal task would fail alike
+            # nothing has moved, so an equal task would fail, too
             self._hopeless.add(attempt)
         return done
 
@@ -164,13 +164,13 @@ class Preemption:
             if evicted is None:
                 return True
             if not self._ssn.policy.allocatable(task.queue, task):
-                # what leaves the queue over its quota there leaves it so wherever less would go
+                # if this eviction leaves the queue over its quota, a smaller one does, too
                 visit.keep(np.asarray((sums - evicted[:, None] >= STEP).any(axis=0)))
             stmt.rollback(start)
         return False
 
     def _make_room(self, stmt: Statement, task: Task, scope: Scope, node: int) -> Column | None:
-        """Evict on a node until a task fits, and pipeline it; else give what was evicted (R,)."""
+        """Evict on a node until a task fits, and pipeline it; else return what was evicted (R,)."""
         snapshot = self._snapshot
         victims = self._candidates.victims(Plugin.preemptable, scope, task, node)
         evicted = np.zeros(len(task.request))

@@ -20,14 +20,14 @@ from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 
 _AT_ONCE = 16
-"""Nodes whose plans are worked out together at least."""
+"""Minimum number of nodes whose plans are computed together."""
 _LOWEST_PRIORITY = 2**31
 """Added to priorities before they are summed, so that more victims never cost less."""
 
 
 @dataclass
 class _Plan:
-    """A node and whom to evict there, in this order."""
+    """A node and the tasks to evict there, in this order."""
 
     node: int
     victims: list[int]
@@ -73,7 +73,7 @@ class DryRun:
     def _plans_by_sums(
         self, task: Task, scope: Scope, nodes: IndexArray, wanted: int
     ) -> list[_Plan] | None:
-        """Work out plans for the first nodes that have one; None if they must be tried."""
+        """Compute plans for the first nodes that have one; None if they must be tried."""
         if not self._filters_follow:
             nodes = nodes[self._ssn.placing.fit(task).verdict[nodes] == 0]
         sums = EvictionSums(self._ssn, task)
@@ -101,10 +101,10 @@ class DryRun:
         return plans
 
     def _try(self, stmt: Statement, task: Task, scope: Scope, node: int) -> list[int]:
-        """Find whom to evict on a node: as few as will do, the most worth keeping spared first.
+        """Find the tasks to evict on a node: as few as possible, the most valuable spared first.
 
-        At least one is taken away before the task is tried; a node on which all can be spared
-        needs no eviction and gives no plan.
+        At least one is evicted before the task is tried; a node on which all can be spared
+        needs no eviction and has no plan.
         """
         victims = self._candidates.victims(Plugin.preemptable, scope, task, node)
         if not victims or not self._have_room(task, node, victims):
@@ -182,9 +182,9 @@ class DryRun:
 
 
 def _filters_follow(ssn: Session) -> bool:
-    """Return whether filters may take back a refusal because victims are gone.
+    """Return whether filters may withdraw a refusal because victims are gone.
 
-    Volcano: a plugin learns of tried evictions only if it may name victims or guard a queue.
+    Volcano: a plugin sees tried evictions only if it may name victims or guard a queue.
     """
     return any(
         entry.switches.get("enablePreemptable", True)

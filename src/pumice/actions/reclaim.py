@@ -79,7 +79,7 @@ class Reclamation:
             if self._make_room(stmt, task, node, victims):
                 self._hopeless.clear()
                 return
-        # nothing has moved, so an equal task would fail alike
+        # nothing has moved, so an equal task would fail, too
         self._hopeless.add(attempt)
 
     def _make_room(self, stmt: Statement, task: Task, node: int, victims: list[int]) -> bool:

@@ -1,6 +1,6 @@
-"""shuffle: evict what policies want moved, without placing anything in its stead.
+"""shuffle: evict tasks that policies want to move, without placing anything in their stead.
 
-Which tasks go is up to the plugins' ``victims`` hook alone; the action keeps no state of its own.
+The plugins' ``victims`` hook alone decides which tasks go; the action keeps no state of its own.
 """
 
 import numpy as np

@@ -1,1 +1,1 @@
-"""What the cluster says: typed objects and quantities, without behaviour; imports errors only."""
+"""Objects of the cluster: typed, with quantities, without behaviour; imports errors only."""

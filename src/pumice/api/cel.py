@@ -1,7 +1,7 @@
 """Selectors of devices in CEL, read by the CEL project's own library: compiled once, bounded.
 
-``device`` is the one variable.  Amounts and versions are what Kubernetes makes of them: values of
-types of their own, with its functions.  The library is loaded when the first selector is.
+``device`` is the one variable.  Amounts and versions have types of their own, as in Kubernetes,
+with its functions.  The library is loaded with the first selector.
 """
 
 import re
@@ -15,12 +15,12 @@ from pumice.api.quantity import QuantityFormError, amount
 LONGEST: Final = 10 * 1024
 """Bytes of an expression, as an API server allows."""
 _COSTLIEST: Final = 10**8
-"""Characters that the values of an expression may come to, by a rough bound from above."""
+"""Upper bound, roughly estimated, of the characters that the values of an expression may have."""
 _COMPILED: Final = 4096
 """Expressions remembered."""
 _QUANTITY: Final = "kubernetes.Quantity"
 _SEMVER: Final = "kubernetes.Semver"
-"""The keys by which amounts and versions are told from each other and from all else."""
+"""The keys that distinguish amounts and versions from each other and from everything else."""
 _VERSION: Final = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
     r"(?:-((?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
@@ -38,7 +38,7 @@ Value = dict[str, str]
 
 
 class SelectorError(ValueError):
-    """An expression that cannot be used, or has no answer for a device; the message says why."""
+    """An expression that cannot be used, or fails for a device; the message has the reason."""
 
 
 class Selector(NamedTuple):
@@ -47,10 +47,10 @@ class Selector(NamedTuple):
     text: str
     program: Any
     domains: tuple[tuple[str, str], ...]
-    """Which domains of attributes and capacity it looks into: those of no device are empty."""
+    """Domains of attributes and capacity that it reads: those of no device are empty."""
 
     def matches(self, device: Mapping[str, Any]) -> bool:
-        """Return whether a device, made by ``device_value``, will do.
+        """Return whether a device, made by ``device_value``, matches.
 
         Raises:
             SelectorError: The expression fails for it, or is not true or false.
@@ -91,7 +91,7 @@ def compiled(expression: str) -> Selector:
     """Compile an expression.
 
     Raises:
-        SelectorError: It is too long, may cost too much, or is no expression about a device.
+        SelectorError: It is too long, may cost too much, or is not an expression about a device.
     """
     size = len(expression.encode())
     if size > LONGEST:
@@ -121,7 +121,7 @@ def _cost(expression: str) -> float:
 
 
 def _plain(message: str) -> str:
-    """Return the first line of what the library says, without its codes and marks."""
+    """Return the first line of the library's message, without its codes and marks."""
     text = message.partition("\n")[0]
     text = re.sub(r"^[A-Z_]+: (ERROR: <input>:)?", "", text)
     return re.sub(r" ?\(in container ''\)| ?\[[A-Z_]+\]$", "", text).replace(" : ", ": ")
@@ -178,7 +178,7 @@ def _release(value: Value) -> list[int]:
 
 
 def _order(value: Value) -> Any:
-    """Return what amounts and versions are compared by."""
+    """Return the keys by which amounts and versions are compared."""
     if _QUANTITY in value:
         return _nano(value)
     release, before = _release(value), value[_SEMVER].partition("-")[2]

@@ -1,8 +1,8 @@
 """The scheduler configuration (``volcano-scheduler.conf``) as frozen values; parsed once.
 
-Used by whatever starts sessions and by ``pumice config check``. Key names and defaults are
-Volcano's, but a mistake is told, all of them at once, instead of passed over in silence. Knows
-no action and no plugin: ``api.conf_checks`` is handed their names.
+Used wherever sessions start and by ``pumice config check``. Key names and defaults are
+Volcano's, but mistakes are reported, all at once, instead of ignored in silence. Knows
+no action and no plugin: ``api.conf_checks`` receives their names.
 """
 
 from collections.abc import Collection, Mapping
@@ -45,7 +45,7 @@ tiers:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A yes or no that every plugin entry may carry: one group of hooks on or off."""
+    """A yes or no that every plugin entry may have: one group of hooks on or off."""
 
     key: str
     doc: str
@@ -107,7 +107,7 @@ class PluginConf:
     line: int = field(default=0, compare=False)
     argument_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     path: str = field(default="", compare=False)
-    """Where it stands, as in ``tiers[0].plugins[1]``; entries that cannot be read count, too."""
+    """Its place, as in ``tiers[0].plugins[1]``; entries that cannot be read count, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class SchedulerConf:
 
 
 def parse_conf(text: str, *, source: str = "<conf>") -> SchedulerConf:
-    """Read a configuration; what is merely ignored stays in its ``problems``.
+    """Read a configuration; ignored parts are listed in its ``problems``.
 
     Raises:
         ConfError: with every problem of severity "error", not only the first.
@@ -189,7 +189,7 @@ class _ConfReader(YamlReader):
     def known_entries(
         self, node: yaml.Node, path: str, known: Collection[str], kind: str = "a known key"
     ) -> dict[str, Entry]:
-        """Return the entries of a mapping; a key that is not known is an error."""
+        """Return the entries of a mapping; an unknown key is an error."""
         entries = self.entries(node, path)
         for key, entry in entries.items():
             if key not in known:
@@ -260,7 +260,7 @@ class _ConfReader(YamlReader):
         return name or ""
 
     def plugin_entries(self, node: yaml.Node, path: str) -> dict[str, Entry]:
-        """Return the keys of a plugin; of keys that Volcano's own examples have, warn only."""
+        """Return the keys of a plugin; keys from Volcano's own examples only cause a warning."""
         known = {"name", "arguments", *_SPELLINGS}
         wanted = "name, arguments or a switch"
         entries = self.entries(node, path)
@@ -295,7 +295,7 @@ class _ConfReader(YamlReader):
         return switches
 
     def note_switch(self, line: int, path: str, value: object, switch: Switch) -> None:
-        """Tell of a switch without a usable value: a left-out one is no more than ignored."""
+        """Report a switch without a usable value: a left-out one is only ignored."""
         if value is None:
             hint = f"{str(switch.default).lower()} is kept"
             self.note(line, path, "true or false", hint=hint, severity="ignored")

@@ -1,6 +1,6 @@
-"""Names in a configuration that stand for nothing, and what stands there twice.
+"""Names in a configuration that do not exist, and entries that occur twice.
 
-Used by whatever checks a configuration; is handed the names that there are.
+Used by everything that checks a configuration; receives the existing names.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ def check_names(
 
 
 def check_repeats(conf: SchedulerConf) -> list[Problem]:
-    """List actions and plugins that stand there twice; each is then run or asked twice."""
+    """List actions and plugins that occur twice; each is then run or asked twice."""
     problems = [
         Problem(
             line=conf.actions_line,

@@ -1,7 +1,7 @@
 """YAML 1.1 text to plain values that remember their lines; the reader beneath ``api.conf``.
 
 Scalars get the type that Volcano's own YAML reader gives them, because plugin arguments are
-judged by it. Every fault is noted with its line and reading goes on; nothing here raises.
+judged by it. Every fault is recorded with its line and reading continues; nothing here raises.
 """
 
 from collections.abc import Iterator
@@ -30,21 +30,21 @@ TAGGED: Final[dict[str, tuple[type, ...]]] = {
 class Problem(BaseProblem):
     """One fault of a configuration.
 
-    An ``error`` stops the load. What is ``ignored`` leaves the configuration usable without the
-    faulty part: a scenario run warns of it, a check or a live start refuses it. What is ``odd``
-    works as it stands and is probably not meant; a check tells it.
+    An ``error`` stops the load. An ``ignored`` fault leaves the configuration usable without the
+    faulty part: a scenario run warns about it, a check or a live start refuses it. An ``odd`` value
+    works as written and is probably not intended; a check reports it.
     """
 
     severity: Severity = "error"
 
     @property
     def path(self) -> str:
-        """Tell where it stands, as in ``tiers[0].plugins[1].name``."""
+        """Its place, as in ``tiers[0].plugins[1].name``."""
         return self.field
 
     @property
     def message(self) -> str:
-        """Tell what was wanted and what was found, without the place and the hint."""
+        """What was wanted and what was found, without the place and the hint."""
         return str(BaseProblem(wanted=self.wanted, found=self.found))
 
 
@@ -57,7 +57,7 @@ class Entry:
 
 
 class _Loader(yaml.BaseLoader):
-    """Composes nodes only; tells a scalar without quotes from one tagged or quoted as text."""
+    """Composes nodes only; distinguishes an unquoted scalar from one tagged or quoted as text."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode and implicit[0]:
@@ -66,7 +66,7 @@ class _Loader(yaml.BaseLoader):
 
 
 class YamlReader:
-    """Walks one YAML document and notes each problem; a faulty part reads as if it were absent."""
+    """Walks one YAML document and records problems; a faulty part reads as if it were absent."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -83,7 +83,7 @@ class YamlReader:
         hint: str = "",
         severity: Severity = "error",
     ) -> None:
-        """Write down one problem."""
+        """Record one problem."""
         self.problems.append(
             Problem(
                 line=line,
@@ -96,7 +96,7 @@ class YamlReader:
         )
 
     def compose(self, text: str) -> yaml.Node | None:
-        """Return the root node, or None when the text is empty or no YAML."""
+        """Return the root node, or None when the text is empty or not YAML."""
         try:
             if line := deep_line(text, _DEPTH):
                 self.note(line, "", _WANTED, found=Words("very deep nesting"))
@@ -196,7 +196,7 @@ class YamlReader:
         return merged | own
 
     def _finite(self, root: yaml.Node) -> bool:
-        """Refuse what has no end, or none in sight: an anchor inside itself, very deep nesting."""
+        """Refuse endless or nearly endless input: an anchor inside itself, very deep nesting."""
         heights: dict[int, int] = {}
         inside: set[int] = set()
         todo = [(root, False)]
@@ -219,7 +219,7 @@ class YamlReader:
 
 
 def summary(value: object) -> object:
-    """Stand in for a list or mapping in a message, where its content would only be in the way."""
+    """Return a short stand-in for a list or mapping in a message."""
     if isinstance(value, dict):
         return Words("a mapping")
     return Words("a list") if isinstance(value, list) else value

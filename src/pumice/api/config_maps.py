@@ -1,4 +1,4 @@
-"""ConfigMaps, as far as plugins read them: texts by key.  Types only."""
+"""ConfigMaps, in the parts that plugins read: texts by key.  Types only."""
 
 from typing import Any, ClassVar
 
@@ -6,7 +6,7 @@ from pumice.api.meta import KubeObject
 
 
 class ConfigMap(KubeObject):
-    """Texts by key; what is no text is nobody's to read."""
+    """Texts by key; other values are ignored."""
 
     API_VERSION: ClassVar[str] = "v1"
 

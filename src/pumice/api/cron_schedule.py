@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from pumice.api.duration import parse_duration
 from pumice.errors import InputError
 
-_HORIZON_YEARS: Final = 5  # a schedule without a time by then has none: 31 February
+_HORIZON_YEARS: Final = 5  # a schedule without a time by then never has one: 31 February
 _MINUTE: Final = 60
 _LONGEST_STEP: Final = 10**9 - 1  # a step may be longer than its field
 _MONTHS: Final = (
@@ -44,7 +44,7 @@ _WANTED: Final = 'a cron schedule such as "*/5 * * * *" or "@hourly"'
 
 
 class Schedule(Protocol):
-    """When something is due."""
+    """When a schedule is due."""
 
     def next(self, after: float) -> float | None:
         """Return the first time later than ``after``, None if there is none in five years."""

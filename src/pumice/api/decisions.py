@@ -1,4 +1,4 @@
-"""What one scheduling cycle decided, as plain data.
+"""The decisions of one scheduling cycle, as plain data.
 
 Filled by the scheduler; read by the scenario tests, the command line and the pages.
 It describes results only: nothing here decides or talks to a cluster.
@@ -12,7 +12,7 @@ from pumice.api.devices import ClaimReservation
 
 CLUSTER: Final = "cluster"
 RESOURCE_QUOTA: Final = "resource quota "
-"""What a limit is called that is not a queue's; a quota with its name behind it."""
+"""The name of a limit that is not a queue's; for a quota its own name follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Annotate:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Give a pod its resource claims before its Bind, which comes right after."""
+    """Assign a pod its resource claims before its Bind, which comes right after."""
 
     pod: str
     claims: tuple[ClaimReservation, ...]
@@ -158,7 +158,7 @@ def short_of(numbers: Mapping[str, Any]) -> list[Short]:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """Where a job stood at the end of a cycle, why, and the numbers that were compared.
+    """Where a job stopped in a cycle, why, and the numbers that were compared.
 
     Stage and reason are from closed lists; amounts are in the units of the tables.
     """
@@ -181,7 +181,7 @@ class Decisions:
     node_locks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Pod to the annotations by which its node is to be locked before its bind."""
     released_claims: list[str] = field(default_factory=list)
-    """Resource claims whose devices are to be free again: only a waiting pod has them."""
+    """Resource claims whose devices are to be freed: only a waiting pod has them."""
     volumes: dict[str, BindVolumes] = field(default_factory=dict)
     """Pod of ``binds`` to the claims that must be bound before it."""
     evictions: list[str] = field(default_factory=list)
@@ -189,11 +189,11 @@ class Decisions:
     evicted_by: dict[str, str] = field(default_factory=dict)
     """Evicted pod to the action that wants its room."""
     beneficiaries: dict[str, str] = field(default_factory=dict)
-    """Evicted pod to the pod or job that its room is for; not there if it goes for nobody."""
+    """Evicted pod to the pod or job that its room is for; absent if it is for none."""
     pipelined: dict[str, str] = field(default_factory=dict)
     """Pod to node for tasks that wait for a node to become free."""
     opened_gates: list[str] = field(default_factory=list)
-    """Pods whose queue gates are to be removed, in the order in which their queues let them in."""
+    """Pods whose queue gates are to be removed, in the order in which queues admitted them."""
     pod_groups: dict[str, PodGroupState] = field(default_factory=dict)
     """Only pod groups that the session contained."""
     nominated: dict[str, str] = field(default_factory=dict)
@@ -205,22 +205,22 @@ class Decisions:
     task_statuses: dict[str, dict[str, int]] = field(default_factory=dict)
     """Job to number of tasks for each status name."""
     explanations: dict[str, str] = field(default_factory=dict)
-    """Job to one plain sentence that says why it still waits."""
+    """Job to one plain sentence on why it still waits."""
     records: dict[str, JobRecord] = field(default_factory=dict)
     """Job to what its explanation was rendered from."""
 
     failures: list[str] = field(default_factory=list)
-    """Plugins that raised or broke their contract and were passed over: a line for each hook."""
+    """Plugins that raised or broke their contract and were skipped: a line for each hook."""
     failed_for: dict[str, list[str]] = field(default_factory=dict)
     """Job to such lines, where the failure is due to the job or to a pod of it."""
 
     @property
     def claims(self) -> dict[str, ClaimChoice]:
-        """How each claim gets its volume that pods of ``binds`` wait for."""
+        """How each claim that pods of ``binds`` wait for gets its volume."""
         return {each.claim: each for some in self.volumes.values() for each in some.choices}
 
     def devices(self) -> dict[str, list[str]]:
-        """Return the devices, as "pool/device", that resource claims are given."""
+        """Return the devices, as "pool/device", that resource claims get."""
         return {
             each.claim: [f"{one.pool}/{one.device}" for one in each.allocation.devices.results]
             for claims in self.reservations.values()
@@ -229,7 +229,7 @@ class Decisions:
         }
 
     def expected_claims(self) -> dict[str, dict[str, str] | list[str]]:
-        """Write what claims get as `expect.claims`: of volumes a mapping, of devices a list."""
+        """Return what claims get, as `expect.claims`: a mapping for volumes, a list for devices."""
         volumes = {key: choice.to_expect() for key, choice in self.claims.items()}
         found: dict[str, dict[str, str] | list[str]] = {**volumes, **self.devices()}
         return dict(sorted(found.items()))

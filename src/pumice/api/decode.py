@@ -1,7 +1,7 @@
 """Plain mappings to typed objects, and a good sentence when one does not fit.
 
-Used by pumice.api.objects alone. msgspec says where a value is wrong; what was wanted there is read
-from the types, so that the message speaks of the manifest and not of Python.
+Used by pumice.api.objects alone. msgspec reports where a value is wrong; the wanted type is read
+from the classes, so that the message is about the manifest and not about Python.
 """
 
 import re
@@ -92,7 +92,7 @@ def _explain(error: msgspec.ValidationError, mapping: Any, cls: type, source: st
 
 
 def _walk(text: str, value: Any, info: inspect.Type) -> tuple[Path, Any, inspect.Type]:
-    """Follow a msgspec path through the value and its type; find the key where it says any."""
+    """Follow a msgspec path through the value and its type; find the key it stands for."""
     path: Path = ()
     for match in _STEP.finditer(text):
         info = _bare(info)
@@ -145,7 +145,7 @@ def _fits(value: Any, info: inspect.Type) -> bool:
 
 
 def _describe(info: inspect.Type) -> str:
-    """Say in a manifest writer's words what a type accepts."""
+    """Describe what a type accepts, in a manifest writer's words."""
     info = _bare(info)
     if isinstance(info, inspect.StrType) and info.min_length:
         return "a non-empty string"
@@ -160,7 +160,7 @@ def _describe(info: inspect.Type) -> str:
 
 
 def _advice(value: Any, info: inspect.Type) -> str:
-    """Tell the usual reason for a value of the wrong type."""
+    """Return the usual reason for a value of the wrong type."""
     if isinstance(info, inspect.StrType) and isinstance(value, int | float):
         return "put it in quotes"
     return ""

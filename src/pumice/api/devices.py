@@ -1,7 +1,7 @@
-"""Devices and claims to them (``resource.k8s.io``), as far as placing pods asks.
+"""Devices and claims to them (``resource.k8s.io``), in the parts that placing pods needs.
 
 Read by the cache, the predicates and capacity plugins and the embedded cluster.  Types only.  The
-layouts of v1beta1, v1beta2 and v1 are read alike: what one of them nests is looked for in both
+layouts of v1beta1, v1beta2 and v1 are all read: a field that one of them nests is looked up in both
 places.
 """
 
@@ -22,7 +22,7 @@ DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a claim made from a template: which of its pod's claims it is."""
 ADMIN_ACCESS: Final = ("resource.kubernetes.io/admin-access", "resource.k8s.io/admin-access")
-"""The label of namespaces whose claims may have administrative access, as it is and was called."""
+"""The label of namespaces whose claims may have administrative access, with its present and its former name."""
 
 
 class DeviceAttribute(Part):
@@ -54,7 +54,7 @@ class DeviceCapacity(Part):
 
 
 class Counter(Part):
-    """How much there is, or is taken, of what several devices share."""
+    """An amount, available or taken, of a resource that several devices share."""
 
     value: Quantity = "0"
 
@@ -74,7 +74,7 @@ class CounterConsumption(Part):
 
 
 class DeviceTaint(Part):
-    """Why a device is to be left alone."""
+    """Why a device should not be used."""
 
     key: str
     value: str = ""
@@ -106,7 +106,7 @@ class Device(BasicDevice):
 
     @property
     def content(self) -> BasicDevice:
-        """What describes it, wherever its version puts that."""
+        """Its description, wherever its version puts that."""
         return self if self.basic is None else self.basic
 
 
@@ -140,7 +140,7 @@ class ResourceSlice(KubeObject):
 
 
 class CelSelector(Part):
-    """An expression that is true for devices that will do."""
+    """An expression that is true for matching devices."""
 
     expression: str = ""
 
@@ -202,7 +202,7 @@ class ExactRequest(Part):
 
     @property
     def wants_all(self) -> bool:
-        """Whether it asks for every device that will do."""
+        """Whether it asks for every matching device."""
         return self.allocation_mode == "All"
 
     @property
@@ -212,7 +212,7 @@ class ExactRequest(Part):
 
 
 class SubRequest(ExactRequest):
-    """One of several ways to meet a request."""
+    """One of several alternatives of a request."""
 
     name: str = ""
 
@@ -226,7 +226,7 @@ class DeviceRequest(ExactRequest):
 
     @property
     def ways(self) -> tuple[tuple[str, ExactRequest], ...]:
-        """The ways to meet it, the best first, each with the name that results carry."""
+        """The alternatives that meet it, the best first, each with the name that results carry."""
         if self.first_available:
             return tuple((f"{self.name}/{sub.name}", sub) for sub in self.first_available)
         return ((self.name, self.exactly or self),)
@@ -279,14 +279,14 @@ class DeviceAllocation(Part):
 
 
 class Allocation(Part):
-    """What a claim got, and the nodes on which that can be used."""
+    """The devices that a claim got, and the nodes on which they can be used."""
 
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None
 
 
 class ClaimConsumer(Part):
-    """Somebody who may use a claim: a pod, unless another resource is named."""
+    """A user of a claim: a pod, unless another resource is named."""
 
     resource: str = ""
     name: str = ""
@@ -295,7 +295,7 @@ class ClaimConsumer(Part):
 
 
 class ResourceClaimStatus(Part):
-    """What a claim got and who may use it."""
+    """The devices and users of a claim."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[ClaimConsumer, ...] = ()
@@ -334,10 +334,10 @@ class ResourceClaimTemplate(KubeObject):
 
 
 class ClaimReservation(Part):
-    """A claim that a pod needs before it is bound: what it is to get, and for whom."""
+    """A claim that a pod needs before it is bound, with its allocation and its user."""
 
     claim: str
     """``namespace/name``."""
     uid: str
     allocation: Allocation | None = None
-    """None if it has devices already."""
+    """None if it already has devices."""

@@ -15,7 +15,7 @@ _DIGITS: Final = 19  # more are never needed: a duration has 63 bits
 
 
 class DurationFormError(ValueError):
-    """A text that is no duration; the message is Go's."""
+    """A text that is not a duration; the message is Go's."""
 
 
 def parse_duration(text: str) -> float:

@@ -1,6 +1,6 @@
 """JSON objects that are sent again and again: written as text once.
 
-Used by the extender plugin for nodes and tasks, and by whoever sends what it says.
+Used by the extender plugin for nodes and tasks, and by the client that sends them.
 """
 
 from functools import cached_property
@@ -10,7 +10,7 @@ import msgspec
 
 
 class FrozenJson(dict[str, Any]):
-    """An object that nobody changes any more."""
+    """An object that does not change any more."""
 
     @cached_property
     def text(self) -> bytes:

@@ -1,4 +1,4 @@
-"""What pods are grouped and accounted by: PodGroup, Queue and the policies over them.
+"""Objects that group and account for pods: PodGroup, Queue and the policies over them.
 
 Read by the cache and the testing builders. Types only.
 """
@@ -12,7 +12,7 @@ from pumice.api.quantity import check_amounts
 
 
 class NetworkTopology(Part):
-    """How close the pods of a group must (hard) or should (soft) lie."""
+    """How close the pods of a group must (hard) or should (soft) be."""
 
     mode: Literal["", "hard", "soft"] = ""
     highest_tier_allowed: int | None = None
@@ -74,7 +74,7 @@ class Guarantee(Part):
 
 
 class NodeGroupAffinity(Part):
-    """Node groups a queue demands or wishes; used for affinity and anti-affinity."""
+    """Node groups that a queue requires or prefers; used for affinity and anti-affinity."""
 
     required: tuple[str, ...] = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=()
@@ -85,7 +85,7 @@ class NodeGroupAffinity(Part):
 
 
 class QueueAffinity(Part):
-    """On which node groups a queue's pods go."""
+    """The node groups for a queue's pods."""
 
     node_group_affinity: NodeGroupAffinity | None = None
     node_group_anti_affinity: NodeGroupAffinity | None = None
@@ -190,7 +190,7 @@ class PodDisruptionBudgetStatus(Part):
     desired_healthy: Int32 = 0
     expected_pods: Int32 = 0
     disrupted_pods: dict[str, str | None] = {}
-    """Pods whose eviction the API server has already let through, and when."""
+    """Pods whose eviction the API server has already allowed, and when."""
 
 
 class PodDisruptionBudget(KubeObject):

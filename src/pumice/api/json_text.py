@@ -15,7 +15,7 @@ from pumice.errors import ManifestError
 DEPTH: Final = 100
 """Nested levels of a document; a manifest needs 20."""
 NOT_JSON: Final = "readable JSON"
-"""What is wanted where a text is no JSON at all."""
+"""The message where a text is not JSON at all."""
 _STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _NO_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{}'))
@@ -86,7 +86,7 @@ def parse_json_stream(text: str, file: str, *, unique: bool = True) -> Iterator[
 
 
 def lone_surrogate(text: str) -> bool:
-    """Return whether a text holds half a character, which no UTF-8 can hold."""
+    """Return whether a text holds half a character, which UTF-8 cannot encode."""
     return not text.isascii() and _HALF.search(text) is not None
 
 
@@ -113,7 +113,7 @@ def _each(items: Iterable[Any]) -> Iterator[str]:
 
 
 def _check_depth(text: str, file: str) -> None:
-    """Refuse nesting beyond reason before the decoder, which recurses, comes to it."""
+    """Refuse nesting beyond reason before the decoder, which recurses, reaches it."""
     if _is_shallow(text):
         return
     depth = 0
@@ -130,9 +130,9 @@ def _check_depth(text: str, file: str) -> None:
 
 
 def _is_shallow(text: str) -> bool:
-    """Return True only if brackets nest within reason: a quick look that leaves doubts open.
+    """Return True only if brackets nest within reason: a quick check that may say False in doubt.
 
-    Taking away ``[]`` and then ``{}`` removes one or two levels at a time.
+    Removing ``[]`` and then ``{}`` removes one or two levels at a time.
     """
     if text.count("[") + text.count("{") <= DEPTH:
         return True

@@ -30,17 +30,17 @@ VOLUME: Final = "PersistentVolume"
 RESOURCE_CLAIM: Final = "ResourceClaim.resource.k8s.io"
 RESOURCE_CLAIM_TEMPLATE: Final = "ResourceClaimTemplate.resource.k8s.io"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
-"""Names of kinds, as ``kind_of`` gives them, that more than one module speaks of."""
+"""Names of kinds, as ``kind_of`` returns them, that more than one module uses."""
 
 SCHEDULER_NAME: Final = "volcano"
-"""The scheduler that pods name to be placed by us."""
+"""The scheduler name of pods that we place."""
 SYSTEM_PRIORITIES: Final = {
     "system-node-critical": 2_000_001_000,
     "system-cluster-critical": 2_000_000_000,
 }
 """Priority classes that every cluster has, with their values."""
 GRACE_PERIOD_S: Final = 30
-"""How long a pod may take to leave that states no other time."""
+"""Grace period of a pod that states none."""
 
 SYSTEM_NAMESPACE: Final = "volcano-system"
 """Where Volcano is installed, and Pumice in its place."""
@@ -63,7 +63,7 @@ def queue_of(manifest: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of object; ``name`` is what ``kind_of`` gives."""
+    """One kind of object; ``name`` is what ``kind_of`` returns."""
 
     group: str
     version: str
@@ -163,7 +163,7 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide(_SCHEDULING, "Queue", "queues", "q queue-v1beta1", status=True),
     _cluster_wide("topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes", "hn", status=True),
 )
-"""What is served from the start."""
+"""Kinds that are served from the start."""
 ONLY_REAL: Final[tuple[Kind, ...]] = (
     _cluster_wide(
         "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"
@@ -171,11 +171,11 @@ ONLY_REAL: Final[tuple[Kind, ...]] = (
     _cluster_wide("authentication.k8s.io/v1", "TokenReview", "tokenreviews"),
     _cluster_wide("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews"),
 )
-"""What a real API server has and the embedded cluster does not."""
+"""Kinds that a real API server has and the embedded cluster does not."""
 
 
 class Kinds:
-    """The kinds one store serves; it learns those it has not heard of from their first object."""
+    """The kinds of one store; it learns unknown ones from their first object."""
 
     def __init__(self) -> None:
         self._by_name = {kind.name: kind for kind in BUILT_IN}
@@ -209,7 +209,7 @@ class Kinds:
         )
 
     def learn(self, api_version: str, kind: str, *, namespaced: bool = True) -> Kind:
-        """Take in a kind that was not built in; its plural is guessed."""
+        """Add a kind that was not built in; its plural is guessed."""
         group, _, version = api_version.rpartition("/")
         new = Kind(group, version, kind, guess_plural(kind), namespaced=namespaced)
         self._by_name[new.name] = new

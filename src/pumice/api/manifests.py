@@ -19,12 +19,12 @@ from pumice.api.yaml_text import Builder, child, compose_all, line_at, parse_yam
 from pumice.errors import ManifestError
 
 TEXT: Final = "<text>"
-"""The name of a text that came from no file."""
+"""The name of a text without a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """One document of a file, or one item of a list: its content and where it stands."""
+    """One document of a file, or one item of a list: its content and its place."""
 
     content: Any
     file: str
@@ -40,7 +40,7 @@ class Document:
 def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
     """Read all objects of a file or of a text, in order.
 
-    A string of one line that is no flow mapping is taken as a path: no object fits on such a line.
+    A string of one line that is not a flow mapping is a path: no object fits on such a line.
 
     Raises:
         ManifestError: a file that cannot be read or parsed, or an object that cannot be used.
@@ -56,7 +56,7 @@ def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
 
 
 def load_documents(path_or_text: Path | str) -> list[Document]:
-    """Read the documents of a file or of a text without judging them; lists are unpacked.
+    """Read the documents of a file or of a text without checking them; lists are unpacked.
 
     Raises:
         ManifestError: a file that cannot be read or parsed.
@@ -67,7 +67,7 @@ def load_documents(path_or_text: Path | str) -> list[Document]:
 
 
 def load_values(path_or_text: Path | str) -> list[Any]:
-    """Read the values of the documents of a file or of a text as they stand, JSON or YAML.
+    """Read the values of the documents of a file or of a text as written, JSON or YAML.
 
     Raises:
         ManifestError: a file that cannot be read or parsed.
@@ -83,7 +83,7 @@ def load_values(path_or_text: Path | str) -> list[Any]:
 
 
 def _open(path_or_text: Path | str) -> tuple[str, str]:
-    """Tell a path from a text; return the name to use in errors, and the text."""
+    """Distinguish a path from a text; return the name to use in errors, and the text."""
     if isinstance(path_or_text, str):
         start = path_or_text.lstrip()
         if not start or "\n" in path_or_text or start[0] in "{[":
@@ -103,7 +103,7 @@ def _read(document: Document) -> KubeObject:
 
 
 def _parse_yaml(text: str, file: str) -> Iterator[Document]:
-    """Yield what stands in the documents, with the marks of every field."""
+    """Yield the content of the documents, with the marks of every field."""
     for root in compose_all(text, file):
         content = Builder(file).build(root)
         for step, item in _items(content, f"{file}:{line_of(root)}"):
@@ -112,7 +112,7 @@ def _parse_yaml(text: str, file: str) -> Iterator[Document]:
 
 
 def _parse_json(text: str, file: str) -> list[Document] | None:
-    """Read JSON values that follow each other; None when the text is rather YAML."""
+    """Read JSON values that follow each other; None when the text may be YAML."""
     if not starts_like_json(text):
         return None
     documents: list[Document] = []
@@ -128,7 +128,7 @@ def _parse_json(text: str, file: str) -> list[Document] | None:
 
 
 def _may_be_yaml(error: ManifestError, file: str) -> bool:
-    """Return whether what is no JSON may be YAML in flow style, which looks alike."""
+    """Return whether a text that is not JSON may be YAML in flow style, which looks similar."""
     return error.wanted == NOT_JSON and not file.endswith(".json")
 
 
@@ -168,7 +168,7 @@ class ObjectLine:
     file: str
     node: yaml.Node
     lines_before: int = 0
-    """Lines of the file before the text that the object stands in."""
+    """Lines of the file before the text that contains the object."""
 
     def at(self, path: Sequence[str | int] = ()) -> str:
         """Return file and line of a field, as editors read them."""
@@ -176,7 +176,7 @@ class ObjectLine:
 
 
 def object_lines(file: Path) -> list[ObjectLine]:
-    """List where the objects of a scenario stand, in their order; empty if that cannot be told."""
+    """List where the objects of a scenario are, in order; empty if unknown."""
     try:
         roots = list(compose_all(read_text(file), str(file)))
         if len(roots) != 1:

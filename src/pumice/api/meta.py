@@ -1,7 +1,7 @@
-"""What all Kubernetes objects share: metadata, label selectors, conditions.
+"""Parts that all Kubernetes objects share: metadata, label selectors, conditions.
 
 The other modules of pumice.api build on it. Absent fields stay absent: None, or empty where
-Kubernetes does not tell the two apart; nothing is defaulted here.
+Kubernetes does not distinguish the two; nothing is defaulted here.
 """
 
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, dataclass_transform
@@ -38,7 +38,7 @@ class Part(msgspec.Struct, metaclass=_PartMeta):
 
 
 class OwnerReference(Part):
-    """Who created an object."""
+    """The creator of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -48,7 +48,7 @@ class OwnerReference(Part):
 
 
 class ObjectMeta(Part):
-    """Name, place, age and marks of an object."""
+    """Name, namespace, age, labels and annotations of an object."""
 
     name: Name
     namespace: str = ""
@@ -105,5 +105,5 @@ class Condition(Part):
 
 
 def is_true(text: str) -> bool:
-    """Read the boolean of a mark as Go does; anything unreadable is False."""
+    """Read the boolean of an annotation as Go does; anything unreadable is False."""
     return text in _TRUE

@@ -1,7 +1,7 @@
-"""Annotations by which a node is locked while a device plugin works; when they count.
+"""Annotations that lock a node while a device plugin works, and when they count.
 
-The scheduler that gives a pod devices sets one, with the time, before it binds the pod; the device
-plugin of the node takes it off.  One that is older than five minutes was forgotten.
+The scheduler sets one, with the time, before it binds a pod with devices; the device
+plugin of the node removes it.  One that is older than five minutes was forgotten.
 """
 
 from typing import Final

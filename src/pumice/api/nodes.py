@@ -1,4 +1,4 @@
-"""Nodes and how they lie in the cluster: Node, HyperNode, Numatopology.
+"""Nodes and their place in the cluster: Node, HyperNode, Numatopology.
 
 Read by the cache and the testing builders. Types only.
 """
@@ -21,14 +21,14 @@ class Taint(Part):
 
 
 class NodeSpec(Part):
-    """What an administrator says about a node."""
+    """What an administrator states about a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class ContainerImage(Part):
-    """An image that lies ready on a node, under all its names."""
+    """An image that is present on a node, under all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
@@ -107,7 +107,7 @@ class NumaResource(Part):
 
 
 class CpuPlace(Part):
-    """Where a logical cpu sits."""
+    """The place of a logical cpu."""
 
     numa: int = 0
     socket: int = 0
@@ -115,7 +115,7 @@ class CpuPlace(Part):
 
 
 class PodAllocation(Part):
-    """A pod to which the kubelet has given cpus."""
+    """A pod to which the kubelet has assigned cpus."""
 
     name: str = ""
     namespace: str = ""
@@ -123,7 +123,7 @@ class PodAllocation(Part):
 
 
 class NumatopologySpec(Part):
-    """Policies of the kubelet and where each cpu sits."""
+    """Policies of the kubelet and the place of each cpu."""
 
     policies: dict[str, str] = {}
     res_reserved: ResourceList = {}

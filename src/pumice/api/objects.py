@@ -190,7 +190,7 @@ def to_manifest(thing: KubeObject) -> dict[str, Any]:
 
 
 def _type_of(mapping: Mapping[str, Any], source: str) -> type[KubeObject]:
-    """Choose the type, or say which kinds there are."""
+    """Choose the type, or list the existing kinds."""
     version, kind = mapping.get("apiVersion"), mapping.get("kind")
     for field, value in (("apiVersion", version), ("kind", kind)):
         if not isinstance(value, str) or not value:

@@ -1,7 +1,7 @@
 """Regular expressions that users write, in the syntax of Go and in time linear in the text.
 
-The only module that knows RE2, the library that Go's own package follows.  What is wrong with an
-expression is told in Go's words.
+The only module that knows RE2, the library that Go's own package follows.  Errors in an
+expression are reported in Go's words.
 """
 
 import re
@@ -15,7 +15,7 @@ _HEAVIEST: Final = 1 << 17  # RE2's memory bound refuses nearly all heavier ones
 _CLASS_WEIGHT: Final = 1000
 _LARGEST_COUNT: Final = 1000
 _HEAVY: Final = re.compile(r"\\[pP]|\{(?:[0-9]+,)?([0-9]{1,4})")
-"""What costs more than a character: classes of Unicode, and counts."""
+"""Parts that cost more than a character: classes of Unicode, and counts."""
 _GO_WORDS: Final = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid named capture group": "invalid named capture",
@@ -33,7 +33,7 @@ _COUNT: Final = re.compile(r"(\{([0-9]+)(?:,([0-9]*))?\})\??\Z")
 
 
 class PatternError(ValueError):
-    """An expression that Go does not take; the message is Go's."""
+    """An expression that Go does not accept; the message is Go's."""
 
     def __init__(self, problem: str, part: str) -> None:
         super().__init__(f"error parsing regexp: {problem}: `{part}`")
@@ -54,7 +54,7 @@ def check_pattern(pattern: str) -> None:
     """Check an expression.
 
     Raises:
-        PatternError: Go does not take it, or it is too large to look for.
+        PatternError: Go does not accept it, or it is too large.
     """
     _compiled(pattern)
 
@@ -63,7 +63,7 @@ def occurs_in(text: str, pattern: str) -> bool:
     """Return whether an expression matches anywhere in a text, as Go's MatchString does.
 
     Raises:
-        PatternError: Go does not take it, or it is too large to look for.
+        PatternError: Go does not accept it, or it is too large.
     """
     return _compiled(pattern).search(_encoded(text)) is not None
 
@@ -71,7 +71,7 @@ def occurs_in(text: str, pattern: str) -> bool:
 def occurrences(patterns: Collection[str], texts: Sequence[str]) -> dict[str, list[int]]:
     """Return for each expression the indices of the texts in which it occurs.
 
-    All expressions are looked for together, in one pass over each text.  One that Go does not take
+    All expressions are searched together, in one pass over each text.  One that Go does not accept
     occurs nowhere.
     """
     found: dict[str, list[int]] = {pattern: [] for pattern in patterns}
@@ -120,7 +120,7 @@ def _weight(pattern: str) -> int:
 
 
 def _check_beyond_re2(pattern: str) -> None:
-    """Refuse what RE2 takes and Go does not: single bytes, and names of groups beyond ASCII."""
+    """Refuse what RE2 accepts and Go does not: single bytes, and names of groups beyond ASCII."""
     if "\\C" in pattern and _ALL_BUT_BYTE.sub("", pattern):
         raise PatternError("invalid escape sequence", "\\C")
     if "(?" not in pattern or pattern.isascii():

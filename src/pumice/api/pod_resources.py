@@ -1,7 +1,7 @@
-"""What a pod amounts to: the one rule for containers, the pod as a whole and its overhead.
+"""The amounts of a pod: the one rule for containers, the pod as a whole and its overhead.
 
-Used wherever requests or limits of a pod are worked out: rows of tasks, quotas, admission and what
-an API server fills in.  ``add_up`` works on amounts of any kind, the rest on manifests.
+Used wherever requests or limits of a pod are computed: rows of tasks, quotas, admission and
+the defaults of an API server.  ``add_up`` works on amounts of any kind, the rest on manifests.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ def is_pod_level(resource: str) -> bool:
 
 
 def pod_level(amounts: Mapping[str, Quantity] | None) -> dict[str, Quantity]:
-    """Return what counts of amounts that are stated for a pod as a whole."""
+    """Return the part that counts of amounts stated for a pod as a whole."""
     return {name: each for name, each in (amounts or {}).items() if is_pod_level(name)}
 
 
@@ -34,7 +34,7 @@ def add_up(
     plus: Callable[[_A, _A], _A],
     larger: Callable[[_A, _A], _A],
 ) -> _A:
-    """Return what the containers of a pod take at most at any one time.
+    """Return the most that the containers of a pod take at any one time.
 
     Containers and sidecars run together; an init container runs beside the sidecars before it.
     ``starting`` lists the init containers in order, each with whether it is a sidecar.
@@ -70,9 +70,9 @@ def container_amounts(
 
 
 def pod_amounts(spec: Mapping[str, Any], side: Side, read: Reader = counted_amount) -> Amounts:
-    """Return what a pod asks for, or is limited to, by resource.
+    """Return the request or the limit of a pod, by resource.
 
-    What is stated for the pod as a whole replaces the sum of its containers.  Overhead comes on top
+    Amounts stated for the pod as a whole replace the sum of its containers.  Overhead comes on top
     of requests, and of limits where there is one.
     """
     whole = pod_level((spec.get("resources") or {}).get(side))

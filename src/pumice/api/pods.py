@@ -1,6 +1,6 @@
-"""Pods, as far as placing them asks: requests, constraints, priority, phase.
+"""Pods, in the parts that placing needs: requests, constraints, priority, phase.
 
-Read by the cache and the testing builders. Types only; meaning is given by core and plugins.
+Read by the cache and the testing builders. Types only; core and plugins give them meaning.
 """
 
 from typing import ClassVar, Literal, TypeAlias
@@ -17,7 +17,7 @@ InclusionPolicy: TypeAlias = Literal["Honor", "Ignore"]
 
 
 class ResourceRequirements(Part):
-    """What a container asks for and may not exceed."""
+    """Requests and limits of a container."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
@@ -69,14 +69,14 @@ class NodeSelector(Part):
 
 
 class PreferredSchedulingTerm(Part):
-    """A wish about nodes and its weight."""
+    """A preference about nodes and its weight."""
 
     weight: Int32
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(Part):
-    """What a pod demands and wishes of its node."""
+    """What a pod requires and prefers of its node."""
 
     required: NodeSelector | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
@@ -98,14 +98,14 @@ class PodAffinityTerm(Part):
 
 
 class WeightedPodAffinityTerm(Part):
-    """A wish about neighbours and its weight."""
+    """A preference about neighbours and its weight."""
 
     weight: Int32
     pod_affinity_term: PodAffinityTerm
 
 
 class PodAffinity(Part):
-    """What a pod demands and wishes of its neighbours; used for affinity and anti-affinity."""
+    """What a pod requires and prefers of its neighbours; used for affinity and anti-affinity."""
 
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=()
@@ -134,7 +134,7 @@ class Toleration(Part):
 
 
 class TopologySpreadConstraint(Part):
-    """How unevenly matching pods may lie over the domains of a label."""
+    """How unevenly matching pods may be spread over the domains of a label."""
 
     max_skew: Int32
     topology_key: str
@@ -214,7 +214,7 @@ class PodSpec(Part):
 
 
 class PodStatus(Part):
-    """How far the pod is."""
+    """The progress of the pod."""
 
     phase: str = ""
     reason: str = ""

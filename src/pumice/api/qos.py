@@ -1,4 +1,4 @@
-"""The quality-of-service class of a pod, by Kubernetes' rules, worked out from its spec."""
+"""The quality-of-service class of a pod, by Kubernetes' rules, computed from its spec."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -15,7 +15,7 @@ _Pair = tuple[_Amounts, _Amounts]
 
 
 class QosClass(IntEnum):
-    """How much a pod was promised; the lower, the sooner it is given up."""
+    """How much a pod was promised; the lower, the sooner it is evicted."""
 
     BEST_EFFORT = 0
     BURSTABLE = 1
@@ -44,9 +44,9 @@ def _pair(part: Mapping[str, Any]) -> _Pair:
 
 
 def _class_of(whole: _Pair, containers: Iterable[_Pair]) -> QosClass:
-    """Class by what the pod states as a whole, else by its containers.
+    """Return the class by what the pod states as a whole, else by its containers.
 
-    Nothing said, everything limited to what is requested, or in between.
+    Nothing stated, everything limited to what is requested, or in between.
     """
     states = any(is_pod_level(name) for amounts in whole for name in amounts)
     requests: dict[str, int] = {}
@@ -61,7 +61,7 @@ def _class_of(whole: _Pair, containers: Iterable[_Pair]) -> QosClass:
 
 
 def _add(sums: dict[str, int], amounts: _Amounts) -> int:
-    """Add what counts and is more than nothing; return how many resources that were."""
+    """Add amounts above zero that count; return the number of their resources."""
     counted = {name: amount_or_nothing(amounts[name]).nano for name in _COUNTED if name in amounts}
     for name, nano in counted.items():
         if nano:

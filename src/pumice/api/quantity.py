@@ -4,7 +4,7 @@ Used wherever a resource amount enters or leaves. Amounts are whole nano units, 
 Kubernetes keeps; nothing here rounds through floating point.
 
 ``amount`` reads as Kubernetes does, with its messages; ``parse_quantity``, ``value`` and
-``milli_value`` read amounts to count with, which are never negative, and give hints.
+``milli_value`` read amounts to count with, which are never negative, with hints.
 """
 
 import math
@@ -51,7 +51,7 @@ _READABLE: Final = 7  # characters of an exact amount of bytes that still reads 
 
 
 class QuantityFormError(ValueError):
-    """A text that is no amount; the message is Kubernetes' own."""
+    """A text that is not an amount; the message is Kubernetes' own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def counted_amount(quantity: Quantity) -> Amount:
 
 
 def amount_or_nothing(quantity: Quantity) -> Amount:
-    """Read an amount of an object that nobody checked; what cannot be read counts for nothing."""
+    """Read an amount of an unchecked object; one that cannot be read counts as nothing."""
     try:
         return counted_amount(quantity)
     except (QuantityError, TypeError):  # TypeError: a list or mapping
@@ -180,7 +180,7 @@ def base_units(resource: str, amount: float) -> float:
 
 
 def amount_text(resource: str, amount: float) -> str:
-    """Write an amount of a row for people: cpu in cores, bytes in the largest unit that reads well.
+    """Write an amount of a row for users: cpu in cores, bytes in the largest unit that reads well.
 
     Scalars beyond cpu, memory and pods are kept in milli-units.
     """

@@ -1,4 +1,4 @@
-"""Volumes, as far as they say on which nodes a pod can run.
+"""Volumes, in the parts that restrict the nodes of a pod.
 
 Read by the cache. Types only.
 """
@@ -18,7 +18,7 @@ _OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def _class_name(metadata: ObjectMeta, stated: str | None) -> str:
-    """Return the storage class; Kubernetes still lets the old annotation go first."""
+    """Return the storage class; in Kubernetes the old annotation still takes precedence."""
     return metadata.annotations.get(_OLD_CLASS, stated or "")
 
 
@@ -83,13 +83,13 @@ class PersistentVolumeClaim(KubeObject):
 
     @property
     def is_bound(self) -> bool:
-        """Whether it has its volume for good."""
+        """Whether it is finally bound to its volume."""
         done = BIND_COMPLETED in self.metadata.annotations or self.status.phase == "Bound"
         return bool(self.spec.volume_name) and done
 
     @property
     def selected_node(self) -> str | None:
-        """The node for which a volume is to be provisioned, None while nobody has chosen one."""
+        """The node for which a volume is to be provisioned, None while none is chosen."""
         return self.metadata.annotations.get(SELECTED_NODE)
 
 
@@ -160,7 +160,7 @@ class PersistentVolume(KubeObject):
         return _storage(self.spec.capacity)
 
     def is_for(self, claim: PersistentVolumeClaim) -> bool:
-        """Return whether it is kept for a claim, by its user or by whoever binds volumes."""
+        """Return whether it is kept for a claim, by its user or by a controller."""
         owner, meta = self.spec.claim_ref, claim.metadata
         return (
             owner is not None
@@ -222,13 +222,13 @@ class CSINode(KubeObject):
 
 
 class CSIDriverSpec(Part):
-    """What a driver wants of the cluster."""
+    """What a driver requires of the cluster."""
 
     storage_capacity: bool | None = None
 
 
 class CSIDriver(KubeObject):
-    """A storage driver, by the name that storage classes call its provisioner."""
+    """A storage driver, by its provisioner name in storage classes."""
 
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
 

@@ -1,6 +1,6 @@
-"""Files as text: UTF-8 of a bounded size, or one sentence that says what is wrong with them.
+"""Files as text: UTF-8 of a bounded size, or one sentence on what is wrong with them.
 
-Used by whatever reads a file that a person wrote.
+Used by everything that reads a file written by a user.
 """
 
 import sys
@@ -10,7 +10,7 @@ from typing import Any, Final
 from pumice.errors import InputError
 
 STDIN: Final = Path("-")
-"""Stands for standard input where a file is named."""
+"""Names standard input in place of a file."""
 MOST_BYTES: Final = 1 << 30
 """The largest file that is read; `kubectl get -o yaml` of 100,000 pods takes half of it."""
 _FOREIGN: Final = ((b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"))
@@ -20,7 +20,7 @@ def read_text(path: Path, error: type[InputError] = InputError) -> str:
     """Read a file, or standard input for ``-``, as UTF-8 text; a byte order mark is left out.
 
     Raises:
-        InputError: it cannot be read, is too large or is no such text; raised as ``error``.
+        InputError: it cannot be read, is too large or is not such text; raised as ``error``.
     """
     name = "<stdin>" if path == STDIN else str(path)
     try:

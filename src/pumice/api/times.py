@@ -47,7 +47,7 @@ def lenient_epoch(text: str) -> float:
     """Read a date and time in any form of ISO 8601, without an offset in UTC.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     moment = datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,7 +1,7 @@
-"""The section ``metrics`` of the scheduler configuration: where the use of nodes is measured.
+"""The section ``metrics`` of the scheduler configuration: the source of measured node usage.
 
-Keys and defaults are Volcano's where it has them.  All mistakes are told at once.  Read by whatever
-checks a configuration and by who makes the source; files that it names are not looked at here.
+Keys and defaults are Volcano's where it has them.  All mistakes are reported at once.  Read by the
+check of a configuration and by the maker of the source; files that it names are not read here.
 """
 
 import re
@@ -36,7 +36,7 @@ _TYPES: Final = get_args(SourceType)[1:]
 _ALIASES: Final = {"prometheus_adapt": "prometheus_adaptor"}
 """Volcano's documentation has both spellings."""
 _OF_API_SERVER: Final = frozenset({"prometheus_adaptor", "metrics-server"})
-"""Sources that an API server answers for; without an address it is the scheduler's own."""
+"""Sources behind an API server; without an address it is the scheduler's own."""
 _DAY: Final = 86400.0
 _TOKEN: Final = re.compile(r"[!-~]{1,16384}")
 
@@ -67,7 +67,7 @@ _DEFAULTS: Final = UsageConf()
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text can stand in a header as a token."""
+    """Return whether a text can be a token in a header."""
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -87,7 +87,7 @@ def usage_conf(metrics: Mapping[str, str]) -> UsageConf:
 def read_usage_conf(
     metrics: Mapping[str, str], lines: Mapping[str, int] | None = None
 ) -> tuple[UsageConf, list[Problem]]:
-    """Read the section and list what is wrong in it; ``lines`` are those of its keys."""
+    """Read the section and list its problems; ``lines`` are those of its keys."""
     section = _Section(metrics, lines or {})
     return section.read(), section.problems
 
@@ -135,7 +135,7 @@ class _Section:
         return str(self.metrics.get(key) or "")
 
     def _check_keys(self) -> None:
-        """Tell of keys that nothing reads."""
+        """Report keys that nothing reads."""
         known = get_args(Key)
         for key in self.metrics:
             if key not in known:

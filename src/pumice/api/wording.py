@@ -1,4 +1,4 @@
-"""Parts of messages to people: the name probably meant, the first of many, a counted noun."""
+"""Parts of messages: the name probably meant, the first of many, a counted noun."""
 
 import difflib
 import traceback

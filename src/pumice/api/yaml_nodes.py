@@ -1,4 +1,4 @@
-"""What every reader of YAML here shares: the type of a plain scalar, lines, bounded nesting.
+"""Shared by all readers of YAML here: the type of a plain scalar, lines, bounded nesting.
 
 Plain scalars have the types that kubectl and Volcano give them (go-yaml version 2): YAML 1.1
 without base 60 and without timestamps.

@@ -15,7 +15,7 @@ from pumice.api.yaml_nodes import PLAIN, TAG, BaseLoader, deep_line, line_of, pl
 from pumice.errors import ManifestError
 
 NOT_YAML: Final = "readable YAML"
-"""What is wanted where a text is no YAML at all."""
+"""The message where a text is not YAML at all."""
 _TYPED: Final = frozenset({PLAIN, *(TAG + name for name in ("int", "float", "bool", "null"))})
 _EXPANDED: Final = 1_000_000  # values that anchors may stand for in one document
 
@@ -159,7 +159,7 @@ class Builder:
         return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
 
     def _merged(self, node: yaml.Node) -> dict[str, Any]:
-        """Read what ``<<`` brings in: one mapping, or a list of which the first wins."""
+        """Read the content of ``<<``: one mapping, or a list in which the first wins."""
         value = self.build(node)
         parts = value if isinstance(value, list) else [value]
         merged: dict[str, Any] = {}

@@ -36,7 +36,7 @@ class Column:
 
 
 def dig(manifest: Mapping[str, Any], path: str) -> Any:
-    """Return what lies at a dotted path, None if there is nothing."""
+    """Return the value at a dotted path, None if there is none."""
     value: Any = manifest
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -48,7 +48,7 @@ def _at(name: str, path: str, kind: str = "string", *, wide: bool = False) -> Co
 
 
 def _said(name: str, path: str, *, wide: bool = False) -> Column:
-    """Make a column that says so if there is nothing."""
+    """Make a column with a text for empty values."""
     return Column(name, lambda manifest, _: dig(manifest, path) or "<none>", "string", int(wide))
 
 
@@ -122,7 +122,7 @@ def _replicas(name: str, path: str) -> Column:
 
 
 def _limit(name: str, path: str) -> Column:
-    """Make a column of a number or a percentage, which may be 0 or not there at all."""
+    """Make a column of a number or a percentage, which may be 0 or absent."""
 
     def cell(manifest: Manifest, _: float) -> str:
         found = dig(manifest, path)
@@ -156,7 +156,7 @@ def _claim_state(claim: Manifest, _: float) -> str:
 
 
 def _used(quota: Manifest, *, limits: bool) -> str:
-    """Write what is used of what is allowed, requests or limits."""
+    """Write used and allowed amounts, requests or limits."""
     hard, used = dig(quota, "status.hard") or {}, dig(quota, "status.used") or {}
     names = sorted(name for name in hard if name.startswith("limits.") == limits)
     return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
@@ -305,7 +305,7 @@ _META = "meta.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a client wants: ``kind`` is Table, PartialObjectMetadata or nothing."""
+    """The form a client asks for: ``kind`` is Table, PartialObjectMetadata or nothing."""
 
     kind: str = ""
     include: str = "Metadata"

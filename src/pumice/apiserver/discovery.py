@@ -1,4 +1,4 @@
-"""What a server says it serves: groups, versions, resources; in both forms of discovery."""
+"""Discovery documents of a server: groups, versions, resources; in both forms of discovery."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -30,7 +30,7 @@ _STATUS_VERBS: Final = ("get", "patch", "update")
 
 
 def _subresources(kind: Kind) -> list[_Sub]:
-    """Return name, group, version, kind and verbs of what lies below an object."""
+    """Return name, group, version, kind and verbs of the subresources of an object."""
     found: list[_Sub] = []
     if kind.has_status:
         found.append(("status", kind.group, kind.version, kind.kind, _STATUS_VERBS))
@@ -43,7 +43,7 @@ def _subresources(kind: Kind) -> list[_Sub]:
 
 
 def api_versions() -> Resource:
-    """Return which versions the core group has."""
+    """Return the versions of the core group."""
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 

@@ -1,4 +1,4 @@
-"""What a client is told when something cannot be done: Status objects in Kubernetes' words."""
+"""Failures as Status objects in Kubernetes' words."""
 
 from http import HTTPStatus
 from typing import Any
@@ -43,7 +43,7 @@ class RequestError(PumiceError):
 
 
 def typed(content: Any, notation: str) -> Manifest:
-    """Return the content of a request as the type that is declared as ``notation``.
+    """Return the content of a request as the type declared by ``notation``.
 
     Raises:
         RequestError: it is of another type.
@@ -71,7 +71,7 @@ def status(code: int, reason: str, message: str, details: Manifest | None = None
 
 
 def failure(error: PumiceError, kinds: Kinds) -> Manifest:
-    """Make the Status object that tells an error."""
+    """Make the Status object of an error."""
     if isinstance(error, RequestError):
         return status(error.code, _REASONS.get(error.code, "Unknown"), str(error))
     if not isinstance(error, ClusterError):

@@ -1,7 +1,7 @@
-"""Fields that a kind does not have, in what clients send: refused, warned about or passed over.
+"""Unknown fields in what clients send: refused, warned about or ignored.
 
-All fields of Volcano's kinds and of pods are declared, so a misspelt one is noticed; of other
-kinds only what Pumice reads is, so nothing is said of theirs.
+All fields of Volcano's kinds and of pods are declared, so a misspelt one is found; of other
+kinds only the fields that Pumice reads are declared, so theirs are not checked.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _DECLARED: Final = frozenset({*CHECKED_KINDS, "Pod"})
 
 
 def field_warnings(kind: Kind, manifest: Any, query: Mapping[str, str]) -> list[str]:
-    """Return warnings of unknown fields, as the client wants them.
+    """Return warnings about unknown fields, at the level that the client asked for.
 
     Raises:
         RequestError: it wants unknown fields to be refused, and there are some.

@@ -1,6 +1,6 @@
-"""OpenAPI documents as far as kubectl needs them to leave validation to the server.
+"""The OpenAPI documents that kubectl needs to leave validation to the server.
 
-The schemas say nothing about fields: objects are open.
+The schemas declare no fields: objects are open.
 """
 
 from typing import Any, Final
@@ -20,7 +20,7 @@ def _root(group: str, version: str) -> str:
 
 
 def index(kinds: Kinds) -> dict[str, Any]:
-    """Return where the document of each version of each group lies."""
+    """Return the address of the document of each version of each group."""
     roots = dict.fromkeys(_root(kind.group, kind.version) for kind in kinds)
     return {"paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in roots}}
 

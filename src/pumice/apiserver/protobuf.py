@@ -1,6 +1,6 @@
 """Small core objects in Kubernetes' protobuf, which kubectl sends from `kubectl create KIND`.
 
-Only the kinds that people make by hand with it are read; for others clients send JSON.
+Only the kinds that users create by hand with it are read; for others clients send JSON.
 """
 
 import base64
@@ -14,7 +14,7 @@ from pumice.apiserver.failures import RequestError
 MAGIC: Final = b"k8s\0"
 
 Fields = Mapping[int, tuple[str, Any]]
-"""Number to name and what it is: text, number, flag, bytes, a map or list of one, or fields."""
+"""Number to name and type: text, number, flag, bytes, a map or list of one, or fields."""
 
 _META: Final[Fields] = {
     1: ("name", "text"),
@@ -103,7 +103,7 @@ def _value(value: Any, shape: Any) -> Any:
         return value.decode()
     if shape == "bytes":
         return base64.b64encode(value).decode()
-    if isinstance(shape, tuple):  # the only field of a message stands for it
+    if isinstance(shape, tuple):  # a message with one field is that field
         return next(iter(_read(value, shape[1]).values()), "")
     return value if shape == "raw" else _read(value, shape)
 

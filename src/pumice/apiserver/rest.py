@@ -77,10 +77,10 @@ class Request:
         return content
 
     def patch_type(self) -> PatchType:
-        """Return how the body changes an object.
+        """Return the patch type of the body.
 
         Raises:
-            RequestError: in no way that is known.
+            RequestError: the type is unknown.
         """
         found = write_verbs.PATCHES.get(self.content_type.partition(";")[0].strip())
         if found is None:
@@ -106,7 +106,7 @@ _LONGEST_NUMBER: Final = 18
 
 
 def _nothing() -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 class RestApi:
@@ -118,7 +118,7 @@ class RestApi:
         self._event_lines = EventLines()
 
     def answer(self, request: Request) -> Answer:
-        """Answer a request; what goes wrong is told in the answer."""
+        """Answer a request; errors become part of the answer."""
         try:
             return self._dispatch(request)
         except PumiceError as error:
@@ -156,7 +156,7 @@ class RestApi:
         return ResourcePath(kind, namespace if kind.namespaced else "", name, subresource)
 
     def _describe(self, parts: list[str], request: Request) -> Answer:
-        """Answer what is asked about the server itself."""
+        """Answer a question about the server itself."""
         if request.method != "GET":
             raise RequestError(405, f"{request.method} is not served at {request.path}")
         if len(parts) == 1 and parts[0] in _HEALTH:
@@ -204,7 +204,7 @@ class RestApi:
         return Answer(200, many(items, kind, form, self.cluster.now(), metadata))
 
     def _write(self, path: ResourcePath, request: Request) -> Answer:
-        """Do what changes objects, in a copy if it is a dry run."""
+        """Carry a write out, in a copy if it is a dry run."""
         cluster = self.cluster
         options: Mapping[str, Any] = {}
         if request.method == "DELETE":
@@ -265,7 +265,7 @@ class RestApi:
     def _delete(
         self, path: ResourcePath, request: Request, options: Mapping[str, Any], *, dry: bool
     ) -> Answer:
-        """Let one object go, or all that a selector names."""
+        """Delete one object, or all that a selector matches."""
         cluster = self.cluster
         options = {**_said_in_query(request.query), **options}
         if path.subresource:

@@ -1,4 +1,4 @@
-"""Label and field selectors as they stand in a query; pure."""
+"""Label and field selectors as written in a query; pure."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _SET: Final = re.compile(r"^(\S+)\s+(in|notin)\s*\(([^()]*)\)$")
 _PAIR: Final = re.compile(r"^([^\s!=]+)\s*(==|=|!=)\s*([^\s=!]*)$")
 _KEY: Final = re.compile(r"^(!?)\s*([^\s!=(),]+)$")
 _UNSAID: Final = {"spec.unschedulable": "false"}
-"""What a field reads as if an object does not say."""
+"""Default of a field that an object does not state."""
 _ABOUT: Final = "involvedObject.uid"
 """Of an event; one that names its object without a uid is about any of that name."""
 _CALLED: Final = {"source": "source.component"}
@@ -85,7 +85,7 @@ def _field(manifest: Manifest, path: str) -> str:
 
 
 def selector(labels: str, fields: str) -> Selector | None:
-    """Join both selectors of a query; None if all objects are meant."""
+    """Join both selectors of a query; None if all objects match."""
     wanted = []
     if labels.strip():
         wanted.append(label_selector(labels))

@@ -1,4 +1,4 @@
-"""A whole embedded cluster that is served: store, control plane, kubelet, API; for `pumice up`."""
+"""A whole embedded cluster, served: store, control plane, kubelet, API; for `pumice up`."""
 
 import threading
 import time
@@ -35,7 +35,7 @@ _SOURCE: Final = "pumice"
 
 
 class SchedulerConfigMap:
-    """Keeps the scheduler of a control plane at what the ConfigMap says."""
+    """Keeps the scheduler of a control plane in step with its ConfigMap."""
 
     def __init__(self, cluster: EmbeddedCluster, plane: EmbeddedControlPlane, text: str) -> None:
         self._cluster = cluster
@@ -43,7 +43,7 @@ class SchedulerConfigMap:
         self._seen = text
 
     def publish(self, *, replace: bool = False) -> None:
-        """Write the ConfigMap, unless there is one, which then counts if it is not to go."""
+        """Write the ConfigMap, unless one exists, which then counts if it is to be kept."""
         metadata = {"name": NAME, "namespace": NAMESPACE}
         data = {KEY: self._seen}
         try:
@@ -56,7 +56,7 @@ class SchedulerConfigMap:
             self.follow()
 
     def follow(self, _cycle: object = None) -> None:
-        """Take over what was edited; for ``on_cycle`` of the control plane."""
+        """Apply an edited configuration; for ``on_cycle`` of the control plane."""
         found = self._cluster.peek("ConfigMap", NAMESPACE, NAME)
         text = ((found or {}).get("data") or {}).get(KEY)
         if found is None or not isinstance(text, str) or text == self._seen:
@@ -110,7 +110,7 @@ class RunningPlane:
         self.plane = plane
         self.cycles = 0
         self.failure: Exception | None = None
-        """What went wrong last; the plane goes on all the same."""
+        """The last failure; the plane continues anyway."""
         self._clock = clock
         self._stop = threading.Event()
         self._woken = threading.Event()
@@ -121,7 +121,7 @@ class RunningPlane:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look at once at what changed."""
+        """Run a cycle at once."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -142,7 +142,7 @@ class RunningPlane:
             self._wait(in_a_row)
 
     def _step(self) -> bool:
-        """Run what is due and one cycle; what fails is told and tried again in the next."""
+        """Run what is due and one cycle; a failure is logged and retried in the next."""
         try:
             with self.plane.cluster.lock:
                 self._clock.run_due()
@@ -156,7 +156,7 @@ class RunningPlane:
         return changed
 
     def _serve_clients(self, step_s: float) -> None:
-        """Leave clients that go on writing the time that the last cycle kept from them."""
+        """Give clients that keep writing as much time as the last cycle took from them."""
         end = time.monotonic() + min(step_s, self.plane.period_s)
         heard = False
         while not self._stop.wait(_BREATH_S) and self._woken.is_set() and time.monotonic() < end:
@@ -166,7 +166,7 @@ class RunningPlane:
             self._woken.set()
 
     def _wait(self, in_a_row: int) -> None:
-        """Wait for a client, a timer or the next cycle; what changes for ever slows down."""
+        """Wait for a client, a timer or the next cycle; endless changes slow down."""
         period = self.plane.period_s
         due_s = period
         if in_a_row:
@@ -179,13 +179,13 @@ class RunningPlane:
 
 
 _NAMES_OF_A_START: Final = 1_000_000
-"""Generated names and uids of one start; those of the next are others."""
+"""Generated names and uids of one start; the next start has different ones."""
 _GRACE_S = 1.0
 """How long simulated pods take to end."""
 
 
 class ServedCluster:
-    """Made, it holds its port; ``start`` lets it run, ``stop`` ends it."""
+    """A cluster that holds its port once created; ``start`` runs it, ``stop`` ends it."""
 
     def __init__(
         self,
@@ -232,12 +232,12 @@ class ServedCluster:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The address for clients."""
         return self._server.url
 
     @property
     def failure(self) -> Exception | None:
-        """What went wrong last; it goes on all the same."""
+        """The last failure; it continues anyway."""
         return self._running.failure
 
     def add_nodes(self, count: int, resources: Mapping[str, str]) -> None:
@@ -246,7 +246,7 @@ class ServedCluster:
             add_node(self.cluster, f"node-{number}", resources)
 
     def load(self, manifests: Iterable[Manifest]) -> None:
-        """Take in objects; those there already, as the first queues are, are brought up to date."""
+        """Add objects; existing ones, such as the first queues, are updated."""
         for manifest in manifests:
             try:
                 self.cluster.create(manifest)
@@ -258,7 +258,7 @@ class ServedCluster:
                 self.cluster.patch(kind_of(manifest), home, name, manifest, patch_type="apply")
 
     def start(self, *, new_conf: bool = False) -> None:
-        """Let time run and clients in; ``new_conf`` replaces a configuration that is stored."""
+        """Start the clock and serve clients; ``new_conf`` replaces a stored configuration."""
         self.publish_conf(replace=new_conf)
         self._running.start()
         self._server.start()
@@ -268,7 +268,7 @@ class ServedCluster:
         self._conf.publish(replace=replace)
 
     def stop(self) -> None:
-        """Let clients go and end."""
+        """Stop serving clients and end."""
         self._server.stop()
         self._running.stop()
         if self._data is not None:
@@ -277,14 +277,14 @@ class ServedCluster:
             self._data.close()
 
     def _written(self) -> None:
-        """Put what a client wrote on the disk before it gets its answer, and look at it."""
+        """Write what a client wrote to the disk before it gets its answer, and run a cycle."""
         if self._data is not None:
             with self.cluster.lock:
                 self._data.sync()
         self._running.wake()
 
     def summary(self) -> str:
-        """Tell in one line what is there."""
+        """Summarise the cluster in one line."""
         pods = self.cluster.list("Pod")[0]
         phases = Counter((pod.get("status") or {}).get("phase", "") for pod in pods)
         told = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items()))

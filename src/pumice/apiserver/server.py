@@ -1,7 +1,7 @@
 """The API on a socket: HTTP/1.1 on loopback, served from a thread of its own.
 
-There is no token, since kubectl sends none without TLS: whoever may connect to the machine's own
-address is admitted, but for web pages, which a browser tells by Origin or by a foreign Host.
+There is no token, since kubectl sends none without TLS: any local user may connect,
+but web pages are refused; a browser reveals them by Origin or by a foreign Host.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from pumice.serve.http_server import HttpServer, Site, read_body
 
 LOOPBACK: Final = "127.0.0.1"
 _NAMES: Final = frozenset({LOOPBACK, "localhost", "[::1]"})
-"""What a client may call this machine."""
+"""Names by which a client may call this machine."""
 _BACKLOG: Final = 128
 _LONGEST_BODY: Final = 16 << 20
 _MOST_WARNINGS: Final = 20
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class ApiServer:
-    """Serves one API; made, it holds its port, and port 0 takes a free one."""
+    """Serves one API; it holds its port once created, and port 0 takes a free one."""
 
     def __init__(self, api: RestApi, *, port: int = 0) -> None:
         self.api = api
@@ -48,12 +48,12 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The address for clients."""
         return f"http://{LOOPBACK}:{self.port}"
 
     @property
     def watching(self) -> int:
-        """How many watches there are."""
+        """The number of open watches."""
         return len(self._changed)
 
     def start(self) -> None:
@@ -61,7 +61,7 @@ class ApiServer:
         self._http.start()
 
     def stop(self) -> None:
-        """End watches, take no more requests, give the port back."""
+        """End watches, accept no more requests, release the port."""
         self._http.stop()
         self._socket.close()
 
@@ -90,7 +90,7 @@ class ApiServer:
         return await self._stream(request, answer.watch)
 
     async def _unlocked(self, ask: Callable[[], _T]) -> _T:
-        """Ask the cluster: at once if nobody holds its lock, else in a thread that waits for it."""
+        """Ask the cluster: at once if its lock is free, else in a thread that waits for it."""
         lock = self.api.cluster.lock
         if not lock.acquire(blocking=False):
             return await asyncio.to_thread(ask)

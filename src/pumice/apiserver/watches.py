@@ -21,7 +21,7 @@ _BOOKMARK_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """What a client wants to hear of, from which version on, for how long, in which form."""
+    """What a client watches, from which version on, for how long, in which form."""
 
     kind: Kind
     namespace: str = ""
@@ -31,18 +31,18 @@ class WatchRequest:
     timeout_s: float = 1800.0
     bookmarks: bool = False
     initial: bool = False
-    """Whether to mark where the objects that were there at the start end."""
+    """Whether to mark the end of the initial objects."""
 
 
 class EventLines:
-    """Encodes events for watches, each once however many hear of it; the latest are kept."""
+    """Encodes events for watches, each once for all of them; the latest are kept."""
 
     def __init__(self, most: int = 4096) -> None:
         self._most = most
         self._lines: dict[tuple[str, str], bytes] = {}
 
     def line(self, event: Event) -> bytes:
-        """Return the line of an event; an object's version tells it from all others."""
+        """Return the line of an event; an object's version identifies it."""
         key = (event.type, event.object["metadata"]["resourceVersion"])
         line = self._lines.get(key)
         if line is None:
@@ -55,7 +55,7 @@ class EventLines:
 class Watch:
     """One watch: each ``poll`` returns the lines of what happened since the last, until ``over``.
 
-    ``poll`` waits for nothing but the lock of the cluster; who sends the lines waits for changes.
+    ``poll`` waits for nothing but the lock of the cluster; its caller waits for changes.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Watch:
 
 
 def _selected_uids(cluster: EmbeddedCluster, request: WatchRequest) -> set[str]:
-    """Return the uids that were selected at the start: the client hears when they no longer are."""
+    """Return the uids selected at the start: the client is notified when they no longer are."""
     selector = request.selector
     if selector is None or not request.since.isdecimal() or request.since == "0":
         return set()

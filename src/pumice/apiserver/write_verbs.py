@@ -28,7 +28,7 @@ _UNREAL: Final = frozenset({"log", "exec", "attach", "portforward", "proxy", "ep
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath:
-    """What an address names: a kind, and within it a namespace, an object, a subresource."""
+    """The target of an address: a kind, and within it a namespace, an object, a subresource."""
 
     kind: Kind
     namespace: str = ""
@@ -37,7 +37,7 @@ class ResourcePath:
 
 
 def dry_run_copy(cluster: EmbeddedCluster, path: ResourcePath) -> EmbeddedCluster:
-    """Make a cluster in which a write to one object does the same, and nothing comes of it."""
+    """Make a copy of the cluster in which a write to one object has the same result."""
     copy = EmbeddedCluster(cluster.clock, admission=cluster.admission, record_events=False)
     manifests = [*cluster.list("Namespace")[0]]
     if path.kind.name != "Namespace" and path.name:
@@ -85,7 +85,7 @@ def update(cluster: EmbeddedCluster, path: ResourcePath, manifest: Manifest) -> 
 def patch(
     cluster: EmbeddedCluster, path: ResourcePath, changes: Any, patch_type: PatchType
 ) -> tuple[Manifest, bool]:
-    """Change parts of an object; says also whether it is new, which an apply may make it."""
+    """Change parts of an object; return also whether it is new, which is possible for an apply."""
     kind, namespace, name = path.kind.name, path.namespace, path.name
     if path.subresource == "scale":
         scaled = apply_patch(scale_of(cluster, path), changes, patch_type)
@@ -105,7 +105,7 @@ def patch(
 def patched(
     cluster: EmbeddedCluster, path: ResourcePath, changes: Any, patch_type: PatchType
 ) -> Any:
-    """Return what a patch would make of an object; of a subresource, or of nothing, None."""
+    """Return the object after a patch; None for a subresource or a missing object."""
     found = cluster.peek(path.kind.name, path.namespace, path.name)
     if path.subresource or (found is None and patch_type != "apply"):
         return None
@@ -115,7 +115,7 @@ def patched(
 def delete(
     cluster: EmbeddedCluster, path: ResourcePath, options: Mapping[str, Any]
 ) -> Manifest | None:
-    """Ask for an object to go; return it if something keeps it yet."""
+    """Delete an object; return it if something keeps it for now."""
     kind, namespace, name = path.kind.name, path.namespace, path.name
     wanted = options.get("preconditions") or {}
     propagation = options.get("propagationPolicy") or "Background"
@@ -194,7 +194,7 @@ def rescale(cluster: EmbeddedCluster, path: ResourcePath, scale: Manifest) -> Ma
 
 
 def _settle_head(path: ResourcePath, manifest: Manifest) -> None:
-    """Complete an object by what its address says of it, and refuse another one."""
+    """Complete an object by its address, and refuse one that contradicts it."""
     kind = path.kind
     manifest.setdefault("apiVersion", kind.api_version)
     manifest.setdefault("kind", kind.kind)

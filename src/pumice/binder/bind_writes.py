@@ -12,14 +12,14 @@ from pumice.errors import RejectedError
 
 
 class BindWrites:
-    """Sends binds behind what they need, and takes that back; pods are "namespace/name"."""
+    """Sends binds after what they need, and undoes that; pods are "namespace/name"."""
 
     def __init__(self, writer: Writer, known: Known, now: Callable[[], float]) -> None:
         self._claims = ClaimWrites(writer, known)
         self._locks = NodeLocks(writer, known, now)
 
     def expect(self, decisions: Decisions) -> None:
-        """Note what pods need that are bound now or later."""
+        """Record what pods need that are bound now or later."""
         self._locks.expect(decisions.node_locks, decisions.binds)
 
     def bind(
@@ -34,16 +34,16 @@ class BindWrites:
             self._claims.bind(key, pod, claims, [*locks, bind], done)
 
     def release(self, claim: str) -> None:
-        """Take its devices from a claim that nobody can use."""
+        """Free the devices of a claim that no pod can use."""
         self._claims.release(claim)
 
     def give_back(self, key: str, uid: str) -> None:
-        """Take claims and lock back from a pod that is not bound."""
+        """Release claims and lock of a pod that is not bound."""
         self._claims.give_back(key, uid)
         self._locks.give_back(key, uid)
 
     def forget(self, key: str, uid: str) -> None:
-        """Keep nothing of a pod that is bound."""
+        """Forget a pod that is bound."""
         self._claims.forget(key, uid)
         self._locks.forget(key, uid)
 

@@ -1,7 +1,7 @@
-"""Turns decisions into writes, hands them to a writer and gathers what came of them.
+"""Turns decisions into writes, hands them to a writer and gathers their results.
 
 Used by the scheduler's loop, always from one thread; the writer may report on any.  What the
-cluster has already, or was sent a moment ago, is not written again.
+cluster already has, or was sent a moment ago, is not written again.
 """
 
 from collections import deque
@@ -49,7 +49,7 @@ _log = logs.get("binder")
 
 @dataclass(slots=True)
 class _WaitingStatus:
-    """What the status of a pod is to say: why it waits, and for which node."""
+    """The status to write for a pod: why it waits, and for which node."""
 
     reason: str = "Unschedulable"
     message: str = ""
@@ -72,8 +72,8 @@ class Binder:
     ) -> None:
         """Make one.
 
-        ``known`` gives objects without asking the cluster, ``waits`` says whether a pod still has
-        no place.  Without ``write_conditions`` nothing says why pods wait.  ``clock``
+        ``known`` returns objects without asking the cluster, ``waits`` whether a pod still has
+        no place.  Without ``write_conditions`` no condition shows why pods wait.  ``clock``
         measures how long answers take.
         """
         self._cluster = cluster
@@ -89,7 +89,7 @@ class Binder:
         self._statuses = StatusWrites(self._clock)
         self._deferred: dict[str, _WaitingStatus] = {}
         self._evicted: dict[str, tuple[Pod, str]] = {}
-        """Pods on their way out as they were, for they may be gone when that is answered."""
+        """Leaving pods as they were, since they may be gone when the answer arrives."""
         self.written_groups: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
         """Status and annotations of groups that the last ``apply`` handed in."""
         self._events = EventRecorder(self._submit, source)
@@ -101,7 +101,7 @@ class Binder:
     ) -> WriteResults:
         """Hand all decisions in; ``waiting`` names the pods that wait by their pod group.
 
-        Gives what was learned of these and earlier writes so far.
+        Returns the results of these and earlier writes that are known so far.
         """
         self._cycles += 1
         self._time = self._now()
@@ -128,7 +128,7 @@ class Binder:
         return results
 
     def drain(self) -> WriteResults:
-        """Return what was learned of writes since the last time, and write what follows from it."""
+        """Return the results of writes since the last time, and write what follows from them."""
         results = WriteResults()
         while self._reported:
             result = self._reported.popleft()
@@ -137,7 +137,7 @@ class Binder:
                 self._events.finished(failed=result.error is not None)
             else:
                 results.results.append(result)
-        for result in results.results:  # all are returned, whatever becomes of what follows
+        for result in results.results:  # all are returned, whatever the next writes do
             try:
                 self._follow_up(result)
             except Exception as error:  # noqa: BLE001
@@ -145,12 +145,12 @@ class Binder:
         return results
 
     def is_underway(self, what: str, pod: str, uid: str) -> bool:
-        """Return whether a "bind" or "evict" was handed in of which nothing is known yet."""
+        """Return whether a "bind" or "evict" was handed in whose result is not known yet."""
         return (what, pod, uid) in self._underway
 
     @property
     def events_lost(self) -> int:
-        """Count the events that were left out or that the cluster did not take."""
+        """The number of events that were dropped or that the cluster refused."""
         return self._events.lost
 
     def bind(
@@ -160,7 +160,7 @@ class Binder:
         annotations: Mapping[str, str],
         claims: tuple[ClaimReservation, ...] = (),
     ) -> None:
-        """Hand a bind in, behind what it needs; that of an unknown pod has failed."""
+        """Hand a bind in, after what it needs; the bind of an unknown pod fails."""
         namespace, _, name = pod.partition("/")
         known = self._known("Pod", pod)
         if not isinstance(known, Pod):
@@ -180,7 +180,7 @@ class Binder:
         self._binds.bind(pod, known, claims, Write("bind", arguments), report)
 
     def give_back(self, pod: str, uid: str) -> None:
-        """Take resource claims and node lock back from a pod that was not bound after all."""
+        """Release resource claims and node lock of a pod that was not bound in the end."""
         self._binds.give_back(pod, uid)
 
     def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:
@@ -188,7 +188,7 @@ class Binder:
         self._patch(kind, kind, key, known, patch)
 
     def report_unbound_volumes(self, pod: str, node: str, why: str) -> None:
-        """Tell on a pod that it does not get its node, because its claims are not bound."""
+        """Report on a pod that it does not get its node, because its claims are not bound."""
         known = self._known("Pod", pod)
         if isinstance(known, Pod):
             message = f"failed to bind volumes for node {node}: {why}"
@@ -202,7 +202,7 @@ class Binder:
         self._writer.submit(Write(verb, arguments), lane=lane, done=self._reporter(result))
 
     def _reporter(self, result: WriteResult) -> Done:
-        """Note what came of a write; may be called on any thread."""
+        """Record the result of a write; may be called on any thread."""
         append, clock, started = self._reported.append, self._clock, self._clock()
 
         def report(error: ClusterError | None) -> None:
@@ -332,7 +332,7 @@ class Binder:
             if isinstance(known, PodGroup):
                 self._events.plugin_failed(known, lines)
 
-    # What came of it
+    # Results
 
     def _follow_up(self, result: WriteResult) -> None:
         error, key = result.error, result.key
@@ -394,5 +394,5 @@ class Binder:
 
 
 def _is_unsent(error: ClusterError) -> bool:
-    """Return whether a write did not even leave: an event about it would not either."""
+    """Return whether a write was not even sent: an event about it would not be either."""
     return isinstance(error, UnavailableError) and not error.sent

@@ -1,7 +1,7 @@
-"""Resource claims of pods that are about to be bound: allocated and reserved first, or given back.
+"""Resource claims of pods that are about to be bound: allocated and reserved first, or released.
 
-Used by the binder.  Every write may be repeated: a claim that is the pod's already stays so, and
-the cluster refuses to give a claim other devices than it has.
+Used by the binder.  Every write may be repeated: a claim that already belongs to the pod keeps
+its devices, and the cluster refuses to give it others.
 """
 
 from collections import deque
@@ -28,13 +28,13 @@ Known = Callable[[str, str], KubeObject | None]
 
 
 class ClaimWrites:
-    """Sends what must be written of claims before pods are bound, and takes it back."""
+    """Writes claims before pods are bound, and releases them."""
 
     def __init__(self, writer: Writer, known: Known) -> None:
         self._writer = writer
         self._known = known
         self._reserved: dict[_PodKey, tuple[ClaimReservation, ...]] = {}
-        """Claims of pods whose bind is not known to be done."""
+        """Claims of pods whose bind is not confirmed."""
         self._releasing: set[str] = set()
 
     def bind(
@@ -47,7 +47,7 @@ class ClaimWrites:
     ) -> None:
         """Reserve the claims of a pod, one after the other, between other writes and its bind.
 
-        A bind that is sent again needs to name no claims: they are remembered.
+        A repeated bind need not name its claims: they are remembered.
         """
         place = key, pod.metadata.uid
         claims = claims or self._reserved.get(place, ())
@@ -58,16 +58,16 @@ class ClaimWrites:
         self._send([*before, *reserved, bind], done)
 
     def give_back(self, key: str, uid: str) -> None:
-        """Take the claims back from a pod that is not bound, with the devices they were given."""
+        """Release the claims of a pod that is not bound, with their devices."""
         for claim in self._reserved.pop((key, uid), ()):
             self._send(list(_give_back(claim, uid)), _told(claim.claim))
 
     def forget(self, key: str, uid: str) -> None:
-        """Keep nothing of a pod that is bound: the claims are its own."""
+        """Forget a pod that is bound: the claims are its own."""
         self._reserved.pop((key, uid), None)
 
     def release(self, key: str) -> None:
-        """Take its devices from a claim that nobody can use, unless it has changed."""
+        """Free the devices of a claim that no pod can use, unless it has changed."""
         claim = self._known(_KIND, key)
         if claim is None or key in self._releasing:
             return
@@ -88,7 +88,7 @@ class ClaimWrites:
         self._reserved = {pod: kept for pod, kept in self._reserved.items() if self.waits(*pod)}
 
     def waits(self, key: str, uid: str) -> bool:
-        """Return whether a pod is still there and has no node."""
+        """Return whether a pod still exists and has no node."""
         pod = self._known("Pod", key)
         return isinstance(pod, Pod) and pod.metadata.uid == uid and not pod.spec.node_name
 
@@ -146,7 +146,7 @@ def _give_back(claim: ClaimReservation, uid: str) -> Iterable[Write]:
 
 
 def _mark(claim: ClaimReservation) -> Manifest:
-    """Return which claim is meant, should there be another one of that name."""
+    """Return the mark of the claim that is meant, should another one have its name."""
     return {"metadata": {"uid": claim.uid}}
 
 

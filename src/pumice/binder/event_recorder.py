@@ -1,7 +1,7 @@
 """Events about pods and groups, with the reasons and sentences of Volcano.
 
 Used by the binder.  Events are the least of all writes: what was recorded last is not recorded
-again, and when too many are on their way the rest are left out.
+again, and when too many are in flight the rest are dropped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ Submit = Callable[[str, Mapping[str, Any], Lane, WriteResult], None]
 
 
 class EventRecorder:
-    """Writes events and counts those on their way."""
+    """Writes events and counts those in flight."""
 
     def __init__(self, submit: Submit, source: str) -> None:
         self._submit = submit
@@ -34,7 +34,7 @@ class EventRecorder:
         self._last_messages: dict[str, str] = {}
         self._underway = 0
         self.lost = 0
-        """Events left out because too many were on their way, or that were not taken."""
+        """Events dropped because too many were in flight, or refused."""
 
     def scheduled(self, pod: Pod, node: str) -> None:
         """Record that a pod has a node."""
@@ -45,7 +45,7 @@ class EventRecorder:
         self._record(pod, "Warning", "FailedScheduling", message)
 
     def evicted(self, pod: Pod, group: KubeObject | None, action: str) -> None:
-        """Record that a pod must go, for it and for its group."""
+        """Record that a pod is evicted, for it and for its group."""
         self._record(pod, "Warning", "Evict", f"Pod is evicted, because of {action}")
         if group is not None:
             self._record(group, "Normal", "Evict", action)
@@ -71,7 +71,7 @@ class EventRecorder:
         self._record(group, "Warning", code, text)
 
     def refused(self, group: PodGroup, record: JobRecord | None) -> None:
-        """Record which resources keep a group out of its queue."""
+        """Record which resources keep a group from being admitted."""
         if record is None or (record.stage, record.reason) != _NOT_ADMITTED:
             return
         said = ("Normal", "Unschedulable", _refusal(record.numbers))
@@ -82,7 +82,7 @@ class EventRecorder:
         self._record_once(group, "failed", ("Warning", "PluginFailed", "; ".join(lines)))
 
     def finished(self, *, failed: bool = False) -> None:
-        """Note that an event is no longer on its way."""
+        """Record that an event is no longer in flight."""
         self._underway -= 1
         self.lost += failed
 
@@ -92,7 +92,7 @@ class EventRecorder:
         self._last_messages = {key: text for key, text in said if is_there(key.partition(" ")[0])}
 
     def _record_once(self, group: PodGroup, topic: str, said: tuple[str, str, str]) -> None:
-        """Record what is not the last that was recorded of a topic."""
+        """Record an event unless it equals the last one of its topic."""
         key = f"{_name(group)} {topic}"
         if self._last_messages.get(key) != said[2]:
             self._last_messages[key] = said[2]

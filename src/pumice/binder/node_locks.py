@@ -1,8 +1,8 @@
-"""Locks on nodes for pods that are about to be bound with devices, or given back.
+"""Locks on nodes for pods that are about to be bound with devices, and their removal.
 
 Used by the binder.  A lock is an annotation with a time.  It is written for the node as it was
-seen, so that of two schedulers one gets it.  It is taken back only while it is still the same; its
-microseconds tell it from another one.
+seen, so that only one of two schedulers gets it.  It is removed only if it is still the same; its
+microseconds distinguish it from another one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +30,7 @@ class _Locked:
 
 
 class NodeLocks:
-    """Writes and takes back locks, by the pod that they are for."""
+    """Writes and removes locks, by the pod that they are for."""
 
     def __init__(self, writer: Writer, known: Known, now: Callable[[], float]) -> None:
         self._writer = writer
@@ -39,10 +39,10 @@ class NodeLocks:
         self._wanted: dict[str, tuple[str, ...]] = {}
         """Pods ("namespace/name") that are to be bound to the names of their locks."""
         self._locked: dict[tuple[str, str], _Locked] = {}
-        """Pods by key and uid whose bind is not known to be done."""
+        """Pods by key and uid whose bind is not confirmed."""
 
     def expect(self, wanted: Mapping[str, tuple[str, ...]], pods: Iterable[str]) -> None:
-        """Note the locks that pods which are decided on need when they are bound."""
+        """Record the locks that decided pods need when they are bound."""
         for pod in pods if self._wanted else ():
             self._wanted.pop(pod, None)
         self._wanted |= wanted
@@ -51,7 +51,7 @@ class NodeLocks:
         """Return what must be written on a node before a pod is bound to it.
 
         Raises:
-            RejectedError: somebody else holds the lock.
+            RejectedError: another client holds the lock.
         """
         names, known = self._wanted.get(pod, ()), self._known("Node", node)
         if not names or not isinstance(known, Node):
@@ -70,7 +70,7 @@ class NodeLocks:
         return [_patch(node, {"metadata": metadata})]
 
     def give_back(self, pod: str, uid: str) -> None:
-        """Unlock the node of a pod that is not bound, unless it is locked anew by now."""
+        """Unlock the node of a pod that is not bound, unless it has a new lock by now."""
         self._wanted.pop(pod, None)
         locked = self._locked.pop((pod, uid), None)
         if locked is None:
@@ -85,7 +85,7 @@ class NodeLocks:
             self._writer.submit(write, lane=Lane.BIND, done=_told(locked.node))
 
     def forget(self, pod: str, uid: str) -> None:
-        """Keep nothing of a pod that is bound: its device plugin takes the lock off."""
+        """Forget a pod that is bound: its device plugin removes the lock."""
         self._wanted.pop(pod, None)
         self._locked.pop((pod, uid), None)
 
@@ -99,7 +99,7 @@ class NodeLocks:
 
 def _told(node: str) -> Callable[[ClusterError | None], None]:
     def report(error: ClusterError | None) -> None:
-        if error is not None:  # not locked, or by somebody else
+        if error is not None:  # not locked, or by another client
             _log.v(2).info("node stays as it is", node=node, why=error)
 
     return report

@@ -1,7 +1,7 @@
-"""What was written last of each object's status, and whether it may be written again.
+"""The last written status of each object, and whether it may be written again.
 
-Used by the binder.  One status of an object is on its way at a time, and what the cluster refuses
-is offered again ever more rarely.
+Used by the binder.  One status of an object is in flight at a time, and one that the cluster
+refuses is retried with growing delays.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,10 +25,10 @@ SCHEDULED: Final = "PodScheduled"
 def waiting_patch(
     pod: Pod, *, reason: str, message: str, nominated: str | None, time: str
 ) -> Manifest | None:
-    """Write why a pod waits and, unless None, for which node ("" takes that back).
+    """Write why a pod waits and, unless None, for which node ("" removes it).
 
-    The patch is for the pod as it was seen: one that has got a node meanwhile must not be
-    said to wait.
+    The patch is for the pod as it was seen: a pod that has got a node meanwhile must not be
+    reported as waiting.
     """
     status: Manifest = {}
     if message:
@@ -63,7 +63,7 @@ def _waiting_condition(pod: Pod, reason: str, message: str, time: str) -> Manife
 def group_status(
     group: PodGroup, state: PodGroupState, *, cycle: str, time: str
 ) -> PodGroupStatus | None:
-    """Return the status a group is to have, None if it has it; unchanged conditions stay as is."""
+    """Return the status a group is to have, None if it has it; unchanged conditions stay."""
     said = {Condition(c.type, c.status, c.reason, c.message): c for c in group.status.conditions}
     conditions = tuple(
         said.get(each)
@@ -88,7 +88,7 @@ def group_status(
 
 
 def group_annotations(group: PodGroup, state: PodGroupState) -> dict[str, str]:
-    """Return the annotations a group is to have and has not."""
+    """Return the annotations that a group should have and lacks."""
     wanted = {ALLOCATED_HYPER_NODE: state.hyper_node} if state.hyper_node else {}
     annotations = group.metadata.annotations
     return {name: value for name, value in wanted.items() if annotations.get(name) != value}
@@ -122,7 +122,7 @@ def _condition(stated: StatusCondition) -> dict[str, str]:
 
 
 def queue_patch(queue: Queue, amounts: Mapping[str, str]) -> Manifest | None:
-    """Write what is allocated of a queue."""
+    """Write the allocated amounts of a queue."""
     old = queue.status.allocated
     if old == amounts:
         return None
@@ -134,18 +134,18 @@ def _gone(old: Iterable[str], new: Mapping[str, Any]) -> dict[str, None]:
 
 
 _LOST_S: Final = 600.0
-"""After so long without an answer none is waited for any more."""
+"""After this time without an answer, the write counts as lost."""
 _LONGEST_S: Final = 60.0
-"""The longest that a refused status is not offered again."""
+"""The longest delay before a refused status is sent again."""
 _log = logs.get("binder")
 
 StatusKey = tuple[str, str]
-"""What sort of status, and of which object."""
+"""The sort of status, and its object."""
 
 
 @dataclass(slots=True)
 class _Sent:
-    """The last status written of an object: on top of which version, what it said, when."""
+    """The last status written of an object: on which version, its content, when."""
 
     version: str
     content: Any
@@ -155,7 +155,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Refused:
-    """A status that the cluster refused: how often, and until when it is left alone."""
+    """A status that the cluster refused: how often, and until when it is not sent again."""
 
     uid: str
     times: int
@@ -175,15 +175,15 @@ class StatusWrites:
         return len(self._sent.keys() | self._refused.keys())
 
     def is_underway(self, what: str, key: str) -> bool:
-        """Return whether a status of an object is on its way."""
+        """Return whether a status of an object is in flight."""
         sent = self._sent.get((what, key))
         return sent is not None and not sent.answered and self._clock() - sent.at < _LOST_S
 
     def begin(self, what: str, key: str, known: KubeObject, content: Any) -> bool:
-        """Return whether a status may be written now; it is then taken to be on its way.
+        """Return whether a status may be written now; it then counts as in flight.
 
-        It is not while one of the object is on its way or the cluster has just refused one, nor if
-        the cluster was told just this and has not spoken of the object since.
+        False while one of the object is in flight or the cluster has just refused one, and if
+        the cluster was sent just this and has not changed the object since.
         """
         status, version = (what, key), known.metadata.resource_version
         refused = self._refused.get(status)
@@ -202,7 +202,7 @@ class StatusWrites:
         return True
 
     def finish(self, result: WriteResult) -> Any:
-        """Take in what came of one; return the content of one that failed."""
+        """Process the result of one; return the content of one that failed."""
         status = result.what, result.key
         sent = self._sent.get(status)
         if sent is None:
@@ -230,7 +230,7 @@ class StatusWrites:
             )
 
     def prune(self, known: Callable[[str, str], KubeObject | None]) -> None:
-        """Forget objects that are gone or of which the cluster has spoken since."""
+        """Forget objects that are gone or that the cluster has changed since."""
         for status in [status for status, sent in self._sent.items() if sent.answered]:
             found = known(*status)
             if found is None or found.metadata.resource_version != self._sent[status].version:

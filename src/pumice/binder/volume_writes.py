@@ -1,7 +1,7 @@
-"""The writes that get a claim its volume; used by whoever binds volumes, pure.
+"""The writes that get a claim its volume; used for binding volumes, pure.
 
-Each is for the object as it was seen: whatever changed meanwhile is a conflict, so that no volume
-is given away twice.
+Each is for the object as it was seen: any change meanwhile is a conflict, so that no volume
+is assigned twice.
 """
 
 from pumice.api.annotations import BOUND_BY_CONTROLLER, SELECTED_NODE
@@ -11,14 +11,14 @@ from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 
 
 def select_node(claim: PersistentVolumeClaim, node: str) -> Manifest:
-    """Return the patch of a claim that has a volume provisioned for a node."""
+    """Return the patch of a claim that gets a volume provisioned for a node."""
     return {"metadata": {**_as_seen(claim.metadata), "annotations": {SELECTED_NODE: node}}}
 
 
 def keep_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Manifest:
     """Return the patch of a volume that keeps it for a claim.
 
-    One that its user has kept for the claim does not become one that a controller gave.
+    One that its user has reserved for the claim does not become one that a controller assigned.
     """
     metadata = _as_seen(volume.metadata)
     if not volume.is_for(claim):

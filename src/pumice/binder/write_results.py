@@ -1,4 +1,4 @@
-"""What came of writes, as plain data; made by the binder, read by the scheduler's loop."""
+"""Results of writes, as plain data; made by the binder, read by the scheduler's loop."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from pumice.errors import ClusterError, NotFoundError
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What came of one write about one object."""
+    """The result of one write about one object."""
 
     what: str
     """The write: "bind", "evict", "gate", "pod status", "group", "cause", "queue", "event", or the
@@ -24,29 +24,29 @@ class WriteResult:
 
 @dataclass(slots=True)
 class WriteResults:
-    """What was learned of writes since the last time; pods are named "namespace/name"."""
+    """The results of writes since the last time; pods are named "namespace/name"."""
 
     results: list[WriteResult] = field(default_factory=list)
 
     @property
     def bound(self) -> list[str]:
-        """Name the pods that were bound."""
+        """The pods that were bound."""
         return [each.key for each in self.results if each.what == "bind" and each.error is None]
 
     @property
     def failed(self) -> dict[str, ClusterError]:
-        """Name the pods whose bind failed."""
+        """The pods whose bind failed."""
         failed = (each for each in self.results if each.what == "bind")
         return {each.key: each.error for each in failed if each.error is not None}
 
     @property
     def evicted(self) -> list[str]:
-        """Name the pods that were evicted."""
+        """The pods that were evicted."""
         return [each.key for each in self.results if each.what == "evict" and each.error is None]
 
     @property
     def errors(self) -> list[ClusterError]:
-        """Return what went wrong but for binds; what is gone meanwhile is no error."""
+        """Failures other than of binds; an object that is gone meanwhile is no error."""
         return [
             each.error
             for each in self.results

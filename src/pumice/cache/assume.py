@@ -1,7 +1,7 @@
-"""What is assumed of objects before the cluster confirms it: pods bound, evicted or held back.
+"""Assumptions about objects before the cluster confirms them: pods bound, evicted or held back.
 
-Used by the informer, which shows pods, groups, claims and volumes to the scheduler as they are
-thought to be.  The cluster's own word ends an assumption, and so does another object of the same
+Used by the informer, which shows pods, groups, claims and volumes to the scheduler as
+assumed.  The cluster's own state ends an assumption, and so does another object of the same
 name.
 """
 
@@ -21,29 +21,29 @@ from pumice.api.storage import ClaimReference, PersistentVolume, PersistentVolum
 
 _HELD: Final = (SchedulingGate(name="pumice.dev/held-back"),)
 _SOON: Final = "1970-01-01T00:00:00Z"
-"""The time at which an evicted pod is taken to leave; only that there is one matters."""
+"""The time at which an evicted pod is assumed to leave; only its presence matters."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(slots=True)
 class _AssumedPod:
-    """What is thought of one pod; without any of it there is no need for one."""
+    """The assumptions about one pod."""
 
     uid: str
     node: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """What is written with the bind."""
+    """Annotations written with the bind."""
     leaves: bool = False
     held: bool = False
 
     def is_idle(self) -> bool:
-        """Return whether nothing is thought any more."""
+        """Return whether nothing is assumed any more."""
         return not (self.node or self.leaves or self.held)
 
 
 @dataclass(frozen=True, slots=True)
 class _AssumedGroup:
-    """What is thought of the status of one group."""
+    """The assumed status of one group."""
 
     uid: str
     status: PodGroupStatus
@@ -52,7 +52,7 @@ class _AssumedGroup:
 
 @dataclass(frozen=True, slots=True)
 class _AssumedClaim:
-    """What is thought of a resource claim: that a pod may use it, and what it was given."""
+    """The assumptions about a resource claim: its pod, and its devices."""
 
     uid: str
     user: ClaimConsumer
@@ -60,37 +60,37 @@ class _AssumedClaim:
 
 
 class Assumptions:
-    """Everything that is thought, by "namespace/name"."""
+    """All assumptions, by "namespace/name"."""
 
     def __init__(self) -> None:
         self._pods: dict[str, _AssumedPod] = {}
         self._groups: dict[str, _AssumedGroup] = {}
         self._resource_claims: dict[str, dict[str, _AssumedClaim]] = {}
-        """Claims to what is thought of them, by the uid of the pod."""
+        """Claims to the assumptions about them, by the uid of the pod."""
         self._volumes: dict[str, ClaimReference] = {}
         self._claims: dict[str, tuple[str, str]] = {}
 
     def bound(self, key: str, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
-        """Take a pod to be on a node, with more annotations."""
+        """Assume a pod to be on a node, with more annotations."""
         thought = self._of(key, pod.metadata.uid)
         thought.node, thought.annotations = node, annotations
 
     def evicted(self, key: str, pod: Pod) -> None:
-        """Take a pod to be leaving."""
+        """Assume a pod to be leaving."""
         self._of(key, pod.metadata.uid).leaves = True
 
     def held(self, key: str, pod: Pod) -> None:
-        """Take a pod to be one that must not be placed now."""
+        """Assume that a pod must not be placed now."""
         self._of(key, pod.metadata.uid).held = True
 
     def stated(
         self, key: str, group: PodGroup, status: PodGroupStatus, annotations: dict[str, str]
     ) -> None:
-        """Take a group to have a status and more annotations."""
+        """Assume a group to have a status and more annotations."""
         self._groups[key] = _AssumedGroup(group.metadata.uid, status, annotations)
 
     def reserved(self, pod: Pod, claims: Iterable[ClaimReservation]) -> None:
-        """Take a pod to have its resource claims."""
+        """Assume a pod to have its resource claims."""
         meta = pod.metadata
         user = ClaimConsumer(resource="pods", name=meta.name, uid=meta.uid)
         for each in claims:
@@ -98,7 +98,7 @@ class Assumptions:
             self._resource_claims.setdefault(each.claim, {})[meta.uid] = thought
 
     def forget_claims(self, pod_uid: str) -> list[str]:
-        """Think no more of the claims of a pod; return them."""
+        """Drop the assumptions about the claims of a pod; return the claims."""
         found = [key for key, users in self._resource_claims.items() if pod_uid in users]
         for key in found:
             del self._resource_claims[key][pod_uid]
@@ -107,7 +107,7 @@ class Assumptions:
         return found
 
     def show_resource_claim(self, key: str, claim: ResourceClaim) -> ResourceClaim:
-        """Return a resource claim as it is thought to be; what is told is no longer thought."""
+        """Return a resource claim as assumed; what the cluster confirms is no longer assumed."""
         status = claim.status
         told = {each.uid for each in status.reserved_for}
         left = {
@@ -124,7 +124,7 @@ class Assumptions:
         return replace(claim, status=status)
 
     def chosen(self, choice: ClaimChoice, uid: str) -> None:
-        """Take a claim to have its volume, or a node to be selected for it."""
+        """Assume a claim to have its volume, or a node to be selected for it."""
         namespace, _, name = choice.claim.partition("/")
         if choice.volume:
             owner = ClaimReference(namespace=namespace, name=name, uid=uid)
@@ -133,7 +133,7 @@ class Assumptions:
             self._claims[choice.claim] = uid, choice.node
 
     def forget_choice(self, choice: ClaimChoice) -> None:
-        """Think no more of how a claim gets its volume."""
+        """Drop the assumption on how a claim gets its volume."""
         if choice.volume:
             self._volumes.pop(choice.volume, None)
         else:
@@ -155,18 +155,18 @@ class Assumptions:
         return True
 
     def forget_group(self, key: str) -> bool:
-        """Think no more of a group."""
+        """Drop the assumption about a group."""
         return self._groups.pop(key, None) is not None
 
     def waits_for(self, key: str, uid: str, what: str) -> bool:
-        """Return whether the cluster has not told yet that a pod is "bound" or "evicted"."""
+        """Return whether the cluster has not confirmed yet that a pod is "bound" or "evicted"."""
         thought = self._pods.get(key)
         if thought is None or thought.uid != uid:
             return False
         return thought.leaves if what == "evicted" else bool(thought.node)
 
     def show_pod(self, key: str, pod: Pod) -> Pod:
-        """Return a pod as it is thought to be; what the cluster tells now is no longer thought."""
+        """Return a pod as assumed; what the cluster confirms is no longer assumed."""
         thought = self._pods.get(key)
         if thought is None:
             return pod
@@ -193,7 +193,7 @@ class Assumptions:
         return replace(pod, metadata=metadata, spec=spec)
 
     def show_group(self, key: str, group: PodGroup) -> PodGroup:
-        """Return a group as it is thought to be."""
+        """Return a group as assumed."""
         stated = self._groups.get(key)
         if stated is None:
             return group
@@ -208,7 +208,7 @@ class Assumptions:
         return replace(group, metadata=metadata, status=stated.status)
 
     def show_volume(self, key: str, volume: PersistentVolume) -> PersistentVolume:
-        """Return a volume as it is thought to be; one that the cluster gave away stays so."""
+        """Return a volume as assumed; one that the cluster has assigned stays assigned."""
         owner = self._volumes.get(key)
         kept = volume.spec.claim_ref
         if owner is None or (kept is not None and kept.uid):
@@ -216,7 +216,7 @@ class Assumptions:
         return replace(volume, spec=replace(volume.spec, claim_ref=owner))
 
     def show_claim(self, key: str, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Return a claim as it is thought to be."""
+        """Return a claim as assumed."""
         uid, node = self._claims.get(key, ("", ""))
         if not node or uid != claim.metadata.uid or claim.selected_node is not None:
             return claim

@@ -1,4 +1,4 @@
-"""Names and numbers as manifests write them, read the way Kubernetes and Go read them."""
+"""Names and numbers as manifests write them, read as Kubernetes and Go read them."""
 
 import re
 from typing import Final
@@ -15,7 +15,7 @@ def key_of(thing: KubeObject) -> str:
 
 
 def int32_of(text: str, otherwise: int) -> int:
-    """Read a whole number of 32 bits as Go does; anything else is not there."""
+    """Read a whole number of 32 bits as Go does; anything else counts as absent."""
     if not text:
         return otherwise
     found = _NUMBER.fullmatch(text)  # Python refuses to read very many digits, even zeros

@@ -1,4 +1,4 @@
-"""Keeps a snapshot in step with a cluster: list, watch, convert, take in.
+"""Keeps a snapshot in step with a cluster: list, watch, convert, apply.
 
 Used by the scheduler's loop.  A bad object is reported and skipped; it never stops the others.  A
 skipped pod still counts on its node as far as it can be read; of any other object the last good
@@ -44,15 +44,15 @@ _TYPES: Final[Mapping[str, type[KubeObject]]] = {
 FOLLOWED: Final = tuple(
     kind for kind in _TYPES if kind not in (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP)
 )
-"""Every kind the scheduler reads as a whole: claims, not what they are made from."""
+"""Every kind that the scheduler reads as a whole: claims, not their templates."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
 """How many entries of deleted pods may be kept, or three for each pod if that is more."""
 _STRANGE_RESOURCES: Final = 256
-"""How many resources that nobody has may be asked for; each is a row in every table."""
+"""How many resources that no object offers may be requested; each is a row in every table."""
 _PATIENCE: Final = 600
-"""After how many syncs it is tried whether such resources are still asked for."""
+"""After how many syncs it is checked whether such resources are still requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class BadObject:
 
 
 class Informer:
-    """Follows a cluster into a snapshot; ``sync`` before each cycle."""
+    """Watches a cluster into a snapshot; ``sync`` before each cycle."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Informer:
         *,
         wants_node: Callable[[Node], bool] = lambda _: True,
     ) -> None:
-        """Make one; other nodes than those wanted are taken not to be there."""
+        """Make one; nodes that are not wanted count as absent."""
         self._cluster = cluster
         self._ingest = ingest
         ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
@@ -88,12 +88,12 @@ class Informer:
         self.skipped: Counter[str] = Counter()
         """How many were skipped so far, by kind."""
         self._bad: dict[str, dict[str, str]] = {kind: {} for kind in self._since}
-        """Versions of objects that were skipped, so that each is told once."""
+        """Versions of skipped objects, so that each is reported once."""
         self._loaded = self._torn = False
         self._age = 0
 
     def sync(self) -> int:
-        """Take in what changed since the last time; return how many changes there were."""
+        """Apply what changed since the last time; return the number of changes."""
         if not self._loaded:
             return self._load()
         changes = 0
@@ -123,21 +123,21 @@ class Informer:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is followed into."""
+        """The snapshot that is kept in step."""
         return self._ingest.snapshot
 
     def known(self, kind: str, key: str) -> KubeObject | None:
-        """Return an object as the cluster told it last."""
+        """Return an object as last received from the cluster."""
         return self._known[kind].get(key)
 
     def counts(self) -> dict[str, int]:
         """Count the objects known by kind."""
         return {kind: len(things) for kind, things in self._known.items()}
 
-    # What is thought before the cluster tells
+    # Assumptions until the cluster confirms
 
     def assume(self, pod: str, node: str, annotations: Mapping[str, str] | None = None) -> None:
-        """Count a pod ("namespace/name") on a node until the cluster says so or ``undo``.
+        """Count a pod ("namespace/name") on a node until the cluster confirms it or ``undo``.
 
         It has the annotations that are written with its bind.
         """
@@ -147,7 +147,7 @@ class Informer:
             self._show("Pod", pod, known)
 
     def assume_evicted(self, pod: str) -> None:
-        """Count a pod as leaving until the cluster says so or ``undo``."""
+        """Count a pod as leaving until the cluster confirms it or ``undo``."""
         known = self._known["Pod"].get(pod)
         if isinstance(known, Pod):
             self._assumed.evicted(pod, known)
@@ -167,7 +167,7 @@ class Informer:
             self._show("Pod", pod, known)
 
     def assume_claims(self, pod: str, claims: tuple[ClaimReservation, ...]) -> None:
-        """Count resource claims as a pod's until the cluster says so or ``undo_claims``."""
+        """Count resource claims as a pod's until the cluster confirms it or ``undo_claims``."""
         known = self._known["Pod"].get(pod)
         if claims and isinstance(known, Pod):
             self._assumed.reserved(known, claims)
@@ -184,31 +184,31 @@ class Informer:
                 self._show(RESOURCE_CLAIM, key, known)
 
     def waits_for(self, pod: str, uid: str, what: str) -> bool:
-        """Return whether the cluster has yet to tell that a pod is "bound" or "evicted"."""
+        """Return whether the cluster has yet to confirm that a pod is "bound" or "evicted"."""
         return self._assumed.waits_for(pod, uid, what)
 
     def assume_group(
         self, group: str, status: PodGroupStatus, annotations: dict[str, str] | None = None
     ) -> None:
-        """Take a group to have a status until the cluster says so or ``undo_group``."""
+        """Assume a group to have a status until the cluster confirms it or ``undo_group``."""
         known = self._known[POD_GROUP].get(group)
         if isinstance(known, PodGroup):
             self._assumed.stated(group, known, status, annotations or {})
             self._show(POD_GROUP, group, known)
 
     def undo_group(self, group: str) -> None:
-        """Take a group as the cluster has it."""
+        """Use a group as the cluster has it."""
         known = self._known[POD_GROUP].get(group)
         if self._assumed.forget_group(group) and known is not None:
             self._show(POD_GROUP, group, known)
 
     def assume_choice(self, choice: ClaimChoice, uid: str) -> None:
-        """Take a claim, by its uid, to get its volume as chosen, until ``undo_choice``."""
+        """Assume a claim, by its uid, to get its volume as chosen, until ``undo_choice``."""
         self._assumed.chosen(choice, uid)
         self._show_choice(choice)
 
     def undo_choice(self, choice: ClaimChoice) -> None:
-        """Take a claim and its volume as the cluster has them."""
+        """Use a claim and its volume as the cluster has them."""
         self._assumed.forget_choice(choice)
         self._show_choice(choice)
 
@@ -232,10 +232,10 @@ class Informer:
             return self._assumed.show_claim(key, thing)
         return thing
 
-    # What the cluster tells
+    # Changes from the cluster
 
     def _load(self) -> int:
-        """Take in everything there is."""
+        """Load everything."""
         for kind in self._since:
             try:
                 items, self._since[kind] = self._cluster.list(kind)
@@ -251,7 +251,7 @@ class Informer:
         return sum(self.counts().values())
 
     def _start_anew(self) -> None:
-        """Take in all that is known into an empty snapshot, so that memory follows the cluster."""
+        """Load all that is known into an empty snapshot, so that memory follows the cluster."""
         self._ingest = self._ingest.anew()
         self._torn = False
         self._age = 0
@@ -264,13 +264,13 @@ class Informer:
                     self._show(kind, key, thing)
 
     def _watch(self, kind: str, since: str) -> int:
-        """Take in what happened to objects of a kind; of each only what happened last."""
+        """Apply changes to objects of a kind; only the last one of each object."""
         latest: dict[str, Event] = {}
         for event in self._cluster.watch(kind, since=since):
             self._since[kind] = event.object["metadata"]["resourceVersion"]
             if event.type != "BOOKMARK":
                 key = _key(event.object)
-                if event.type == "DELETED":  # a successor of the same name starts anew
+                if event.type == "DELETED":  # a successor of the same name starts afresh
                     latest.pop(key, None)
                     self._drop(kind, key)
                 latest[key] = event
@@ -286,15 +286,15 @@ class Informer:
         known = self._known[kind].get(key)
         self._known[kind][key] = thing
         if isinstance(thing, Pod) and thing.spec.resource_claims and thing.status.phase in _OVER:
-            self.undo_claims(thing.metadata.uid)  # whoever frees them may be quicker to tell
+            self.undo_claims(thing.metadata.uid)  # the notice that they are free may arrive first
         if not self._show(kind, key, thing) and known is not None:
             self._known[kind][key] = known
 
     def _show(self, kind: str, key: str, thing: KubeObject) -> bool:
-        """Let the scheduler see an object; return whether it did not refuse all of it.
+        """Show an object to the scheduler; return whether it did not refuse all of it.
 
-        An object that cannot be taken in hurts only itself.  Should it have hurt the tables (none
-        is known to), all that is known is shown anew, without it.
+        An object that cannot be applied affects only itself.  If it has damaged the tables (none
+        is known to), everything known is loaded again, without it.
         """
         if self._torn:
             return True
@@ -315,7 +315,7 @@ class Informer:
         return rest is not None and self._put(rest) is None
 
     def _put(self, thing: KubeObject) -> Exception | None:
-        """Take an object in, or give what was wrong with it."""
+        """Apply an object, or return its error."""
         try:
             if isinstance(thing, Pod) and is_partial(thing) and not thing.spec.node_name:
                 self._ingest.delete(thing)
@@ -354,7 +354,7 @@ class Informer:
         return known is not None and known.metadata.resource_version == version
 
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
-        """Return an object, of a bad pod what can be read; None for a bad one or one not wanted."""
+        """Return an object, of a bad pod the readable part; None for a bad or unwanted one."""
         try:
             thing = _typed(kind, manifest)
         except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on

@@ -1,6 +1,6 @@
 """One object in, changed rows out.
 
-The only writer of a snapshot outside a session.  Objects may come in any order: a pod before its
+The only writer of a snapshot outside a session.  Objects may arrive in any order: a pod before its
 node, group or queue finds its place when they arrive.
 """
 
@@ -25,7 +25,7 @@ from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEAS
 
 
 def recount(snapshot: Snapshot) -> None:
-    """Set every count and sum of nodes, jobs and namespaces to what the tasks say."""
+    """Set every count and sum of nodes, jobs and namespaces from the tasks."""
     if snapshot.shapes:
         _nodes(snapshot)
         _jobs(snapshot)
@@ -92,13 +92,13 @@ class Ingest:
         self._tasks = TaskRows(snapshot, self._jobs, self._scheduler_names)
         self._nodes = NodeRows(snapshot, self._tasks)
         self.torn = False
-        """Whether an object was taken in by half: this one is of no use any more."""
+        """Whether an object was applied only in part: this instance cannot be used any more."""
 
     @property
     def litter(self) -> int:
-        """How much is kept of one sort that no pod has any more: shapes, label sets and the like.
+        """A lower bound of unused entries of one sort: shapes, label sets and the like.
 
-        At least: pods may share one.  They are known by number, so none can go alone.
+        Pods may share one.  Entries are known by number, so none can be removed alone.
         """
         snapshot = self.snapshot
         kept = max(
@@ -118,7 +118,7 @@ class Ingest:
         return fresh
 
     def load(self, objects: Iterable[KubeObject]) -> Snapshot:
-        """Take in many objects and settle; an empty snapshot is counted once at the end."""
+        """Load many objects and settle; an empty snapshot is counted once at the end."""
         with self.counting_once():
             for thing in objects:
                 self.upsert(thing)
@@ -136,7 +136,7 @@ class Ingest:
     def upsert(self, thing: KubeObject) -> None:
         """Add an object or replace the one of the same name.
 
-        An object that cannot be taken in raises.  Unless ``torn`` then, nothing has changed.
+        An object that cannot be applied raises.  Unless ``torn`` is then set, nothing has changed.
         """
         if isinstance(thing, Pod):
             marks = self._tasks.read(thing)
@@ -191,7 +191,7 @@ class Ingest:
     def set_aside(self, job: str, *, aside: bool = True) -> None:
         """Leave a job ("namespace/name") out of sessions, or call it back.
 
-        Its pods count for its queue all along.  For those who know that a session could do nothing
-        with it, and have no time to let it find out.
+        Its pods count for its queue all along.  For callers that know that a session could do
+        nothing with it.
         """
         self._jobs.set_aside(job, aside=aside)

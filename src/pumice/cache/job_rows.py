@@ -25,14 +25,14 @@ class JobRows:
         self.snapshot = snapshot
         self._default_queue = default_queue
         self.stale = False
-        """Whether links between groups, queues and priority classes must all be made anew."""
+        """Whether links between groups, queues and priority classes must all be made again."""
         self._unlinked: set[int] = set()
-        """Groups that came or changed since the last link."""
+        """Groups that are new or changed since the last link."""
         self._aside: set[int] = set()
         """Jobs that are left out of sessions for now."""
 
     def row(self, key: str) -> int:
-        """Return the row of a job, a new one if it was never heard of."""
+        """Return the row of a job, a new one if it is unknown."""
         jobs = self.snapshot.jobs
         row = jobs.row_of.get(key)
         if row is None:
@@ -53,7 +53,7 @@ class JobRows:
         return row
 
     def read_group(self, group: PodGroup) -> None:
-        """Do what can go wrong with a pod group, before any row is touched."""
+        """Do the steps of a pod group that can fail, before any row is touched."""
         learn(self.snapshot, group.spec.min_resources, asked=True)
 
     def write_group(self, group: PodGroup) -> None:
@@ -152,7 +152,7 @@ class JobRows:
         self._unlinked.clear()
 
     def _link_all(self) -> None:
-        """Make every link, and add the sums of queues up anew."""
+        """Make every link, and add the sums of queues up again."""
         jobs, queues = self.snapshot.jobs, self.snapshot.queues
         jobs.queue[:] = NOWHERE
         queues.sums[:] = 0
@@ -182,7 +182,7 @@ class JobRows:
             jobs.listed[row] = queue != NOWHERE and row not in self._aside
 
     def _leave_queue(self, row: int) -> None:
-        """Take what a job counts for off its queue."""
+        """Subtract the amounts of a job from its queue."""
         jobs, queue = self.snapshot.jobs, int(self.snapshot.jobs.queue[row])
         if queue != NOWHERE:
             self.snapshot.queues.sums[:, :, queue] -= jobs.sums[:, :, row]

@@ -1,7 +1,7 @@
-"""What counts of a pod that cannot be read or taken in as a whole.
+"""The parts that count of a pod that cannot be read or applied as a whole.
 
-Used by the informer.  A pod that is on a node takes room there whatever else it says; only its
-name, its place, its marks and what it asks for are read, each as far as it can be.
+Used by the informer.  A pod on a node takes room there whatever its other fields are; only its
+name, its node, its annotations and its requests are read, each as far as possible.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from pumice.api.quantity import parse_quantity
 from pumice.core.resources import is_schedulable_name
 
 _UNREADABLE: Final = (SchedulingGate(name="pumice.dev/not-readable"),)
-"""Keeps it from being placed, and tells it from a pod that was read."""
+"""Keeps it from being placed, and distinguishes it from a pod that was read."""
 
 
 def partial_pod(pod: Mapping[str, Any] | Pod) -> Pod | None:
-    """Read of a pod what counts on its node; None if not even its name can be read."""
+    """Read the parts of a pod that count on its node; None if not even its name can be read."""
     manifest = msgspec.to_builtins(pod) if isinstance(pod, Pod) else pod
     meta, spec, status = (_mapping(manifest.get(key)) for key in ("metadata", "spec", "status"))
     if not _text(meta, "name"):
@@ -43,7 +43,7 @@ def partial_pod(pod: Mapping[str, Any] | Pod) -> Pod | None:
 
 
 def is_partial(pod: Pod) -> bool:
-    """Return whether a pod was read in part only."""
+    """Return whether a pod was only read in part."""
     return pod.spec.scheduling_gates == _UNREADABLE
 
 

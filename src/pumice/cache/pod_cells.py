@@ -1,6 +1,6 @@
-"""What rows of tasks take from a pod alone: shape, label class, role and the cells beside them.
+"""Cells of tasks that come from a pod alone: shape, label class, role and more.
 
-Used by the rows of tasks.  Equal parts of pods get one number; numbers are never given back.
+Used by the rows of tasks.  Equal parts of pods get one number; numbers are never reused.
 """
 
 from typing import NamedTuple
@@ -29,11 +29,11 @@ from pumice.core.tables import NOWHERE
 
 TASK_PRIORITY = "volcano.sh/task-priority"
 _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)
-"""Pod annotations that node hooks look at; pods that differ in them differ in shape."""
+"""Pod annotations that node hooks read; pods that differ in them differ in shape."""
 
 
 class PodCells(NamedTuple):
-    """Cells of a task that come from its pod alone; ``number`` is the one its name ends with."""
+    """Cells of a task that come from its pod alone; ``number`` is the one at the end of its name."""
 
     shape: int
     best_effort: bool
@@ -49,7 +49,7 @@ class PodCells(NamedTuple):
 
 
 class PodReader:
-    """Reads pods, and keeps the numbers of what is equal in them."""
+    """Reads pods, and numbers their equal parts."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot

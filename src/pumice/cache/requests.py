@@ -1,4 +1,4 @@
-"""What a pod asks for as columns; the rule is that of ``api.pod_resources``."""
+"""The request of a pod as columns; the rule is that of ``api.pod_resources``."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -13,14 +13,14 @@ from pumice.core.snapshot import Snapshot
 
 NONZERO_CPU = 100.0
 NONZERO_MEMORY = 200.0 * 1024 * 1024
-"""What Kubernetes' scores assume of a container that asks for nothing."""
+"""What Kubernetes' scores assume for a container without requests."""
 
 
 def learn(snapshot: Snapshot, *lists: Mapping[str, Quantity] | None, asked: bool = False) -> None:
-    """Give every resource named in some lists a row in all tables.
+    """Add a row for every resource in some lists to all tables.
 
     Raises:
-        InputError: too many are ``asked`` for that nobody has.
+        InputError: too many are ``asked`` for that no object offers.
     """
     for amounts in lists:
         if amounts and snapshot.resources.learn(amounts, asked=asked):
@@ -48,7 +48,7 @@ def pod_request(spec: PodSpec, resources: Resources) -> Column:
 def pod_nonzero(spec: PodSpec, resources: Resources) -> Column:
     """Return cpu and memory (2,) with defaults for containers that do not name them.
 
-    In a pod that asks as a whole, defaults are for what nobody in it names.
+    In a pod with requests as a whole, defaults apply to what none of it names.
     """
     whole = _whole(spec)
     named = {name for amounts in resource_lists(spec) for name in amounts} if whole else set()
@@ -67,7 +67,7 @@ def pod_nonzero(spec: PodSpec, resources: Resources) -> Column:
 
 
 def _whole(spec: PodSpec) -> Mapping[str, Quantity]:
-    """Return what a pod asks for as a whole; it replaces what its containers ask for."""
+    """Return the requests of a pod as a whole; they replace those of its containers."""
     return pod_level(spec.resources.requests) if spec.resources is not None else {}
 
 

@@ -1,4 +1,4 @@
-"""Rows of tasks: what a pod asks for, where it is, and whose it is."""
+"""Rows of tasks: the request of a pod, its node and its job."""
 
 from collections.abc import Iterable
 from operator import attrgetter
@@ -51,7 +51,7 @@ _STEP = {
     int(Status.RUNNING): "hold",
     int(Status.RELEASING): "leave",
 }
-"""What a task that was found counts as; others count on their node only."""
+"""The status of a task that was found; others count on their node only."""
 
 
 class TaskRows:
@@ -66,12 +66,12 @@ class TaskRows:
         self.counts_later = False
         """Whether books and sums are left to one sweep at the end."""
         self.rounded = False
-        """Whether a task went that was too large for sums to be exact without it."""
+        """Whether a task was removed that was too large for exact sums."""
         self._homeless: dict[str, set[int]] = {}
         self._waits: dict[int, str] = {}
         """Tasks whose node is not known yet, by its name, and that name."""
         self._nominees: dict[int, str] = {}
-        """Tasks with a nominated node, by its name: the node may come, go and move."""
+        """Tasks with a nominated node, by its name: the node may appear, disappear and move."""
 
     @property
     def n_marks(self) -> int:
@@ -81,7 +81,7 @@ class TaskRows:
     def read(self, pod: Pod) -> PodCells | None:
         """Read a pod, unless it only moved or does not count.
 
-        Whatever may be wrong with a pod shows here, where no row is touched yet.
+        Every possible fault of a pod shows here, before any row is touched.
         """
         if not self._counts(pod):
             return None
@@ -167,7 +167,7 @@ class TaskRows:
         self._share(row, pod)
 
     def _share(self, row: int, pod: Pod) -> None:
-        """Let equal parts of equal pods be one object: 100,000 pods are a few dozen shapes."""
+        """Make equal parts of equal pods one object: 100,000 pods are a few dozen shapes."""
         tasks = self.snapshot.tasks
         like = self.snapshot.shapes[tasks.shape[row]].spec
         namespace, labels = self.snapshot.label_classes[tasks.label_class[row]]
@@ -216,7 +216,7 @@ class TaskRows:
             self._count_in_job(row, job, 1)
 
     def wait_for_node(self, task: int, name: str) -> None:
-        """Let a task count on a node once there is one of that name."""
+        """Make a task count on a node once one of that name exists."""
         self._homeless.setdefault(name, set()).add(task)
         self._waits[task] = name
 
@@ -243,7 +243,7 @@ class TaskRows:
             self.snapshot.tasks.clear_row(row)
 
     def _take_out(self, row: int) -> None:
-        """Undo all that others count of a task."""
+        """Undo everything that others count of a task."""
         tasks = self.snapshot.tasks
         node, job = int(tasks.node[row]), int(tasks.job[row])
         self.rounded |= self.snapshot.shapes[tasks.shape[row]].coarse
@@ -258,7 +258,7 @@ class TaskRows:
         tasks.node[row] = tasks.nominated[row] = NOWHERE
 
     def count_on_node(self, task: int, node: int, sign: int) -> None:
-        """Add a task to the books of its node, or take it off."""
+        """Add a task to the books of its node, or remove it."""
         nodes, tasks = self.snapshot.nodes, self.snapshot.tasks
         tasks.in_view[task] = sign > 0
         if sign > 0:

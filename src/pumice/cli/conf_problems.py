@@ -1,4 +1,4 @@
-"""What is wrong in a configuration or said in vain, as every command finds and tells it."""
+"""Errors and settings without effect in a configuration, for every command."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,12 +16,12 @@ from pumice.plugins import builtin_plugins
 
 
 def conf_problems(conf: SchedulerConf, plugins: PluginSources = ()) -> list[Problem]:
-    """List everything wrong, in vain or odd in a configuration, in the order of its lines."""
+    """List every error, setting without effect and oddity of a configuration, by line."""
     return check_conf(conf, all_plugins(plugins), ACTIONS)
 
 
 def warn_of_conf(conf: SchedulerConf, source: str, plugins: PluginSources = ()) -> None:
-    """Warn on stderr of what a configuration says in vain, refuse what cannot be meant.
+    """Warn on stderr about settings without effect, refuse a configuration with errors.
 
     Raises:
         ConfError: It cannot be used.
@@ -33,7 +33,7 @@ def warn_of_conf(conf: SchedulerConf, source: str, plugins: PluginSources = ()) 
 
 
 def print_warnings(problems: Iterable[Problem], source: str) -> None:
-    """Print on stderr the problems that refuse nothing."""
+    """Print on stderr the problems that are only warnings."""
     for problem in problems:
         if problem.severity != "error":
             in_vain = "; it has no effect" if problem.severity == "ignored" else ""
@@ -41,5 +41,5 @@ def print_warnings(problems: Iterable[Problem], source: str) -> None:
 
 
 def all_plugins(plugins: PluginSources) -> dict[str, Any]:
-    """Return all plugins by name: built-in, installed and those that were named."""
+    """Return all plugins by name: built-in, installed and those named on the command line."""
     return known_plugins(builtin_plugins(), load_plugins(plugins))

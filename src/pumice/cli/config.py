@@ -1,4 +1,4 @@
-"""`pumice config check` and `pumice plugin`: what a configuration says and what it can say."""
+"""`pumice config check` and `pumice plugin`: what a configuration has and what it may have."""
 
 import inspect
 from pathlib import Path
@@ -19,7 +19,7 @@ from pumice.framework.registry import deciding_order
 
 
 def check(ctx: click.Context, *, file: Path, strict: bool, plugins: PluginSources) -> None:
-    """Print what a scheduler would refuse or warn of, and which plugins decide what."""
+    """Print what a scheduler would refuse or warn about, and which plugins decide what."""
     conf = read_conf(read_text(file))
     problems = conf_problems(conf, plugins)
     errors = errors_of(problems)

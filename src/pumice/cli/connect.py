@@ -1,4 +1,4 @@
-"""Which cluster a command talks to: a kubeconfig, an address, or a running `pumice up`."""
+"""The cluster of a command: a kubeconfig, an address, or a running `pumice up`."""
 
 import os
 from collections.abc import Mapping
@@ -21,16 +21,16 @@ _NOTHING = (
 
 @dataclass(frozen=True)
 class ConnectOptions:
-    """What was said about the cluster on the command line."""
+    """The options that name the cluster."""
 
     kubeconfig: str = ""
     master: str = ""
     fallback: str = ""
-    """The address to talk to when no cluster is named anywhere; empty: there is none."""
+    """The address when no cluster is named anywhere; empty: none."""
 
 
 def endpoint_file(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the place where a running `pumice up` leaves a kubeconfig for the other commands."""
+    """Return the kubeconfig that a running `pumice up` writes for the other commands."""
     state = env.get("XDG_STATE_HOME") or str(
         Path(env.get("HOME") or "~").expanduser() / ".local/state"
     )
@@ -40,14 +40,14 @@ def endpoint_file(env: Mapping[str, str] = os.environ) -> Path:
 def connect(
     options: ConnectOptions, env: Mapping[str, str] = os.environ
 ) -> AbstractContextManager[Cluster]:
-    """Return the cluster to talk to, to be used as a context manager; nothing is sent yet.
+    """Return the cluster, to be used as a context manager; nothing is sent yet.
 
     The first that is named counts: --kubeconfig, KUBECONFIG, the endpoint of a running `pumice up`,
     ~/.kube/config, the fallback.  --master replaces the address only.
 
     Raises:
         InputError: a kubeconfig that cannot be used.
-        ServiceError: no cluster is named at all, or a program that logs in failed.
+        ServiceError: no cluster is named at all, or a credential program failed.
     """
     from pumice.cluster.kube.cluster import KubeCluster  # noqa: PLC0415
 
@@ -55,11 +55,11 @@ def connect(
 
 
 def connection(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> "Connection":
-    """Return how to reach the cluster that ``connect`` talks to.
+    """Return how to reach the cluster of ``connect``.
 
     Raises:
         InputError: a kubeconfig that cannot be used.
-        ServiceError: no cluster is named at all, or a program that logs in failed.
+        ServiceError: no cluster is named at all, or a credential program failed.
     """
     from pumice.cluster.kube.connection import from_files, from_master  # noqa: PLC0415
 
@@ -68,19 +68,19 @@ def connection(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> 
     if not files and not address:
         raise ServiceError("", _NOTHING)
     found = from_files(files, options.master) if files else from_master(address)
-    found.credentials.header()  # a login that fails is told as such, not as a request that does
+    found.credentials.header()  # a failed login is reported as such, not as a failed request
     return found
 
 
 def is_out_of_reach(error: Exception) -> TypeGuard[ServiceError | UnavailableError]:
-    """Return whether there was no cluster to answer, rather than one that refused."""
+    """Return whether no cluster answered, rather than one that refused."""
     if isinstance(error, UnavailableError):
         return not error.verbatim
     return isinstance(error, ServiceError)
 
 
 def trouble(error: ServiceError | ClusterError) -> str:
-    """Tell in one line why a cluster could not be asked."""
+    """Explain in one line why a cluster could not be queried."""
     if isinstance(error, ServiceError):
         return error.problem if not error.url or error.url in error.problem else str(error)
     return error.problem or str(error)
@@ -96,7 +96,7 @@ def _kubeconfigs(options: ConnectOptions, env: Mapping[str, str]) -> list[Path]:
             raise ServiceError(str(file), f"stat {file}: {reason}") from None
         return [file]
     listed = [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
-    if listed or options.master:  # named, so no other cluster is meant
+    if listed or options.master:  # it was named explicitly, so do not try another
         return [file for file in listed if file.is_file()]
     usual = Path(env.get("HOME") or "~").expanduser() / ".kube" / "config"
     return [file for file in (endpoint_file(env), usual) if file.is_file()][:1]

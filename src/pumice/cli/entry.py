@@ -1,4 +1,4 @@
-"""Where the command starts: Ctrl-C is looked after before anything large is imported."""
+"""Where the command starts: Ctrl-C is handled before anything large is imported."""
 
 from pumice.cli.interrupts import leave_on_interrupt
 

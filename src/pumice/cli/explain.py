@@ -1,4 +1,4 @@
-"""`pumice explain`: why a job waits, what the nodes say, who was spared, and what would help."""
+"""`pumice explain`: why a job waits, on which nodes, which pods were spared, what would help."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -42,7 +42,7 @@ def explain(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Say why a job waits, or which jobs do."""
+    """Print why a job waits, or which jobs do."""
     world = read_world(
         files,
         conf,

@@ -1,4 +1,4 @@
-"""What Ctrl-C does: while a command is imported it ends the process, afterwards it raises."""
+"""Ctrl-C: while a command is imported it ends the process, afterwards it raises."""
 
 import os
 import signal
@@ -9,13 +9,13 @@ INTERRUPTED = 130
 
 
 def leave_on_interrupt() -> None:
-    """Let Ctrl-C end the process without a traceback; one that ignores it goes on ignoring it."""
+    """Make Ctrl-C end the process without a traceback; one that ignores it keeps ignoring it."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not with nohup
         signal.signal(signal.SIGINT, _leave)
 
 
 def raise_on_interrupt() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt: everything is imported, and commands may tidy up."""
+    """Make Ctrl-C raise KeyboardInterrupt: everything is imported, and commands may tidy up."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

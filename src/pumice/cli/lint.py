@@ -1,4 +1,4 @@
-"""`pumice lint`: what a cluster would refuse in files, told without a cluster."""
+"""`pumice lint`: find in files what a cluster would refuse, without a cluster."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ class Line:
     found: Any
     wanted: str
     message: str
-    """What an API server or a webhook would say about it."""
+    """The message of an API server or a webhook about it."""
 
     def __str__(self) -> str:
         said = f"found {_shown(self.found)}, " if self.found is not None else ""
@@ -77,7 +77,7 @@ def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], in
 
 
 def _documents(paths: Iterable[str]) -> Iterator[Any]:
-    """Read all documents; a file that cannot be read gives a finding instead."""
+    """Read all documents; a file that cannot be read yields a finding instead."""
     for path in _files(paths):
         try:
             if path == _STDIN:
@@ -100,7 +100,7 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
-    """Tell an object that stands in the files twice."""
+    """Yield objects that occur twice in the files."""
     manifest = document.content
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):

@@ -1,6 +1,6 @@
 """The command `pumice` and the table of its subcommands.
 
-A subcommand is imported when it is called, and what it does once its words are read, so that help
+A subcommand is imported when it is called, and its code once its arguments are read, so that help
 and mistyped words are answered at once: neither this module nor a command line may load NumPy, rich
 or YAML.
 """
@@ -80,7 +80,7 @@ class AbortedError(click.ClickException):
         super().__init__("Aborted!")
 
     def show(self, file: Any = None) -> None:
-        """Print the message on a line of its own, after what the terminal shows of Ctrl-C."""
+        """Print the message on a line of its own, after the terminal's echo of Ctrl-C."""
         click.echo(f"\n{self.message}", file=file, err=True)
 
 
@@ -102,7 +102,7 @@ class LazyGroup(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find the subcommand; for one that is mistyped, name the one that is like it."""
+        """Find the subcommand; for a mistyped one, name the nearest."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -118,12 +118,12 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, lazy.summary) for name, lazy in sorted(self.lazy.items())])
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Show what goes wrong as a message: --help prints here."""
+        """Show errors as a message: --help prints here."""
         with _as_message():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Show what goes wrong as a message; PUMICE_DEBUG=1 keeps the traceback."""
+        """Show errors as a message; PUMICE_DEBUG=1 keeps the traceback."""
         with _as_message():
             return super().invoke(ctx)
 
@@ -146,7 +146,7 @@ def _as_message() -> Iterator[None]:
 
 
 def _file_trouble(error: OSError | UnicodeError) -> str:
-    """Say in one sentence what a file, or a disk, did not do."""
+    """Describe in one sentence what failed with a file or a disk."""
     if isinstance(error, UnicodeError):
         return f"wanted UTF-8 text, found something else ({error})"
     place = f"{error.filename}: " if error.filename else ""
@@ -159,5 +159,5 @@ def main() -> None:
     """Batch scheduling for Kubernetes with Volcano's behaviour."""
     raise_on_interrupt()
     log = logging.getLogger("pumice")
-    if not log.handlers:  # what goes wrong is told by the commands; those that serve add a log
+    if not log.handlers:  # commands report their errors; those that serve add a log
         log.addHandler(logging.NullHandler())

@@ -1,4 +1,4 @@
-"""How answers are printed: data for programs, paragraphs and headings for people."""
+"""How answers are printed: data for programs, paragraphs and headings for users."""
 
 import json
 import sys

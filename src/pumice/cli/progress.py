@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, else one line now and then, on stderr."""
+"""Progress of a long command: a bar on a terminal, else one line now and then, on stderr."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

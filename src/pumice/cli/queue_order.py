@@ -1,4 +1,4 @@
-"""`pumice queue order`: who goes first, and which plugin says so."""
+"""`pumice queue order`: which job goes first, and which plugin decides that."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`pumice run`: run one scenario or plain manifests and print what is decided."""
+"""`pumice run`: run one scenario or plain manifests and print the decisions."""
 
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ def run(
     write: bool,
     plugins: PluginSources,
 ) -> None:
-    """Run a scenario and print what is decided; exit with 1 if a plugin failed."""
+    """Run a scenario and print the decisions; exit with 1 if a plugin failed."""
     given = (*files, *more_files)
     if not given:
         raise click.UsageError("name a scenario, manifests or - for the input")
@@ -58,7 +58,7 @@ def run(
 
 
 def _warn(scenario: Scenario, plugins: PluginSources) -> None:
-    """Tell on stderr what is said in vain and what looks odd; refuse what cannot be meant."""
+    """Warn on stderr about settings without effect and oddities; refuse errors."""
     warn_of_conf(read_conf(scenario.conf), scenario.conf_source, plugins)
     for number, doubt in doubts(scenario.objects):
         click.echo(f"warning: {scenario.line(number)}: {doubt}", err=True)

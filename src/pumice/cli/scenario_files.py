@@ -26,7 +26,7 @@ from pumice.scenarios.scenario import (
 def read_scenario(
     files: Sequence[Path], conf: Path | None = None, now: str | None = None
 ) -> Scenario:
-    """Make one scenario of files; of plain manifests, tell which configuration counts.
+    """Make one scenario of files; for plain manifests, print which configuration applies.
 
     Raises:
         InputError: a file cannot be read or used.

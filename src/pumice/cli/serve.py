@@ -1,6 +1,6 @@
 """`pumice serve`: the scheduler, the controllers and the webhooks as processes.
 
-Flags are Volcano's own and read in Go's way, so click only finds the command; what is needed to
+Flags are Volcano's own and read as Go does, so click only finds the command; what is needed to
 serve is loaded when something is served.
 """
 
@@ -22,14 +22,14 @@ _SUMMARIES: Final = {
 
 
 class ServeCommand(click.Command):
-    """A command whose words are not click's to read."""
+    """A command whose arguments click does not parse."""
 
     def __init__(self, process: str) -> None:
         super().__init__(process, help=_SUMMARIES[process], add_help_option=False)
         self.process = process
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Leave all words as they are."""
+        """Leave all arguments as they are."""
         ctx.args = args
         return args
 

@@ -41,7 +41,7 @@ def sim(
     plugins: PluginSources,
     **chosen: Any,
 ) -> None:
-    """Run a workload under each configuration, write and print what came of it."""
+    """Run a workload under each configuration, write and print the results."""
     options, folder = as_options(chosen), folder or output.folder
     with stoppable("the simulation had not ended, nothing was written"):
         named = _configurations(confs)
@@ -72,7 +72,7 @@ def sim(
 
 
 Named = dict[str, tuple[Path | None, SchedulerConf]]
-"""Configurations and their files, by the names they go by."""
+"""Configurations and their files, by their names."""
 
 
 def _configurations(paths: Sequence[Path]) -> Named:
@@ -118,7 +118,7 @@ def _as_data(options: SimulationOptions, setup: SimulationInput, seed: int) -> d
 
 
 def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: str) -> None:
-    """Print the summary; what is wrong with the runs goes to stderr."""
+    """Print the summary; problems of the runs go to stderr."""
     if form == "table":
         _print_table(summary, timings)
     else:

@@ -36,7 +36,7 @@ def save(
 def show(
     *, sources: tuple[Path, ...], conf: Path | None, kubeconfig: str, master: str, output: str
 ) -> None:
-    """Print what a cluster sums up to."""
+    """Print the summary of a cluster."""
     found = summarise(read_world(sources, conf, kubeconfig=kubeconfig, master=master))
     if output == "table":
         _print_summary(found)

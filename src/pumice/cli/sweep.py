@@ -118,7 +118,7 @@ def _readable(confs: Iterable[Path]) -> Iterator[tuple[str, SchedulerConf]]:
 
 
 def _with_progress(coming: Rows, total: int) -> list[SweepRow]:
-    """Gather the rows, and show how many have come."""
+    """Gather the rows, and show the progress."""
     done = count(1)
     with progress("simulating", total, "runs") as report, closing(coming):  # Ctrl-C ends workers
         return gather(coming, lambda _: report(next(done)))
@@ -153,6 +153,6 @@ def _number(value: float | None, digits: int, unit: str = "") -> str:
 
 
 def _compared(record: dict[str, Any], name: str) -> str:
-    """Write seconds and, behind them, how they differ from those of the first configuration."""
+    """Write seconds and their difference from those of the first configuration."""
     change = (record["differences"] or {}).get(name)
     return _number(record[name], 0) + ("" if not change else f" ({change:+.0f})")

@@ -1,6 +1,6 @@
 """Rendering for the command line: tables of results and decisions.
 
-Printing stands apart from fetching: nothing here reads files or runs a scheduler.
+Printing is separate from fetching: nothing here reads files or runs a scheduler.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`pumice test`: run scenario files, tell the differences, sum up."""
+"""`pumice test`: run scenario files, print the differences, sum up."""
 
 from contextlib import closing
 from functools import partial

@@ -1,4 +1,4 @@
-"""`pumice ui`: the dashboard of a cluster that runs, of files, or of a demo."""
+"""`pumice ui`: the dashboard of a running cluster, of files, or of a demo."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""`pumice up`: an embedded cluster on the real clock that kubectl can talk to."""
+"""`pumice up`: an embedded cluster on the real clock that kubectl can use."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ from pumice.errors import InputError
 
 FIRST_JOB = "pumice job run --name first --replicas 2 --min 2 --requests cpu=1000m,memory=1Gi"
 _LOOK_S = 0.5
-"""How often the line of status is written anew."""
+"""How often the status line is rewritten."""
 
 
 def up(
@@ -77,7 +77,7 @@ def up(
 
 
 def _dashboard(cluster: ServedCluster, port: int, speed: float) -> AbstractContextManager[str]:
-    """Serve pages about the cluster; they see it by themselves."""
+    """Serve pages about the cluster; they read it directly."""
     from pumice.dashboard.serving import ServingOptions, served_dashboard  # noqa: PLC0415
     from pumice.dashboard.sources import About, EmbeddedSource  # noqa: PLC0415
 
@@ -112,7 +112,7 @@ def _read_manifests(file: Path) -> list[Manifest]:
 
 
 def _read_conf(file: Path) -> str:
-    """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
+    """Read the configuration; warn about settings without effect, refuse errors."""
     text = read_text(file)
     warn_of_conf(read_conf(text), str(file))
     return text
@@ -133,7 +133,7 @@ def _refuse_second_cluster(file: Path) -> None:
 
 
 def _write_kubeconfig(file: Path, url: str) -> None:
-    """Write what clients need, all at once."""
+    """Write the kubeconfig for clients, atomically."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -155,11 +155,11 @@ def _write_kubeconfig(file: Path, url: str) -> None:
 
 
 def _take_away(file: Path, url: str) -> None:
-    """Take the kubeconfig away if it is still this cluster's."""
+    """Remove the kubeconfig if it is still this cluster's."""
     try:
         if url in file.read_text(encoding="utf-8"):
             file.unlink()
-    except OSError:  # someone was faster
+    except OSError:  # another process was faster
         return
 
 
@@ -189,7 +189,7 @@ class _OneLine(logging.Formatter):
 
 
 def _tell_failures() -> None:
-    """Print what fails while the cluster runs, such as a plugin."""
+    """Print failures while the cluster runs, such as of a plugin."""
     handler = logging.StreamHandler()
     handler.setLevel(logging.ERROR)
     handler.setFormatter(_OneLine())
@@ -207,7 +207,7 @@ def _tell_how(url: str, file: Path, page: str) -> None:
 
 
 def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
-    """Wait until told to stop; tell on a terminal how things stand."""
+    """Wait for a stop signal; show the state on a terminal."""
     live = sys.stdout.isatty()
     while not stop.wait(_LOOK_S):
         if live:

@@ -1,4 +1,4 @@
-"""Options that tell which cluster a command speaks of, and how it prints its answer."""
+"""Options that choose the cluster of a command, and the form of its answer."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +60,7 @@ def world_options(command: _F) -> _F:
 
 
 def source_options(command: _F) -> _F:
-    """Add the options that name the sources of a cluster, but for its configuration."""
+    """Add the options that name the sources of a cluster, except its configuration."""
     return _FILES(cluster_options(_NOW(command)))
 
 

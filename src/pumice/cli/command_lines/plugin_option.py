@@ -1,20 +1,20 @@
 """The option ``--plugin``: plugins of the user's own, named where a command runs a policy.
 
-A command receives texts and passes them along; whoever makes a scheduler, here or in another
+A command receives texts and passes them along; the code that makes a scheduler, here or in another
 process, loads the classes with ``load_plugins``.
 """
 
 import click
 
 PluginSources = tuple[str, ...]
-"""What the option gives: files with their whole paths, or modules."""
+"""The value of the option: files with absolute paths, or modules."""
 
 
 def _check(_ctx: click.Context, _param: click.Parameter, sources: PluginSources) -> PluginSources:
-    """Load what is named, so that a mistake is told before anything runs.
+    """Load the plugins, so that a mistake is reported before anything runs.
 
     Raises:
-        InputError: a text speaks of no plugin, or of one with a name that is built in.
+        InputError: a text names no plugin, or one with a built-in name.
     """
     if not sources:
         return ()

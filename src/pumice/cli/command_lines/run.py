@@ -25,7 +25,7 @@ from pumice.cli.command_lines.plugin_option import plugin_option
 def run(ctx: click.Context, /, **given: Any) -> None:
     """Run the scenario in FILE, or plain manifests, and print the decisions.
 
-    Exits with 1 if a plugin failed; what the others say is decided all the same.
+    Exits with 1 if a plugin failed; the other plugins still decide.
     """
     from pumice.cli.run import run as perform
 

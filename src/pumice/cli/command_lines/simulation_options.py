@@ -92,14 +92,14 @@ class Output:
 
 
 def _output(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> Output:
-    """Tell forms from folders: what is no form names the folder, as it always did."""
+    """Distinguish forms from folders: any other value names the folder, as it always did."""
     forms = [value for value in values if value in OUTPUT_FORMS]
     folders = [Path(value) for value in values if value not in OUTPUT_FORMS]
     return Output(forms[-1] if forms else "table", folders[-1] if folders else None)
 
 
 def output_options(command: _F) -> _F:
-    """Add the options that say where results go: ``output`` and ``folder``."""
+    """Add the options that choose where results go: ``output`` and ``folder``."""
     form = click.option(
         "-o",
         "--output",

@@ -24,7 +24,7 @@ from pumice.cli.command_lines.serving_options import serving_options
 def ui(**given: Any) -> None:
     """Serve the dashboard until Ctrl-C.
 
-    It shows the cluster that runs, or the files that are given.  Nothing is written to it.
+    It shows the running cluster, or the given files.  Nothing is written to it.
     """
     from pumice.cli.ui import ui as perform
 

@@ -47,8 +47,8 @@ _MOST_NODES = 10_000
 def up(**given: Any) -> None:
     """Start a cluster in this process and serve it until Ctrl-C.
 
-    Nothing is run: pods start, last as long as their annotation pumice.dev/run-seconds says, and
-    end.  Scheduler and controllers are the real ones.
+    No containers run: pods start, last as long as their annotation pumice.dev/run-seconds states,
+    and end.  Scheduler and controllers are the real ones.
     """
     from pumice.cli.up import up as perform
 

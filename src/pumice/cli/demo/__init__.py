@@ -1,1 +1,1 @@
-"""`pumice demo`: a short story on an embedded cluster, told from what was really decided."""
+"""`pumice demo`: a short story on an embedded cluster, written from the actual decisions."""

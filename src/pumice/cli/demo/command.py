@@ -14,7 +14,7 @@ from pumice.errors import InputError
 
 
 def demo(*, report: Path) -> None:
-    """Play the story, tell it and write its report."""
+    """Play the story, print it and write its report."""
     story = load_story()
     played = Player(story).play()
     chapters = narrate(played)

@@ -1,4 +1,4 @@
-"""A cluster that is never finished, for people who want to look at the dashboard.
+"""A cluster whose work never ends, for trying the dashboard.
 
 Its last twenty minutes are played at once, then its time is that of the machine.
 Scheduler, controllers and kubelet are the real ones; what arrives is drawn with a fixed seed.
@@ -30,10 +30,10 @@ _SCRAPE_S: Final = 15.0
 
 
 class DemoClock(FastClock):
-    """Time that is behind the machine's, can be moved on, and then runs with the machine."""
+    """A clock that is behind the machine's, can be moved on, and then runs with the machine."""
 
     def __init__(self, start: float) -> None:
-        """Make one that stands still at a time."""
+        """Make one that is stopped at a time."""
         self._ahead = 0.0
         self._halted_at: float | None = time.monotonic()
         super().__init__(timer=self._seconds)
@@ -48,7 +48,7 @@ class DemoClock(FastClock):
         self._ahead += seconds
 
     def run(self) -> None:
-        """Let time run with the machine's from here on."""
+        """Start the clock from here on."""
         if self._halted_at is not None:
             self._ahead -= time.monotonic() - self._halted_at
             self._halted_at = None
@@ -70,7 +70,7 @@ class LivingCluster:
         self._begin()
 
     def play_history(self) -> None:
-        """Let the history pass at once."""
+        """Play the history at once."""
         served, until = self.served, self.clock.now() + self._history_s
         served.publish_conf()
         while self.clock.now() < until:

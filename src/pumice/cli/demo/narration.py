@@ -1,6 +1,6 @@
-"""Chapters in words: what happened, who was evicted for whom and why, from what was written down.
+"""Chapters in words: what happened, which pods were evicted for which and why, from the record.
 
-Decides nothing and prints nothing; each line holds numbers that were really compared.
+Decides nothing and prints nothing; each line holds numbers that were actually compared.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from pumice.cli.demo.story import Chapter, Story
 
 @dataclass(frozen=True)
 class ChapterText:
-    """One chapter: its title, what is at stake, and what came of it."""
+    """One chapter: its title, what is at stake, and the outcome."""
 
     title: str
     text: str
@@ -21,7 +21,7 @@ class ChapterText:
 
 
 def narrate(played: StoryRecord) -> list[ChapterText]:
-    """Tell all chapters."""
+    """Describe all chapters."""
     return [
         ChapterText(
             chapter.title,
@@ -39,7 +39,7 @@ def clock(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class _ChapterRecord:
-    """What was written down, and the chapter that is told."""
+    """The record, and the chapter that is described."""
 
     played: StoryRecord
     chapter: Chapter
@@ -107,8 +107,8 @@ def _preempt(part: _ChapterRecord) -> list[str]:
         theirs = part.story.jobs[victim][1]
         low, high = played.priorities[victim], played.priorities[job["name"]]
         lines.append(
-            f"why: {victim} and {job['name']} are both in queue {played.queues[victim]}; the one "
-            f"has priority {low}, the other {high}; "
+            f"why: {victim} and {job['name']} are both in queue {played.queues[victim]}; the first "
+            f"has priority {low}, the second {high}; "
             f"{victim} keeps {theirs['pods'] - lost} pods, its gang needs {theirs['gang']}"
         )
     return [*lines, _started(part, job), *_back(part, evicted)]
@@ -151,7 +151,7 @@ def _percents(load: Mapping[str, float]) -> str:
 
 
 def _left(evicted: list[PodEvent]) -> list[str]:
-    """Return who leaves where, for whom: one line for each moment."""
+    """Return which pods leave where, for whom: one line for each moment."""
     lines = []
     for at in dict.fromkeys(each.at for each in evicted):
         some = [each for each in evicted if each.at == at]

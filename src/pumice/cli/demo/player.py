@@ -1,7 +1,7 @@
-"""Plays the story on an embedded cluster in virtual time and writes down what happens.
+"""Plays the story on an embedded cluster in virtual time and records what happens.
 
-The scheduler, the controllers and the binder are those of a real cluster.  What is written down is
-what they decided and what became of the pods; nothing is made up.
+The scheduler, the controllers and the binder are those of a real cluster.  The record is
+what they decided and what happened to the pods; nothing is invented.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class PodEvent:
 
 @dataclass
 class StoryRecord:
-    """What happened in all."""
+    """The record of the whole story."""
 
     story: Story
     pod_events: list[PodEvent] = field(default_factory=list)
@@ -66,7 +66,7 @@ class StoryRecord:
     def of(
         self, what: str, *, job: str | None = None, pod: str | None = None, whom: str | None = None
     ) -> list[PodEvent]:
-        """Return the events of one kind: of a job, of a pod, for the sake of a job."""
+        """Return the events of one kind: of a job, of a pod, for a job."""
         return [
             each
             for each in self.pod_events
@@ -101,7 +101,7 @@ class Player:
             cluster.create(manifest)
 
     def play(self) -> StoryRecord:
-        """Let the jobs arrive, each at its time, and time pass until the story is over."""
+        """Submit the jobs, each at its time, and run until the end of the story."""
         played = self.played
         for chapter in played.story.chapters:
             played.cycles += self._plane.run(EPOCH + chapter.at)
@@ -116,7 +116,7 @@ class Player:
     def _seconds(self) -> float:
         return self._cluster.now() - EPOCH
 
-    # What is written down
+    # The record
 
     def _note_event(self, kind: str, event: Event) -> None:
         """Follow pods: to which job they belong, and when they end."""
@@ -139,7 +139,7 @@ class Player:
         self.played.pod_events.append(PodEvent(at, what, pod, job, node, whom, by))
 
     def _note_cycle(self, cycle: Cycle) -> None:
-        """Write down who was bound and evicted, who waits and why, and what queues hold."""
+        """Record which pods were bound and evicted, which wait and why, and what queues hold."""
         at, decisions, played = cycle.at - EPOCH, cycle.decisions, self.played
         for pod in cycle.writes.evicted:
             whom = decisions.beneficiaries.get(pod, "")
@@ -163,7 +163,7 @@ class Player:
         return next((job for job in self.played.story.jobs if name.startswith(f"{job}-")), name)
 
     def _usage(self, now: float) -> Mapping[str, Any]:
-        """Measure nodes as a metrics server would: from time to time, what pods really use."""
+        """Measure nodes as a metrics server would: from time to time, the actual use of pods."""
         measured = self.played.measured
         if not measured or now - EPOCH - measured[-1][0] >= _SCRAPE_S:
             used: dict[str, float] = {}

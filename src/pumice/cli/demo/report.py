@@ -26,7 +26,7 @@ _KINDS: Final = {"bind": EventKind.BIND, "evict": EventKind.EVICT, "finish": Eve
 
 
 def write_report(played: StoryRecord, chapters: Sequence[ChapterText], file: Path) -> list[Path]:
-    """Write the page and, beside it, every decision as a table; gives both files."""
+    """Write the page and, beside it, every decision as a table; return both files."""
     measures = Measures("the demo", _outcome(played))
     table = file.with_name(f"{file.stem}-decisions.csv")
     write_table(table, DECISION_COLUMNS, decisions(measures))

@@ -12,9 +12,9 @@ from pumice.api.kinds import Manifest
 
 NAMESPACE = "default"
 USES = "pumice.dev/demo-uses-cpu"
-"""Annotation of a pod: the cpus it really uses."""
+"""Annotation of a pod: the cpus it actually uses."""
 _PART_USED = 0.6
-"""What pods use of what they ask for, if nothing else is said."""
+"""The part of its request that a pod uses, unless stated otherwise."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Story:
     """Queue to the cpus it deserves."""
     chapters: tuple[Chapter, ...]
     until: float
-    """When it is over."""
+    """When it ends."""
 
     @property
     def jobs(self) -> dict[str, tuple[Chapter, Mapping[str, Any]]]:

@@ -1,1 +1,1 @@
-"""What the verbs of `pumice job|queue|pod|jobflow|jobtemplate` share, and the alias `vcctl`."""
+"""Shared by the verbs of `pumice job|queue|pod|jobflow|jobtemplate`, and the alias `vcctl`."""

@@ -63,8 +63,8 @@ def table(
 ) -> list[str]:
     """Lay out a title line and one line for each object.
 
-    A column of fixed width runs into the next when a text is too long, unless ``least`` spaces
-    are to stand between any two.
+    A column of fixed width runs into the next when a text is too long, unless at least ``least``
+    spaces separate any two.
     """
     rows = [[column.title for column in columns]]
     rows += [[str(column.value(item)) for column in columns] for item in items]
@@ -81,14 +81,14 @@ def table(
 
 
 def print_objects(call: Call, items: Sequence[Manifest], *, single: bool) -> None:
-    """Print whole objects; one that was asked for by name stands alone, others in a list."""
+    """Print whole objects; one requested by name is printed alone, others in a list."""
     clean = [{**item, "metadata": without_managed_fields(item["metadata"])} for item in items]
     content = clean[0] if single else {"apiVersion": "v1", "kind": "List", "items": clean}
     call.echo(as_json(content) if call.output == "json" else as_yaml(content))
 
 
 def without_managed_fields(metadata: Manifest) -> Manifest:
-    """Leave out the server's record of who set what."""
+    """Return an object without the server's record of field managers."""
     return {key: value for key, value in metadata.items() if key != "managedFields"}
 
 

@@ -129,7 +129,7 @@ def vcctl(ctx: click.Context, *, words: tuple[str, ...]) -> None:
 
 
 def run_vcctl(words: Sequence[str], connect: Connect, out: Echo, err: Echo) -> int:
-    """Run one command line without its first word and give the exit code."""
+    """Run one command line without its first word and return the exit code."""
     try:
         return _run(list(words), connect, out, err)
     except FlagError as error:
@@ -173,7 +173,7 @@ def _run_group(group: VerbGroup, words: list[str], connect: Connect, out: Echo) 
 
 
 def _help(words: Sequence[str], out: Echo, err: Echo) -> int:
-    """Print the help of the command that the words name."""
+    """Print the help of the command named by the words."""
     names = [word for word in words if not word.startswith("-")]
     group = GROUPS.get(names[0]) if names else None
     verbs = {verb.name: verb for verb in group.verbs} if group else {}

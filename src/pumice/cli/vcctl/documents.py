@@ -31,7 +31,7 @@ def read_text(file: str) -> str:
 
 
 def go_reason(error: OSError) -> str:
-    """Tell why a file cannot be used, as Go does: in lower case."""
+    """Return why a file cannot be used, as Go writes it: in lower case."""
     reason = error.strerror or "no such file or directory"
     return reason[0].lower() + reason[1:]
 
@@ -83,7 +83,7 @@ def _first_document(text: str) -> Any:
 
 
 def _go_fault(text: str, error: ManifestError) -> str:
-    """Find what is wrong with a text once more, and tell it as Go's reader does."""
+    """Find what is wrong with a text once more, and report it as Go's reader does."""
     import yaml  # noqa: PLC0415  (loading takes longer than most commands)
 
     from pumice.api.yaml_text import NOT_YAML  # noqa: PLC0415

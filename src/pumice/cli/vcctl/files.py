@@ -90,7 +90,7 @@ class Filed:
         call.cluster.delete(self.kind, metadata["namespace"], metadata.get("name", ""))
 
     def _for_each(self, call: Call, verb: str, act: Callable[[Manifest], None]) -> None:
-        """Do something with each object of a file, and go on when one is refused."""
+        """Do something with each object of a file, and continue when one is refused."""
         failed = 0
         for text in split_documents(read_text(call.text("file")), anywhere=call.exact):
             item = parse_manifest(text, f"flow.{self.title}")

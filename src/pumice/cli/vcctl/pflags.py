@@ -25,14 +25,14 @@ class FlagError(Exception):
 
 @dataclass
 class Parsed:
-    """The options by name, and the words that are none."""
+    """The options by name, and the other words."""
 
     options: dict[str, Any]
     arguments: list[str] = field(default_factory=list)
 
     @property
     def wants_help(self) -> bool:
-        """Whether help was asked for."""
+        """Whether help was requested."""
         return bool(self.options["help"])
 
 
@@ -62,7 +62,7 @@ def parse(flags: Sequence[Flag], words: Sequence[str]) -> Parsed:
 
 
 def first_argument(words: Sequence[str]) -> int | None:
-    """Find the first word that is neither an option nor, as far as one can tell, its value."""
+    """Find the first word that is neither an option nor, as far as can be seen, its value."""
     skipping = False
     for at, word in enumerate(words):
         if skipping:
@@ -118,7 +118,7 @@ def _read_short(
 
 
 def _value(flag: Flag, text: str) -> Any:
-    """Read the value of an option as its kind asks."""
+    """Read the value of an option by its kind."""
     read = _READERS.get(flag.kind)
     if read is None:
         return text

@@ -62,7 +62,7 @@ def pod_row(pod: Manifest, now: float) -> PodRow:
 
 
 def _phase(status: Status) -> str:
-    """Return the word of a pod before its containers are asked."""
+    """Return the word of a pod before its containers are checked."""
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"
@@ -70,7 +70,7 @@ def _phase(status: Status) -> str:
 
 
 def _initialising(inits: Iterable[Status], sidecars: set[str], total: int) -> tuple[str, int]:
-    """Return the word of the first init container that is not through, and the ready sidecars."""
+    """Return the word of the first init container that has not finished, and the ready sidecars."""
     ready = 0
     for at, one in enumerate(inits):
         state = one.get("state") or {}
@@ -89,7 +89,7 @@ def _initialising(inits: Iterable[Status], sidecars: set[str], total: int) -> tu
 
 
 def _main_word(status: Status, statuses: Iterable[Status], word: str) -> str:
-    """Let the containers speak, the first last."""
+    """Return the word by the containers, the first one last."""
     running = False
     for one in reversed(list(statuses)):
         state = one.get("state") or {}

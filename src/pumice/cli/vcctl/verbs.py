@@ -1,4 +1,4 @@
-"""A verb of the command line as data: its flags, what it does, how its failure is told.
+"""A verb of the command line as data: its flags, its action, the message of its failure.
 
 One declaration serves twice: `pumice job list` (click, with outputs of ours) and
 `pumice vcctl job list` (the original's syntax, byte for byte).
@@ -26,7 +26,7 @@ from pumice.errors import (
 )
 
 FAILED: Final = 255
-"""Exit code of a verb that could not do what was asked."""
+"""Exit code of a verb that failed."""
 
 Connect = Callable[[ConnectOptions], AbstractContextManager[Cluster]]
 _USUAL: Final = "http://localhost:8080"
@@ -35,7 +35,7 @@ _PLURALS: Final = {kind.name: kind.resource for kind in BUILT_IN}
 
 
 class VerbError(click.ClickException):
-    """A verb that could not do what was asked."""
+    """A verb that failed."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Verb:
-    """One verb; ``outputs`` are the ways of ours to print its result."""
+    """One verb; ``outputs`` are our own forms of its result."""
 
     name: str
     summary: str
@@ -124,7 +124,7 @@ def verb(
     *flags: Flag,
     outputs: tuple[str, ...] = (),
 ) -> Verb:
-    """Make a verb; the flags that tell where the cluster is are added."""
+    """Make a verb; the flags that name the cluster are added."""
     return Verb(name, summary, (MASTER, KUBECONFIG, *flags), run, outputs)
 
 

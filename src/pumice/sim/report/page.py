@@ -140,5 +140,5 @@ def _gangs_text(summary: Summary) -> str:
     return (
         f"{some}, in the order of their arrival: a thin line while they wait, a bar in the colour "
         "of their queue while they run, a diamond where a gang starts. The number after a name is "
-        "number of its pods."
+        "that of its pods."
     )
