@@ -15,7 +15,7 @@ from pumice.dashboard.feed import CycleRecord
 
 _EVENTS: Final = 100
 _PODS: Final = 12_000
-"""Pods of a job that are listed; a page says how many more there are."""
+"""Pods of a job that are listed; a page shows how many more there are."""
 _WORDS: Final = {
     Status.PENDING: "waiting",
     Status.PIPELINED: "promised",
