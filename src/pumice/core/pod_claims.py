@@ -37,7 +37,7 @@ class PodClaimKeys:
         return list(found)
 
     def _made(self, pod: Any, entry: str) -> str | None:
-        """Return the claim that was made for a pod; empty if it needs none, None if it is missing."""
+        """Return the claim made for a pod; empty if it needs none, None if it is missing."""
         for each in pod.status.resource_claim_statuses:
             if each.name == entry:
                 return each.resource_claim_name or ""

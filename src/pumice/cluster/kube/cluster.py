@@ -29,7 +29,7 @@ _THRESHOLDS: Final = (50_000, 20, 100)
 
 
 class FirstLoad:
-    """Switches garbage collection off from ``begin`` to ``end``; objects made then are never scanned."""
+    """Switches garbage collection off from ``begin`` to ``end``; objects made then are exempt."""
 
     def __init__(self) -> None:
         self._before: tuple[int, int, int] | None = None
@@ -70,7 +70,7 @@ class KubeCluster:
     """A real cluster; use it as a context manager.
 
     ``get``, ``list`` and ``watch`` of a kind in ``kinds`` are answered from memory; ``get`` and
-    ``list`` wait for the first complete list if there is none yet.  Objects of ``list``, ``watch`` and
+    ``list`` wait for the first complete list if there is none yet.  Objects of ``list``, ``watch``,
     ``peek`` are shared with the store: readers must not change them.  ``watch`` never waits and
     reports of each object only its last change.
     """

@@ -65,7 +65,7 @@ class UsageCache:
         self._latest: dict[str, Usage] = {}
 
     def refresh(self, now: float, nodes: Sequence[Node]) -> bool:
-        """Read the source if a period has passed since the last time; return whether it answered."""
+        """Read the source if a period has passed since the last time; return whether it did."""
         if self._asked is not None and 0 <= now - self._asked < self._period:
             return False
         self._asked = now

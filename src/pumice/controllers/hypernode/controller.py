@@ -50,7 +50,7 @@ class HyperNodeController:
         fabric: Fabric | None = None,
         poll_s: float | None = None,
     ) -> None:
-        """Make one; with ``poll_s`` the ConfigMap is read that often, for clusters that lack watches.
+        """Make one; with ``poll_s`` the ConfigMap is read that often instead of being watched.
 
         ``config`` is the namespace and the name of the ConfigMap.
         """

@@ -124,7 +124,7 @@ def _pod(view: View, row: int) -> Document:
 
 
 def pod_word(view: View, row: int) -> str:
-    """Say how a pod stands, in a word."""
+    """Return the state of a pod in one word."""
     pods = view.picture.pods
     status = Status(int(pods.status[row]))
     if status is Status.PENDING and pods.keys[row] in view.picture.promised:
