@@ -1,7 +1,7 @@
 """Time: the machine's, and clocks for an embedded cluster, virtual or real.
 
 Timers run only when the owner of the clock lets them (``advance_to``, ``run_due``), never by
-themselves, so nothing happens in the middle of something else.
+themselves, so that nothing runs in the middle of another step.
 """
 
 import heapq
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 EPOCH = 1_767_225_600.0
-"""Where virtual time starts unless told otherwise: 2026-01-01T00:00:00Z."""
+"""Default start of virtual time: 2026-01-01T00:00:00Z."""
 
 
 def wall_time() -> float:
@@ -19,7 +19,7 @@ def wall_time() -> float:
 
 
 class Timer:
-    """Something to do at a time; can be called off."""
+    """A call at a time; can be cancelled."""
 
     __slots__ = ("action", "when")
 
@@ -28,18 +28,18 @@ class Timer:
         self.action: Callable[[], object] | None = action
 
     def cancel(self) -> None:
-        """Make sure that it will not be done."""
+        """Cancel the call."""
         self.action = None
 
 
 class Clock(Protocol):
-    """Tells the time and remembers what is to be done later."""
+    """Returns the time and keeps calls for later."""
 
     def now(self) -> float:
         """Return the time in seconds since 1970."""
 
     def call_at(self, when: float, action: Callable[[], object]) -> Timer:
-        """Do something at a time, or at once when timers run next if that is past."""
+        """Call a function at a time, or when timers run next if that is past."""
 
     def next_at(self) -> float | None:
         """Return the time of the next timer."""
@@ -59,7 +59,7 @@ class _Timers:
         raise NotImplementedError
 
     def call_at(self, when: float, action: Callable[[], object]) -> Timer:
-        """Do something at a time, or at once when timers run next if that is past."""
+        """Call a function at a time, or when timers run next if that is past."""
         timer = Timer(when, action)
         self._set += 1
         heapq.heappush(self._heap, (when, self._set, timer))
@@ -85,7 +85,7 @@ class _Timers:
 
 
 class VirtualClock(_Timers):
-    """Time that stands still until it is moved."""
+    """Time that stops until it is moved."""
 
     def __init__(self, start: float = EPOCH) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class VirtualClock(_Timers):
         return self.advance_to(self._now + seconds)
 
     def step(self) -> bool:
-        """Move on to the next timer and run those of that instant; say whether there was one."""
+        """Move on to the next timer and run those of that instant; return whether there was one."""
         due = self.next_at()
         if due is None:
             return False
@@ -118,7 +118,7 @@ class VirtualClock(_Timers):
 
 
 class RealClock(_Timers):
-    """The machine's time; whoever owns the clock calls ``run_due`` often enough."""
+    """The machine's time; the owner of the clock calls ``run_due`` often enough."""
 
     def now(self) -> float:
         """Return the time in seconds since 1970."""

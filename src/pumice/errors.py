@@ -33,7 +33,7 @@ from typing import ClassVar, Final
 
 
 class _Absent:
-    """The value that was not there, as opposed to a null."""
+    """The value that is absent, as opposed to a null."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -56,7 +56,7 @@ def _show(found: object) -> str:
 
 
 def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> str:
-    """Say where, what was wanted, what was found and what may help."""
+    """Write where, what was wanted, what was found and what may help."""
     place = "".join(f"{part}: " for part in where if part)
     advice = f" ({hint})" if hint else ""
     return f"{place}wanted {wanted}, found {_show(found)}{advice}"
@@ -67,7 +67,7 @@ class PumiceError(Exception):
 
 
 class InputError(PumiceError, ValueError):
-    """Input that cannot be used: where it stands, what was found, what was wanted."""
+    """Input that cannot be used: its place, what was found, what was wanted."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Problem:
 
 
 class ConfError(InputError):
-    """A scheduler configuration with one or more problems; the attributes tell the first."""
+    """A scheduler configuration with one or more problems; the attributes are of the first."""
 
     def __init__(self, problems: Sequence[Problem] = (), *, file: str = "") -> None:
         first = problems[0] if problems else Problem(wanted="a scheduler configuration")
@@ -170,7 +170,7 @@ class PluginError(PumiceError):
 
 
 class UnknownHookError(PluginError):
-    """A public method of a plugin that is no hook; ``nearest`` is the hook probably meant."""
+    """A public method of a plugin that is not a hook; ``nearest`` is the hook probably meant."""
 
     def __init__(self, plugin: str = "", hook: str = "", nearest: str = "") -> None:
         hint = f"; did you mean '{nearest}'?" if nearest else ""
@@ -179,7 +179,7 @@ class UnknownHookError(PluginError):
 
 
 class BadHookResultError(PluginError):
-    """A hook that answered with something else than its contract says."""
+    """A hook that answered against its contract."""
 
     def __init__(
         self, plugin: str = "", hook: str = "", *, wanted: str = "", found: object = ABSENT
@@ -219,13 +219,13 @@ class ExtenderError(ServiceError):
 class ClusterError(PumiceError):
     """A cluster that did not do what was asked; names the object and what was wrong.
 
-    ``code`` and ``reason`` are those of the answer a Kubernetes API server gives in that case.
+    ``code`` and ``reason`` are those of a Kubernetes API server's answer in that case.
     """
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
     verbatim: bool = False
-    """Whether ``problem`` is the whole message, in the words of who refused."""
+    """Whether ``problem`` is the whole message, in the words of the refusing side."""
 
     def __init__(
         self, kind: str = "", namespace: str = "", name: str = "", problem: str = ""
@@ -242,7 +242,7 @@ class ClusterError(PumiceError):
 
 
 class NotFoundError(ClusterError):
-    """An object that is not there."""
+    """An object that does not exist."""
 
     code = 404
     reason = "NotFound"
@@ -306,7 +306,7 @@ class UnavailableError(ClusterError):
     """A cluster that gave no usable answer.
 
     A write without an answer may or may not have been done, unless ``sent`` is False.  The cluster
-    may have asked to be left alone for ``retry_after_s``.
+    may have asked for a pause of ``retry_after_s``.
     """
 
     code = 503
@@ -344,7 +344,7 @@ class FencedError(ClusterError):
 
 
 class InvariantError(PumiceError):
-    """Pumice broke one of its own rules; ``story`` tells what happened before, oldest first."""
+    """Pumice broke one of its own rules; ``story`` is what happened before, oldest first."""
 
     def __init__(self, rule: str = "", story: Sequence[str] = ()) -> None:
         super().__init__()

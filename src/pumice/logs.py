@@ -1,7 +1,7 @@
 """Log lines of serving processes: like klog's, or one JSON object each, with klog's verbosity.
 
-Used by whatever runs live.  ``get`` gives a logger whose calls take values by name; libraries that
-log through the standard module come out in the same form.
+Used by everything that serves.  ``get`` returns a logger with calls that take values by name;
+libraries that log through the standard module come out in the same form.
 """
 
 import fnmatch
@@ -43,7 +43,7 @@ _VERBOSITY: Final = _Verbosity()
 
 
 class Logger:
-    """A logger of one part of the program; ``v`` gives one that speaks only at a verbosity."""
+    """A logger of one part of the program; ``v`` returns one that logs only at a verbosity."""
 
     __slots__ = ("_level", "_logger")
 
@@ -52,7 +52,7 @@ class Logger:
         self._level = level
 
     def v(self, level: int) -> "Logger":
-        """Return this logger for lines that are only wanted from a verbosity on."""
+        """Return this logger for lines from a verbosity on."""
         return Logger(self._logger, level)
 
     @property
@@ -61,16 +61,16 @@ class Logger:
         return self._level <= _VERBOSITY.of(self._logger.name)
 
     def info(self, message: str, **values: object) -> None:
-        """Log something that is as it should be."""
+        """Log a normal event."""
         if self.enabled:
             self._logger.info(message, extra={"values": values}, stacklevel=2)
 
     def warning(self, message: str, **values: object) -> None:
-        """Log something that somebody should look at."""
+        """Log an event that needs attention."""
         self._logger.warning(message, extra={"values": values}, stacklevel=2)
 
     def error(self, message: str, **values: object) -> None:
-        """Log something that went wrong; an exception goes in as ``error``."""
+        """Log a failure; an exception goes in as ``error``."""
         self._logger.error(message, extra={"values": values}, stacklevel=2)
 
 
@@ -86,7 +86,7 @@ def _values(record: logging.LogRecord) -> Mapping[str, object]:
 class KlogFormatter(logging.Formatter):
     """Lines as klog writes them: ``I0102 15:04:05.000000   12345 file.py:67] message key="value"``.
 
-    Without ``headers`` only what follows the bracket.
+    Without ``headers`` only the part after the bracket.
     """
 
     def __init__(self, *, headers: bool = True) -> None:
@@ -150,7 +150,7 @@ def set_up(
     headers: bool = True,
     stream: TextIO | None = None,
 ) -> None:
-    """Send what is logged to a stream (standard error unless told otherwise), in one form."""
+    """Send log lines to a stream (standard error by default), in one form."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if json_lines else KlogFormatter(headers=headers))
     root = logging.getLogger()
@@ -162,7 +162,7 @@ def set_up(
 
 
 def _log_uncaught(failure: threading.ExceptHookArgs) -> None:
-    """Log what ends a thread, so that it is not lost in another form."""
+    """Log the exception that ends a thread, in the same form."""
     if failure.exc_value is not None:
         found = (failure.exc_type, failure.exc_value, failure.exc_traceback)
         logging.getLogger(_ROOT).error("a thread ended", exc_info=found)

@@ -1,37 +1,37 @@
-"""All that the author of a plugin needs; docs/writing-plugins.md is the way in.
+"""All that the author of a plugin needs; docs/writing-plugins.md is the introduction.
 
 To write one
-    ``Plugin`` is the base class, each hook documented on it; ``per_node`` lets a node hook look at
+    ``Plugin`` is the base class, each hook documented on it; ``per_node`` makes a node hook look at
     one node at a time; ``arg`` and ``arg_pattern`` declare arguments, of ``Duration`` or ``Amount``
-    or any plain type; ``Fault`` says which argument is of no use.
+    or any plain type; ``Fault`` names an argument that cannot be used.
 What ``on_open`` and ``on_close`` receive
     ``PluginSession``: the clock, the memory between cycles, single rows, columns of a plugin's own.
 What other hooks receive
     columns of rows: ``NodeFacts``, ``Nodes``, ``Jobs``, ``Queues``, ``Tasks``;
     single ones: ``Task``, ``Job``, ``Queue``, ``NodeRow``, ``Shape``;
-    of network topology and whole jobs: ``SubGroup``, ``Domain``, ``GangEviction``.
+    for network topology and whole jobs: ``SubGroup``, ``Domain``, ``GangEviction``.
 What hooks return
     ``Column`` (scores, keys), ``Mask`` (which of them), ``Codes`` (answers of filters), ``Reason``
     (why a node does not fit), ``PERMIT``, ``ABSTAIN`` or ``REJECT`` (votes), ``Refusal`` (a no with
     a ``Why`` and its numbers; ``Verdict`` and ``Vote`` are the types that allow it;
     ``within_quota`` makes one of amounts).
-What answers to people call it
+Codes in explanations
     ``Cause`` (why a job waits) and ``Spared`` (why a pod was not evicted): the codes that a
     ``Reason``, a ``Refusal`` and the attribute ``spares`` name.
 What else a plugin may declare
-    ``SimulatorAssumptions``: what lets simulations with it be fast; ``QueueLimits`` and
-    ``AdmissionLimit``: the limits it holds queues to, for metrics and the simulator.
+    ``SimulatorAssumptions``: makes simulations with it fast; ``QueueLimits`` and
+    ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator.
 To read columns
     ``Texts`` is a column of texts, ``Ints`` one of whole numbers; ``CPU``, ``MEMORY`` and ``PODS``
     are rows of the resource axis, ``NOWHERE`` is the row of no node, job or queue; ``Status`` and
-    ``ALLOCATED_CLASS`` tell what tasks do; ``Snapshot`` has all tables.
+    ``ALLOCATED_CLASS`` are states of tasks; ``Snapshot`` has all tables.
 To compute
     ``fits``, ``share``, ``dominant_share`` and ``weighted_sum`` compare and add amounts, ``STEP``
     is the smallest that counts; ``epoch`` and ``parse_duration`` read times, and raise
-    ``InputError`` where there is none.
+    ``InputError`` on anything else.
 
 To test one: ``check_plugin`` of ``pumice.testing.conformance``, and scenario files.  The names here
-stay; modules beneath may move.
+are stable; modules beneath may move.
 """
 
 from pumice.api.codes import Cause, Spared

@@ -22,7 +22,7 @@ DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a claim made from a template: which of its pod's claims it is."""
 ADMIN_ACCESS: Final = ("resource.kubernetes.io/admin-access", "resource.k8s.io/admin-access")
-"""The label of namespaces whose claims may have administrative access, with its present and its former name."""
+"""The label of namespaces whose claims may have administrative access: its new and old name."""
 
 
 class DeviceAttribute(Part):

@@ -33,7 +33,7 @@ _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZON
 
 
 class PodCells(NamedTuple):
-    """Cells of a task that come from its pod alone; ``number`` is the one at the end of its name."""
+    """Cells of a task that come from its pod alone; ``number`` is the one that ends its name."""
 
     shape: int
     best_effort: bool

@@ -1,4 +1,4 @@
-"""`pumice whatif`: would a job start, when, at whose cost, and what does a change change."""
+"""`pumice whatif`: would a job start, when, at whose cost, and what would a change do."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def whatif(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Try a job or a change on a copy and print what is different."""
+    """Try a job or a change on a copy and print the differences."""
     world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     makers: list[Callable[[ClusterState], Change]] = [
         *(partial(_listed, path=path) for path in lists),
@@ -77,7 +77,7 @@ def whatif(
 def _in_turn(
     world: ClusterState, makers: Sequence[Callable[[ClusterState], Change]]
 ) -> list[Change]:
-    """Make changes, each for the world that those before it leave."""
+    """Make changes, each for the world after the ones before it."""
     changes: list[Change] = []
     for make in makers:
         changes.append(make(world))
@@ -164,7 +164,7 @@ def _print_differences(answer: Answer) -> None:
 
 
 def _print_waiting(answer: Answer) -> None:
-    """Print why jobs wait, but for the one that is asked about: its sentence says so."""
+    """Print why jobs wait, except the one in question: its sentence has the reason."""
     asked = answer.job.job if answer.job is not None else ""
     rows = [(job, why) for job, why in answer.waiting.items() if job != asked]
     if rows:

@@ -1,4 +1,4 @@
-"""The cluster that a command speaks of, read from files or from the one that runs."""
+"""The cluster of a command, read from files or from the running one."""
 
 import sys
 from collections.abc import Callable
@@ -27,9 +27,9 @@ def read_world(
     plugins: PluginSources = (),
     ask_extender: bool = False,
 ) -> ClusterState:
-    """Read the cluster that a command speaks of: files, else the one that runs.
+    """Read the cluster of a command: files, else the running one.
 
-    What its configuration says in vain, and what a cluster did not show, is told.
+    Settings without effect, and what a cluster did not show, are printed.
     """
     at = epoch(now) if now else None
     if files:
@@ -46,7 +46,7 @@ def read_world(
 
 
 def end_if_plugins_failed(world: ClusterState) -> None:
-    """Report plugins that failed while the answer was worked out, and exit with 1."""
+    """Report plugins that failed while the answer was computed, and exit with 1."""
     for line in world.failures:
         click.echo(f"error: {line}", err=True)
     if world.failures:

@@ -1,7 +1,7 @@
-"""What a cluster offers, real or embedded: objects by kind, watches, binding, eviction.
+"""The protocol of a cluster, real or embedded: objects by kind, watches, binding, eviction.
 
-Objects are plain manifests.  The scheduler's binder, the controllers and the command line talk to
-this protocol only; which cluster stands behind it they cannot tell.
+Objects are plain manifests.  The scheduler's binder, the controllers and the command line use
+this protocol only; they do not know which cluster is behind it.
 """
 
 import threading
@@ -38,7 +38,7 @@ class Event:
 
 
 class ReadableCluster(Protocol):
-    """A cluster as far as answers about it need one."""
+    """The part of a cluster that answers about it need."""
 
     def now(self) -> float:
         """Return the cluster's time in seconds since 1970."""
@@ -53,7 +53,7 @@ class ReadableCluster(Protocol):
 
 
 class Cluster(ReadableCluster, Protocol):
-    """A Kubernetes cluster as far as Pumice needs one.
+    """The part of a Kubernetes cluster that Pumice needs.
 
     ``namespace`` is empty for kinds that live in none, and in ``list`` and ``watch`` for all.
     Methods raise the cluster errors of ``pumice.errors``: NotFoundError, AlreadyExistsError,
@@ -61,13 +61,13 @@ class Cluster(ReadableCluster, Protocol):
     """
 
     def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
-        """Give what happened after a resourceVersion; ends when there is nothing (more) to tell."""
+        """Yield what happened after a resourceVersion; ends when there is nothing more."""
 
     def create(self, manifest: Manifest) -> Manifest:
-        """Add an object; gives it back as stored (uid, resourceVersion, defaults)."""
+        """Add an object; return it as stored (uid, resourceVersion, defaults)."""
 
     def update(self, manifest: Manifest) -> Manifest:
-        """Replace an object, its status excepted where the kind has a status subresource."""
+        """Replace an object, except its status where the kind has a status subresource."""
 
     def update_status(self, manifest: Manifest) -> Manifest:
         """Replace the status of an object."""
@@ -94,15 +94,15 @@ class Cluster(ReadableCluster, Protocol):
         propagation: Propagation = "Background",
         uid: str = "",
     ) -> None:
-        """Ask for an object to go; finalizers and running pods may keep it for a while."""
+        """Delete an object; finalizers and running pods may keep it for a while."""
 
     def bind(
         self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
-        """Give a pod its node; with ``uid`` only if it is that very pod."""
+        """Bind a pod to a node; with ``uid`` only if it is that very pod."""
 
     def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
-        """Evict a pod, with a condition that says why."""
+        """Evict a pod, with a condition that states the reason."""
 
     def record(
         self, about: Manifest, event_type: str, reason: str, message: str, source: str
@@ -128,17 +128,17 @@ class Write:
 
 
 Done = Callable[[ClusterError | None], None]
-"""Told what came of a write; not necessarily on the thread that asked for it."""
+"""Called with the result of a write; not necessarily on the thread that asked for it."""
 
 
 class Writer(Protocol):
-    """Where writes are handed in; they may be carried out at once or later, side by side."""
+    """Takes writes; they may be carried out at once or later, in parallel."""
 
     def submit(self, write: Write, *, lane: Lane, done: Done | None = None) -> None:
-        """Take a write; two writes of one lane about the same object keep their order."""
+        """Queue a write; two writes of one lane about the same object keep their order."""
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything handed in is done; says whether it is."""
+        """Wait until everything handed in is done; return whether it is."""
 
 
 class DirectWriter:
@@ -158,21 +158,21 @@ class DirectWriter:
             done(error)
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002
-        """Nothing is ever left to do."""
+        """Return True: nothing is ever left to do."""
         return True
 
 
 class LiveCluster(Cluster, Writer, Protocol):
-    """A cluster that is followed: reads come from caches that watches keep, writes go in lanes."""
+    """A watched cluster: reads come from caches that watches keep, writes go in lanes."""
 
     def wait_synced(self, timeout_s: float) -> list[str]:
         """Wait until caches are complete; return the kinds whose caches are not."""
 
     def read(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
-        """Return one object as it is now, whatever the cache has; one attempt, in time or not."""
+        """Return one object as it is now, whatever the cache has; one attempt of limited time."""
 
     def troubles(self) -> dict[str, str]:
-        """Return by kind why it is not followed just now; empty when all is well."""
+        """Return by kind why it is not being watched; empty when all is well."""
 
     def absent(self) -> list[str]:
         """Return the kinds that the server does not have."""

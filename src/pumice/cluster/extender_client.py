@@ -1,6 +1,6 @@
 """Calls to an extender over HTTP, bounded in time and size.
 
-Handed to the extender plugin by the scheduler.  Whatever goes wrong ends in an ExtenderError.
+Handed to the extender plugin by the scheduler.  Every failure is an ExtenderError.
 """
 
 import math
@@ -26,10 +26,10 @@ class HttpExtenderClient:
         self._max_answer = max_answer
 
     def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
-        """Send a payload as JSON and read the answer, an empty mapping if none is wanted.
+        """Send a payload as JSON and read the answer, an empty mapping if none is expected.
 
         Raises:
-            ExtenderError: no answer in time, or not one that can be used.
+            ExtenderError: no answer in time, or an unusable one.
         """
         try:
             return self._post(f"/{verb}", encode_parts(payload), answer=answer)
@@ -37,7 +37,7 @@ class HttpExtenderClient:
             raise ExtenderError(error.url, error.problem) from error
 
     def close(self) -> None:
-        """Give the connection up; the next call opens a new one."""
+        """Close the connection; the next call opens a new one."""
         self._http.close()
 
     def _post(self, path: str, body: bytes, *, answer: bool) -> Mapping[str, Any]:
@@ -52,7 +52,7 @@ class HttpExtenderClient:
 
 
 def _read(answer: Answer) -> Mapping[str, Any]:
-    """Read JSON as strictly as Go does; a null says nothing."""
+    """Read JSON as strictly as Go does; a null counts as absent."""
     try:
         found = msgspec.json.decode(answer.content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

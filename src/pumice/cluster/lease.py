@@ -1,7 +1,7 @@
-"""Election of the one process at work, by a Lease as all Kubernetes components do it.
+"""Election of the active process by a Lease, as in all Kubernetes components.
 
 Used by serving processes; asks a cluster without a fence of its own.  Whether this process leads
-is a matter of its own steady clock: nobody's wall clock, and no answer that came late, can make
+depends on its own steady clock alone: no wall clock, and no late answer, can make
 it lead longer than it may.
 """
 
@@ -25,10 +25,10 @@ _log = logs.get("lease")
 class LeaseElector:
     """One candidate for a lease.
 
-    A holder counts as gone once its lease was not renewed for ``lease_s`` as seen from here.
-    Others do the same, for the whole seconds of it that a lease can tell; so this process leads
+    A holder counts as gone once its lease was not renewed for ``lease_s`` as observed here.
+    Others do the same, for the whole seconds that a Lease can store; so this process leads
     only until ``renew_s``, which must be less, after it asked for the renewal granted last.
-    ``clock`` is steady and need not tell the time.
+    ``clock`` is monotonic and need not show the time.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LeaseElector:
         self._leads_until: float | None = None
         self._tries = 0
         self.led = threading.Event()
-        """Set once this process led."""
+        """Set once this process has led."""
 
     def is_leader(self) -> bool:
         """Return whether this process may act now."""
@@ -70,13 +70,13 @@ class LeaseElector:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease as far as is known; nobody if empty."""
+        """The known holder of the lease; empty if none."""
         return str(_spec(self._lease).get("holderIdentity") or "")
 
     def run(self, stop: threading.Event) -> None:
-        """Try for the lease and keep it until told to stop, or until it is lost.
+        """Try for the lease and keep it until stopped, or until it is lost.
 
-        A lease still held when told to stop is given back.
+        A lease that is still held when stopped is released.
         """
         while not stop.is_set() and not self.lost:
             self.step()
@@ -85,7 +85,7 @@ class LeaseElector:
             self.release()
 
     def step(self) -> bool:
-        """Try once to get or to keep the lease; says whether this process leads."""
+        """Try once to get or to keep the lease; return whether this process leads."""
         if not self.lost:
             self._tries += 1
             try:
@@ -98,7 +98,7 @@ class LeaseElector:
         return self.is_leader()
 
     def release(self) -> None:
-        """Give the lease back, so that another need not wait for it to run out."""
+        """Release the lease, so that another process need not wait for it to expire."""
         lease, self._leads_until = self._lease, None
         if lease is None:
             return
@@ -127,14 +127,14 @@ class LeaseElector:
             self._won(self._cluster.create(self._first()), asked)
 
     def _forget_if_taken(self) -> None:
-        """After a conflict: see who holds the lease; another than this process ends its lead."""
+        """Check the holder after a conflict; another one ends the lead of this process."""
         try:
             self._observe(self._cluster.get(LEASE, self._namespace, self._name))
         except Exception as error:  # noqa: BLE001  # the lead runs out by itself
             _log.warning("cannot read or renew the lease", lease=self._name, error=error)
 
     def _observe(self, lease: Manifest) -> None:
-        """Take in the lease; the time of a change is when it is seen here."""
+        """Record the lease; the time of a change is when it is seen here."""
         known = self._lease
         if known is None or _record(known) != _record(lease):
             self._seen_at = self._clock()
@@ -159,7 +159,7 @@ class LeaseElector:
             self.led.set()
 
     def _first(self) -> Manifest:
-        """Make the lease that is not there yet."""
+        """Make the lease that does not exist yet."""
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -168,7 +168,7 @@ class LeaseElector:
         }
 
     def _renewed(self, lease: Manifest) -> Manifest:
-        """Make a lease ours, or ours for longer."""
+        """Return a lease acquired or renewed by this process."""
         spec = _spec(lease)
         mine = spec.get("holderIdentity") == self.identity
         transitions = int(spec.get("leaseTransitions") or 0) + (not mine)

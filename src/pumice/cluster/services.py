@@ -1,6 +1,6 @@
-"""What a scheduler is given of the world outside: by name, for the plugins that ask for it.
+"""External services for a scheduler: by name, for the plugins that need them.
 
-Handed to a Scheduler by whoever makes one.  What a service needs is loaded once it is asked for.
+Passed to a Scheduler by its creator.  The modules of a service are loaded on first use.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,4 +15,4 @@ def connect_extender(url_prefix: str, timeout_s: float) -> object:
 
 
 SERVICES: Final[Mapping[str, Callable[..., object]]] = {"extender": connect_extender}
-"""All services there are."""
+"""All services."""

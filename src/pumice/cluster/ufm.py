@@ -1,6 +1,6 @@
 """NVIDIA's Unified Fabric Manager: the ports of an InfiniBand fabric, read in the background.
 
-Used by the controller of HyperNodes.  What comes back is bounded in size and time and not trusted.
+Used by the controller of HyperNodes.  Answers are bounded in size and time and not trusted.
 """
 
 import base64
@@ -21,14 +21,14 @@ from pumice.errors import HttpError, PumiceError
 _PATH: Final = "/ufmRest/resources/ports"
 _TIMEOUT_S: Final = 30.0
 _MAX_ANSWER: Final = 64 << 20
-"""Bytes of an answer that are read at most; a port takes about a thousand."""
+"""Maximum bytes of an answer; a port takes about a thousand."""
 _RETRY_S: Final = 60.0
 """The longest time after which a failed reading is tried again."""
 _log = logs.get("ufm")
 
 
 class Port(msgspec.Struct, frozen=True, gc=False):
-    """One end of a cable, as far as it says what hangs on which switch."""
+    """One end of a cable, with the fields that show which host is connected to which switch."""
 
     description: str | None = None
     system_name: str | None = None
@@ -37,40 +37,40 @@ class Port(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class UfmAccess:
-    """Where the manager is, how to get in, and how often to ask."""
+    """Address, credentials and polling interval of the manager."""
 
     endpoint: str
     username: str = ""
     password: str = field(default="", repr=False)
     verify: bool = True
     authority: str = field(default="", repr=False)
-    """Certificates in PEM that its own must come from; the system's unless given."""
+    """Certificates in PEM to trust; the system's unless given."""
     interval_s: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The last ports that were read, None if there are none yet, and what went wrong since."""
+    """The last ports that were read, None if there are none yet, and the last problem."""
 
     ports: list[Port] | None = None
     problem: str = ""
 
 
 class Fabric(Protocol):
-    """Something that knows the ports of a fabric and never makes anybody wait."""
+    """A source of the ports of a fabric that never blocks."""
 
     def latest(self, access: UfmAccess) -> Reading:
         """Return the last reading; a new access is read from now on."""
 
     def forget(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
 
 
 def read_ports(access: UfmAccess) -> list[Port]:
     """Ask the manager for all ports.
 
     Raises:
-        HttpError: no answer in time, one that is too long, or none that can be used.
+        HttpError: no answer in time, one that is too long, or an unusable one.
     """
     client = BlockingClient(access.endpoint, tls=_tls(access))
     user = base64.b64encode(f"{access.username}:{access.password}".encode()).decode()
@@ -105,7 +105,7 @@ def _tls(access: UfmAccess) -> ssl.SSLContext | None:
 
 
 class BackgroundUfm:
-    """Reads at the pace that the access says in a thread, and returns the last reading at once."""
+    """Reads at the interval of the access in a thread, and returns the last reading at once."""
 
     def __init__(self, read: Callable[[UfmAccess], list[Port]] = read_ports) -> None:
         self._read = read
@@ -127,7 +127,7 @@ class BackgroundUfm:
             return self._reading
 
     def forget(self) -> None:
-        """Ask no more; a reading under way is of no use any more."""
+        """Stop asking; a reading in progress is discarded."""
         with self._lock:
             self._access, self._reading = None, Reading()
 

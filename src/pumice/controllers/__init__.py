@@ -1,4 +1,4 @@
-"""Controllers: each brings one kind of object closer to what it says, level by level."""
+"""Controllers: each brings one kind of object closer to its spec, level by level."""
 
 from collections.abc import Collection
 
@@ -39,7 +39,7 @@ def all_controllers(
     """Make one of each controller.
 
     The arguments are the flags of Volcano's own; ``keys`` makes the key pairs of the plugin ssh.
-    ``discovery_config`` names the ConfigMap that says how HyperNodes are found; with ``poll_s`` it
+    ``discovery_config`` names the ConfigMap with the settings of discovery; with ``poll_s`` it
     is read that often.
     """
     return (

@@ -13,7 +13,7 @@ from pumice.api.kinds import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One object a controller takes care of."""
+    """One object that a controller manages."""
 
     kind: str
     namespace: str
@@ -29,7 +29,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace an object (``status`` excepted); stale ones are looked at again."""
+    """Replace an object (``status`` excepted); stale ones are reconciled again."""
 
     manifest: Manifest
 
@@ -52,7 +52,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Ask for an object to go."""
+    """Delete an object."""
 
     key: Key
     grace_s: int | None = None
@@ -95,7 +95,7 @@ class View(Protocol):
         """Return one object, None if there is none."""
 
     def read(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give one object as it is now, also of a kind whose changes the cluster does not tell."""
+        """Return one object as it is now, also of a kind that the cluster does not watch."""
 
     def owned_by(self, kind: str, owner: Manifest) -> list[Manifest]:
         """Return objects of a kind whose controlling owner is this object."""
@@ -107,18 +107,18 @@ class View(Protocol):
 
 
 class Controller(Protocol):
-    """Takes care of one kind of object."""
+    """Manages one kind of object."""
 
     @property
     def name(self) -> str:
-        """What it is called in records and failures."""
+        """Its name in records and failures."""
 
     @property
     def watches(self) -> tuple[str, ...]:
-        """Kinds whose changes concern it, its own first (see ``pumice.api.kinds.kind_of``)."""
+        """Kinds whose changes it watches, its own first (see ``pumice.api.kinds.kind_of``)."""
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
-        """Name the objects to reconcile when an object of a watched kind changed or went."""
+        """Name the objects to reconcile when an object of a watched kind changed or was deleted."""
 
     def reconcile(self, key: Key, view: View) -> Plan:
-        """Say what to do about one object; it may be gone."""
+        """Return what to do about one object; it may be gone."""

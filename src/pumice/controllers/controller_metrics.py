@@ -11,7 +11,7 @@ from pumice.metrics import Metrics
 
 
 class ControllerMetrics:
-    """Listens to changes and counts; objects that were there at the start count as they are."""
+    """Listens to changes and counts; initial objects count as they are."""
 
     def __init__(self, metrics: Metrics, view: ClusterView) -> None:
         self._metrics = metrics
@@ -19,7 +19,7 @@ class ControllerMetrics:
         self._groups: dict[str, Counter[str]] = {}
 
     def notice(self, change: Change) -> None:
-        """Take in one change."""
+        """Process one change."""
         kind, old, new = change
         if kind == JOB:
             self._job(old, new)

@@ -14,7 +14,7 @@ from pumice.errors import NamespaceTerminatingError, NotFoundError
 
 
 def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:
-    """Do what an effect says; gives the object as it is after it, where the cluster tells."""
+    """Carry an effect out; return the object after it, where the cluster returns one."""
     match effect:
         case Create(manifest):
             return cluster.create(manifest)
@@ -29,7 +29,7 @@ def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:
         case Delete():
             _delete(cluster, effect)
         case Record(about, event_type, reason, message, source):
-            with suppress(NamespaceTerminatingError):  # there is nobody left to tell
+            with suppress(NamespaceTerminatingError):  # the object of the event is gone
                 cluster.record(about, event_type, reason, message, source)
     return None
 
@@ -50,7 +50,7 @@ def _delete(cluster: Cluster, effect: Delete) -> None:
 
 
 def batches(effects: Sequence[Effect]) -> Iterator[list[Effect]]:
-    """Cut effects into runs, in order, whose members may be carried out side by side.
+    """Cut effects into runs, in order, whose members may be carried out in parallel.
 
     Such are creations of objects of one kind, deletions of objects of one kind, and events.
     """
@@ -65,7 +65,7 @@ def batches(effects: Sequence[Effect]) -> Iterator[list[Effect]]:
 
 
 def _likeness(effect: Effect) -> tuple[type[Effect], str] | None:
-    """Return what effects have in common that may go side by side, None for one that may not."""
+    """Return the key that parallel effects share, None for an effect that must run alone."""
     match effect:
         case Create(manifest):
             return Create, kind_of(manifest)

@@ -1,4 +1,4 @@
-"""Garbage collector: finished jobs go when their time to live is over."""
+"""Garbage collector: deletes finished jobs after their time to live."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ class GarbageController:
         return (key_of(manifest),)
 
     def reconcile(self, key: Key, view: View) -> Plan:
-        """Delete the job, or say when its time will be over."""
+        """Delete the job, or return when its time will be over."""
         job = view.get(key.kind, key.namespace, key.name)
         left_s = None if job is None else _left_s(job, view.now)
         if job is None or left_s is None:

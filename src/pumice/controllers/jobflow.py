@@ -25,7 +25,7 @@ BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
 
 
 class JobTemplateController:
-    """Writes ``status.jobDependsOnList``; a job that went stays listed until the next is made."""
+    """Writes ``status.jobDependsOnList``; a deleted job stays listed until the next is created."""
 
     name = "jobtemplate"
     watches: tuple[str, ...] = (JOB_TEMPLATE, JOB)
@@ -43,7 +43,7 @@ class JobTemplateController:
         return () if job.name in _listed(template) else (key_of(template),)
 
     def reconcile(self, key: Key, view: View) -> Plan:
-        """List the jobs there are, unless there are none."""
+        """List the existing jobs, unless there are none."""
         template = view.get(JOB_TEMPLATE, key.namespace, key.name)
         if template is None:
             return Plan()
@@ -119,7 +119,7 @@ def _condition(job: Manifest) -> Manifest:
 
 
 def _entries(before: list[Manifest], jobs: list[Manifest], now: float) -> list[Manifest]:
-    """Renew the entries of jobs that are there, keep those of jobs that went, add new ones."""
+    """Renew the entries of existing jobs, keep those of deleted ones, add new ones."""
     known = {entry["name"]: entry for entry in before}
     for job in jobs:
         name = job["metadata"]["name"]
@@ -145,7 +145,7 @@ def _entry(job: Manifest, history: list[Manifest], now: float) -> Manifest:
 
 
 def _history(job: Manifest, before: list[Manifest], now: float) -> list[Manifest]:
-    """Add the phases a job went through since; its conditions tell also those nobody looked at."""
+    """Add the phases a job went through since; its conditions include unseen ones."""
     phase = phase_of(job)
     if not phase:
         return before
@@ -172,7 +172,7 @@ BY_FLOW: Final = "volcano.sh/createdByJobFlow"
 
 
 class JobFlowController:
-    """Brings the jobs of a flow into being, one dependency after the other."""
+    """Creates the jobs of a flow, one dependency after the other."""
 
     name = "jobflow"
     watches: tuple[str, ...] = (JOB_FLOW, JOB, JOB_TEMPLATE)
@@ -180,7 +180,7 @@ class JobFlowController:
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at the flow, at that of a job, at those that wait for a template.
 
-        A job that went is no reason: its flow makes it anew at the next occasion only.
+        A deleted job is no reason: its flow creates it again only at the next occasion.
         """
         key = key_of(manifest)
         if kind == JOB_FLOW:

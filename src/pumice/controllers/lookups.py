@@ -1,7 +1,7 @@
 """Objects that are looked up one by one instead of being watched.
 
-Used by the view of controllers that run live: what plugins of jobs keep (services, secrets, …) is
-looked at seldom, and following it would need the right to read every secret of the cluster.
+Used by the view of controllers that run live: objects of job plugins (services, secrets, …) are
+needed seldom, and watching them would need the right to read every secret of the cluster.
 """
 
 from collections.abc import Collection
@@ -13,13 +13,13 @@ from pumice.controllers.base import Key
 from pumice.errors import NotFoundError
 
 LOOKED_UP: Final = ("ConfigMap", "Secret", "Service", NETWORK_POLICY)
-"""The kinds that controllers look at by name only."""
+"""The kinds that controllers read by name only."""
 _GOOD_FOR_S: Final = 60.0
 _KEPT: Final = 10_000
 
 
 class Lookups:
-    """Answers about single objects, kept for a minute; that one is missing is never kept."""
+    """Answers about single objects, kept for a minute; absence is never cached."""
 
     def __init__(self, cluster: Cluster, kinds: Collection[str]) -> None:
         self._cluster = cluster
@@ -41,7 +41,7 @@ class Lookups:
         return found
 
     def put(self, manifest: Manifest) -> None:
-        """Take in an object as a write gave it back."""
+        """Store an object as returned by a write."""
         kind, metadata = kind_of(manifest), manifest["metadata"]
         if kind in self.kinds:
             self._keep(Key(kind, metadata.get("namespace") or "", metadata["name"]), manifest)

@@ -1,7 +1,7 @@
 """Reconciles what changed, one object after another: watches in, effects out.
 
 Each reconciliation sees the effects of those before, for clusters that answer at once.
-``threaded_loop`` has the loop for a cluster that is slow.  A controller that fails hurts only the
+``threaded_loop`` has the loop for a cluster that is slow.  A controller that fails affects only the
 object it failed on.
 """
 
@@ -35,7 +35,7 @@ Item = tuple[int, Key]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One reconciliation that went wrong."""
+    """One failed reconciliation."""
 
     controller: str
     key: Key
@@ -47,9 +47,9 @@ class Failure:
 class ControllerLoop:
     """Runs controllers on a cluster.
 
-    With a ``clock`` virtual time stops where a controller wants to reconcile again.  Objects of the
+    With a ``clock`` virtual time stops where a controller has to reconcile again.  Objects of the
     kinds ``looked_up`` are read one by one; their changes are not noticed.  Delays are measured by
-    ``steady``, so that a wall clock that is set back puts nothing off.
+    ``steady``, so that a wall clock that is set back delays nothing.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class ControllerLoop:
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
         self.view = ClusterView(cluster, kinds, looked_up)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
-        """What went wrong lately, oldest first."""
+        """The latest failures, oldest first."""
         self._interested = {
             kind: [i for i, c in enumerate(controllers) if kind in c.watches] for kind in kinds
         }
         self.on_change: list[Callable[[Change], None]] = []
-        """Called with each change, before controllers are asked whom it concerns."""
+        """Called with each change, before controllers are asked which objects it concerns."""
         self._queue: OrderedDict[Item, None] = OrderedDict()
         self._later: list[tuple[float, int, Item]] = []
         self._due: dict[Item, float] = {}
@@ -83,18 +83,18 @@ class ControllerLoop:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is to be looked at now, as far as is known."""
+        """Whether nothing is known to need reconciliation now."""
         return not self._queue
 
     def next_at(self) -> float | None:
-        """Return the time at which something is to be looked at again."""
+        """Return the time of the next reconciliation."""
         later = self._later
         while later and self._due.get(later[0][2]) != later[0][0]:
             heapq.heappop(later)
         return later[0][0] if later else None
 
     def attempts(self, controller: str, key: Key) -> int:
-        """Say how often in a row looking at an object failed."""
+        """Return how often in a row an object failed."""
         names = [c.name for c in self._controllers]
         return self._attempts.get((names.index(controller), key), 0)
 
@@ -107,7 +107,7 @@ class ControllerLoop:
     def run_until_quiet(self, limit: int = 100_000) -> int:
         """Reconcile whatever changed until nothing does; return how often.
 
-        Stops after ``limit`` reconciliations; then ``quiet`` is False and the next call goes on.
+        Stops after ``limit`` reconciliations; then ``quiet`` is False and the next call continues.
         """
         count = 0
         self._notice()
@@ -152,7 +152,7 @@ class ControllerLoop:
                 self._report((index, key), error, 1)
 
     def _look(self, item: Item) -> bool:
-        """Let a controller reconcile one object; return whether anything may have changed."""
+        """Run a controller on one object; return whether anything may have changed."""
         index, key = item
         self._due.pop(item, None)
         done = 0
@@ -170,7 +170,7 @@ class ControllerLoop:
         return done > 0
 
     def _succeeded(self, item: Item, plan: Plan) -> None:
-        """See to what a plan that was carried out wants looked at, now or later."""
+        """Schedule the further reconciliations of a plan that was carried out."""
         self._attempts.pop(item, None)
         for key in plan.look_at:
             self._enqueue((item[0], key))
@@ -185,7 +185,7 @@ class ControllerLoop:
         return wait_s > 0
 
     def _failed(self, item: Item, error: Exception) -> None:
-        """Look again: at once after a first stale read, else later and later."""
+        """Reconcile again: at once after a first stale read, else with growing delays."""
         if isinstance(error, NamespaceTerminatingError):
             now = self._steady()
             if self._holds.refused(error.namespace, now):
@@ -216,7 +216,7 @@ class ControllerLoop:
 
 
 def _moved(old: Manifest | None, new: Manifest | None) -> bool:
-    """Return whether an object may concern others than before."""
+    """Return whether an object may concern other objects than before."""
     if old is None or new is None:
         return new is None
     before, after = old["metadata"], new["metadata"]
@@ -227,4 +227,4 @@ def _moved(old: Manifest | None, new: Manifest | None) -> bool:
 
 
 def _nothing() -> None:
-    """Let virtual time stop here; the loop takes what is due by itself."""
+    """Do nothing: virtual time stops here, and the loop takes what is due."""

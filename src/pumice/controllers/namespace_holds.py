@@ -1,7 +1,7 @@
-"""Namespaces that are being deleted: nothing can be created there, so nobody tries for a while.
+"""Namespaces that are being deleted: nothing can be created there, so nothing is tried for a while.
 
-Used by the controllers' loop.  Namespaces are not watched: a refusal tells that one is being
-deleted, and a new object in it that there is another one of that name.
+Used by the controllers' loop.  Namespaces are not watched: a refusal shows that one is being
+deleted, and a new object in it shows that a new one has that name.
 """
 
 from collections.abc import Iterable
@@ -17,20 +17,20 @@ _LONGEST_S: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class _Hold:
-    """Until when nobody tries, and for how long that was."""
+    """Until when nothing is tried, and for how long that was."""
 
     until: float
     length_s: float
 
 
 class NamespaceHolds:
-    """Which namespaces refuse creations, and until when to leave them alone."""
+    """Which namespaces refuse creations, and until when to wait."""
 
     def __init__(self) -> None:
         self._holds: dict[str, _Hold] = {}
 
     def refused(self, namespace: str, now: float) -> bool:
-        """Note a refusal, each time for twice as long; return whether it is news."""
+        """Record a refusal, each time for twice as long; return whether it is new."""
         known = self._holds.get(namespace)
         if known is None or now >= known.until:
             length_s = _FIRST_S if known is None else min(known.length_s * 2, _LONGEST_S)
@@ -39,7 +39,7 @@ class NamespaceHolds:
         return known is None
 
     def left_s(self, namespace: str, now: float) -> float:
-        """Return how long to leave a namespace alone, 0 if it need not be."""
+        """Return how long to wait before creating in a namespace, 0 if not at all."""
         hold = self._holds.get(namespace)
         return 0.0 if hold is None else max(hold.until - now, 0.0)
 
@@ -61,7 +61,7 @@ class NamespaceHolds:
             self._holds.pop(str(metadata.get("namespace") or ""), None)
 
     def _forget_old(self, now: float) -> None:
-        """Drop namespaces that nobody has tried for long: they are gone."""
+        """Drop namespaces that were not tried for long: they are gone."""
         self._holds = {
             name: hold for name, hold in self._holds.items() if now < hold.until + _LONGEST_S
         }

@@ -11,7 +11,7 @@ Place = tuple[str, str]
 
 
 def place_of(manifest: Manifest) -> Place:
-    """Return where an object lives."""
+    """Return the place of an object."""
     metadata = manifest["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
 
@@ -56,7 +56,7 @@ class ObjectIndex:
         return old
 
     def all(self, namespace: str = "") -> Iterator[Manifest]:
-        """Walk over objects in the order of their names, of one namespace or of all."""
+        """Yield objects in the order of their names, of one namespace or of all."""
         for space in (namespace,) if namespace else sorted(self._namespaces):
             objects = self._namespaces.get(space, {})
             yield from (objects[name] for name in sorted(objects))
@@ -76,7 +76,7 @@ class ObjectIndex:
 
 
 class ManifestView:
-    """What a controller would see if these were the objects of its cluster."""
+    """The view a controller would have if these were the objects of its cluster."""
 
     def __init__(self, manifests: Iterable[Manifest] = (), now: float = 0.0) -> None:
         self.now = now

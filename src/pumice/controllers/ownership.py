@@ -1,4 +1,4 @@
-"""Who controls an object, and where an object lives; used by all controllers."""
+"""The controlling owner and the place of an object; used by all controllers."""
 
 from collections.abc import Mapping
 from typing import Any, Final

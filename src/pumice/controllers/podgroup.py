@@ -1,4 +1,4 @@
-"""PodGroup for plain pods: pods that no job made are scheduled in groups too."""
+"""PodGroup for plain pods: pods without a job are scheduled in groups, too."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -50,7 +50,7 @@ class PodGroupController:
         self._inherits = inherit_owner_annotations
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
-        """Look at each pod, and at each owner that may have been scaled to nothing."""
+        """Look at each pod, and at each owner that may have been scaled to zero."""
         return (key_of(manifest),) if kind == POD or kind in _SCALABLE else ()
 
     def reconcile(self, key: Key, view: View) -> Plan:
@@ -102,14 +102,14 @@ def new_podgroup(pod: Manifest, inherited: Mapping[str, str]) -> Manifest:
 def group_name(manifest: Manifest) -> str:
     """Name the PodGroup of a pod: after its controlling owner, else after itself.
 
-    One that no cluster has seen has no uid, and its name takes the place.
+    One that no cluster has seen has no uid, and its name is used instead.
     """
     owner = controller_of(manifest) or manifest["metadata"]
     return f"podgroup-{owner.get('uid') or owner['name']}"
 
 
 def _scaled(owner: Manifest, view: View) -> Plan:
-    """Delete the PodGroup of an owner that wants no pods."""
+    """Delete the PodGroup of an owner that asks for no pods."""
     if owner["spec"].get("replicas", 1) != 0:
         return Plan()
     namespace, name = owner["metadata"]["namespace"], group_name(owner)
@@ -137,7 +137,7 @@ def owner_annotations(pod: Manifest, view: View) -> dict[str, str]:
 
 
 def _annotations(inherited: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, str]:
-    """Take over what Volcano means by annotations of owners and of the pod itself."""
+    """Copy annotations of owners and of the pod itself that Volcano copies."""
     kept = {name: text for name, text in inherited.items() if name.startswith(_INHERITED)}
     kept |= _pick(marks, PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
     budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in marks else JDB_MAX_UNAVAILABLE
@@ -149,13 +149,13 @@ def _pick(marks: Mapping[str, str], *names: str) -> dict[str, str]:
 
 
 def _min_member(text: str) -> int:
-    """Read a smallest number of members; what is no number or negative counts as 1."""
+    """Read a smallest number of members; anything but a positive number counts as 1."""
     number = int(text) if _INTEGER.fullmatch(text) else 1
     return number if 0 <= number < 2**31 else 1
 
 
 def _network_topology(marks: Mapping[str, str]) -> Manifest | None:
-    """Read how close pods must be; an unknown mode is hard, an unreadable tier is none."""
+    """Read how close pods must be; an unknown mode is hard, an unreadable tier is ignored."""
     if _TOPOLOGY_MODE not in marks and _TOPOLOGY_TIER not in marks:
         return None
     mode = marks.get(_TOPOLOGY_MODE, "hard").lower()

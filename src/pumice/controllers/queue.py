@@ -1,7 +1,7 @@
 """Queue: opens, closes and reopens queues along their hierarchy, by command or by parent.
 
-Writes ``spec.parent``, ``status.state`` and one annotation; what a queue has allocated is the
-scheduler's to write.
+Writes ``spec.parent``, ``status.state`` and one annotation; the scheduler writes
+``status.allocated``.
 """
 
 import math
@@ -33,7 +33,7 @@ class QueueController:
         if max_requeue_num >= 0:  # each wait is twice as long as the one before
             self._patience_s = _FIRST_DELAY_S * (2**max_requeue_num - 1)
         self._refused: dict[str, float] = {}
-        """Queues waiting to be opened and until when; losing it loses an unheeded command."""
+        """Queues waiting to be opened and until when; losing it loses a pending command."""
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at the queue itself and its children, that of a PodGroup, that of a command."""
@@ -63,7 +63,7 @@ class QueueController:
         return Plan([*queue.effects(), *told, *consumed], again_in_s)
 
     def _wait(self, queue: "_Gate") -> tuple[list[Effect], float | None]:
-        """Keep in mind that a queue is to be opened, until that is no longer worth waiting for."""
+        """Remember that a queue is to be opened, until that is no longer worth waiting for."""
         if not queue.is_wanted_open:
             self._refused.pop(queue.name, None)
             return [], None
@@ -78,7 +78,7 @@ class QueueController:
 
 @dataclass(slots=True)
 class _Gate:
-    """One queue while it is looked at: its state so far, and what changed."""
+    """One queue while it is reconciled: its state so far, and what changed."""
 
     manifest: Manifest
     view: View
@@ -115,7 +115,7 @@ class _Gate:
             self.is_wanted_open = False
 
     def follow_parent(self) -> None:
-        """Close below a closed parent; open again below an open one what a parent had closed."""
+        """Close below a closed parent; reopen below an open one what a parent had closed."""
         if self.is_wanted_open and not self.parent_is_shut:
             self._open()
         if self.name == _ROOT or self.parent is None:
@@ -127,7 +127,7 @@ class _Gate:
             self._open()
 
     def settle(self) -> None:
-        """Close for good once the last PodGroup is gone."""
+        """Close finally once the last PodGroup is gone."""
         if self.state == "Closing" and not self._podgroups():
             self.state = "Closed"
 
@@ -155,7 +155,7 @@ class _Gate:
     def _podgroups(self) -> bool:
         """Check for PodGroups that keep the queue from closing.
 
-        Volcano: a queue made anew under an old name does not know the PodGroups of the former.
+        Volcano: a queue recreated under an old name does not know the PodGroups of the former.
         """
         made = _made(self.manifest)
         return any(

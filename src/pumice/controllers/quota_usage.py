@@ -1,6 +1,6 @@
-"""What pods use, as resource quotas count it: ``minResources`` of a PodGroup.
+"""Usage of pods as resource quotas count it: ``minResources`` of a PodGroup.
 
-Amounts keep the way they were written: 32Mi twice is 64Mi, 32M twice is 64M.
+Amounts keep their form: 32Mi twice is 64Mi, 32M twice is 64M.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ def pods_usage(pods: Iterable[tuple[Mapping[str, Any], int]]) -> dict[str, str]:
 
 
 def _pod_usage(spec: Mapping[str, Any]) -> Amounts:
-    """Count what one pod takes from a resource quota, by quota name."""
+    """Compute the usage of one pod in a resource quota, by quota name."""
     one: Amounts = {"pods": _ONE, "count/pods": _ONE}
     for resource, amount in pod_amounts(spec, "requests").items():
         if resource in _COMPUTE or resource.startswith("hugepages-") or not is_native(resource):

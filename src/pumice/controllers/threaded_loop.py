@@ -1,8 +1,8 @@
 """The controllers' loop on a cluster that is slow: one thread reconciles, others write.
 
-Looks are made one after another on one thread, so controllers and their view need no locks; what
-they want done goes to workers, for each controller as many objects side by side as it may have.
-An object is not looked at again while something is being done about it.
+Reconciliations run one after another on one thread, so controllers and their view need no locks;
+their effects go to workers, for each controller as many objects in parallel as it may have.
+An object is not reconciled again while its effects are being carried out.
 """
 
 import threading
@@ -25,27 +25,27 @@ from pumice.controllers.ownership import SOURCE
 from pumice.errors import ClusterError
 
 _HANDS: Final = 32
-"""How many effects of all plans together are carried out side by side."""
+"""How many effects of all plans together are carried out in parallel."""
 _LONGEST_PAUSE_S: Final = 1.0
 _TOLD_AFTER: Final = 8
-"""Failures in a row, about a second's, after which an object is told of them."""
+"""Failures in a row, about a second's, after which an event is written on the object."""
 
 _log = logs.get("controllers")
 
 
 class LookMetrics(Protocol):
-    """What is counted of reconciliations."""
+    """Metrics of reconciliations."""
 
     def looked(self, controller: str, *, failed: bool = False) -> None:
         """Count a reconciliation."""
 
     def waiting_reconciles(self, count: int) -> None:
-        """Tell how many objects wait."""
+        """Set how many objects wait."""
 
 
 @dataclass
 class _Done:
-    """What came of one plan."""
+    """The result of one plan."""
 
     item: Item
     plan: Plan
@@ -56,9 +56,9 @@ class _Done:
 class ThreadedLoop(ControllerLoop):
     """Runs controllers on a cluster whose answers take time.
 
-    ``workers`` says by controller name how many of its objects are worked on side by side.
+    ``workers`` sets by controller name how many of its objects are handled in parallel.
     ``wake`` is set by the cluster when something changed there.  ``on_look`` is called before each
-    turn and each reconciliation.
+    pass and each reconciliation.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class ThreadedLoop(ControllerLoop):
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is to be looked at and nothing is being done, as far as is known."""
+        """Whether nothing is known to wait or to be in progress."""
         return not any(self._queues) and not any(self._busy)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until told to stop; what is being done then is finished."""
+        """Run until stopped; effects in progress are finished."""
         try:
             while not stop.is_set():
                 self.turn()
@@ -102,7 +102,7 @@ class ThreadedLoop(ControllerLoop):
             self.close()
 
     def turn(self) -> None:
-        """Take in what changed and what was done, and start what there is room for."""
+        """Process changes and results, and start what there is room for."""
         self._on_look()
         self._notice()
         while not self._done.empty():
@@ -113,7 +113,7 @@ class ThreadedLoop(ControllerLoop):
             self._metrics.waiting_reconciles(sum(len(queue) for queue in self._queues))
 
     def _fill(self, index: int) -> None:
-        """Look at a controller's objects while it has workers left."""
+        """Reconcile a controller's objects while it has workers left."""
         queue, busy = self._queues[index], self._busy[index]
         while len(busy) < self._limits[index]:
             item = next((item for item in queue if item not in busy), None)
@@ -123,12 +123,12 @@ class ThreadedLoop(ControllerLoop):
             self._start(item)
 
     def close(self) -> None:
-        """Finish what is being done; nothing can be started after it."""
+        """Finish what is in progress; nothing can be started after it."""
         self._workers.shutdown(wait=True, cancel_futures=True)
         self._hands.shutdown(wait=True)
 
     def run_until_quiet(self, limit: int = 100_000) -> int:
-        """Take turns until nothing is left to do; gives how many turns it took."""
+        """Take turns until nothing is left to do; return the number of passes."""
         for turns in range(limit):
             self.turn()
             if self.quiet:
@@ -147,7 +147,7 @@ class ThreadedLoop(ControllerLoop):
         return min(max(due - self._steady(), 0.0), _LONGEST_PAUSE_S)
 
     def _start(self, item: Item) -> None:
-        """Look at an object, and have done what is to be done about it."""
+        """Reconcile an object, and carry its plan out."""
         index, key = item
         self._on_look()
         self._due.pop(item, None)
@@ -175,7 +175,7 @@ class ThreadedLoop(ControllerLoop):
         self._wake.set()
 
     def _carry_out(self, batch: list[Effect], told: list[Manifest]) -> None:
-        """Carry out effects side by side; all are tried, then the first failure is raised."""
+        """Carry out effects in parallel; all are tried, then the first failure is raised."""
         if len(batch) == 1:
             found = carry_out(self._cluster, batch[0])
             if found is not None:
@@ -194,7 +194,7 @@ class ThreadedLoop(ControllerLoop):
                 raise error
 
     def _take(self, done: _Done) -> None:
-        """Take in what came of a reconciliation."""
+        """Process the result of a plan."""
         index, _ = item = done.item
         self._busy[index].discard(item)
         for manifest in done.told:
@@ -208,7 +208,7 @@ class ThreadedLoop(ControllerLoop):
             name = self._controllers[index].name
             self._metrics.looked(name, failed=done.error is not None)
         if done.error is not None:
-            self.view.lookups.clear()  # what was kept may be why
+            self.view.lookups.clear()  # a cached object may be the cause
             self._failed(item, done.error)
             return
         self._succeeded(item, done.plan)
@@ -228,7 +228,7 @@ class ThreadedLoop(ControllerLoop):
             self._hands.submit(self._tell, about, error)
 
     def _tell(self, about: Manifest, error: Exception) -> None:
-        """Tell whoever looks at the object: they cannot read our log."""
+        """Write an event on the object: its owner cannot read our log."""
         message = f"tried {_TOLD_AFTER} times, still retrying: {error}"
         with suppress(ClusterError):  # the log has it
             self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)

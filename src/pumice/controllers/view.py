@@ -1,6 +1,6 @@
-"""A copy of the cluster as far as controllers watch it, kept by list and watch.
+"""A copy of the cluster for controllers, in the kinds they watch, kept by list and watch.
 
-Used by the controller loop.  Objects are shared with the cluster: nobody changes them.
+Used by the controller loop.  Objects are shared with the cluster and must not be changed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from pumice.controllers.object_index import ObjectIndex, Place, place_of
 from pumice.errors import GoneError, NotFoundError
 
 _CONFIRMED_S: Final = 5.0
-"""A watch tells of a write by then, unless what was written is gone."""
+"""A watch reports a write by then, unless the written object is gone."""
 
 Change = tuple[str, Manifest | None, Manifest | None]
 """Kind, object before and object after; None where there is none."""
@@ -26,18 +26,18 @@ def _number(version: str) -> int:
 
 
 class _Mirror(ObjectIndex):
-    """Objects of one kind as list, watch and our own writes told of them."""
+    """Objects of one kind as reported by list, watch and our own writes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.version = ""
         self.ahead: dict[Place, tuple[int, float]] = {}
-        """Objects known from the answer to a write, which the watch has not told of yet: their
-        version, and the time at which to look whether they are still there."""
+        """Objects known from the answer to a write that the watch has not reported yet: their
+        version, and the time at which to check whether they still exist."""
 
 
 class ClusterView:
-    """What controllers see; complete for the kinds given, as of the last ``refresh``.
+    """The view of controllers; complete for the given kinds, as of the last ``refresh``.
 
     Of the kinds ``looked_up`` only ``get`` returns something; the cluster is asked each time.
     """
@@ -61,7 +61,7 @@ class ClusterView:
         return self._mirrors[kind].get(namespace, name)
 
     def read(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give one object as it is now, also of a kind whose changes the cluster does not tell."""
+        """Return one object as it is now, also of a kind that the cluster does not watch."""
         if kind in self.lookups.kinds:
             self.lookups.forget(Key(kind, namespace, name))
         return self.get(kind, namespace, name)
@@ -71,7 +71,7 @@ class ClusterView:
         return self._mirrors[kind].owned_by(owner)
 
     def refresh(self) -> Iterator[Change]:
-        """Take in what changed since the last time; gives each change once it is taken in."""
+        """Apply changes since the last time; yield each change once it is applied."""
         for kind, mirror in self._mirrors.items():
             try:
                 if not mirror.version:
@@ -86,15 +86,15 @@ class ClusterView:
                 yield from self._vanished(kind, mirror)
 
     def expect(self, manifest: Manifest) -> Change | None:
-        """Take in an object as a write gave it back, before the watch tells; gives the change.
+        """Apply an object as returned by a write, before the watch reports it; return the change.
 
-        Whoever looks next sees what was written, although the cluster tells late.
+        The next reader sees what was written, although the cluster reports it late.
         """
         self.lookups.put(manifest)
         kind = kind_of(manifest)
         mirror = self._mirrors.get(kind)
         version = _number(manifest["metadata"].get("resourceVersion") or "")
-        if mirror is None or version <= _number(mirror.version):  # told already, or never will be
+        if mirror is None or version <= _number(mirror.version):  # reported, or never will be
             return None
         place = place_of(manifest)
         known = mirror.get(*place)
@@ -111,7 +111,7 @@ class ClusterView:
 
     @staticmethod
     def _behind(mirror: _Mirror, event: Event) -> bool:
-        """Return whether an event tells no more than a write did."""
+        """Return whether an event adds nothing to what a write returned."""
         place = place_of(event.object)
         known = mirror.ahead.get(place)
         if known is None:
@@ -123,9 +123,9 @@ class ClusterView:
         return version < ahead or (version == ahead and event.type != "DELETED")
 
     def _vanished(self, kind: str, mirror: _Mirror) -> Iterator[Change]:
-        """Forget what was written and then deleted before the watch told of it.
+        """Forget objects that were written and deleted before the watch reported them.
 
-        A cluster may leave out of a watch what came and went in between.
+        A cluster may leave objects out of a watch that were created and deleted in between.
         """
         seen = _number(mirror.version)
         for place, (version, look_at) in [*mirror.ahead.items()]:
@@ -151,7 +151,7 @@ class ClusterView:
         return kind, mirror.put(event.object), event.object
 
     def _relist(self, kind: str, mirror: _Mirror) -> Iterator[Change]:
-        """Start over from a list, telling only what differs from what was known."""
+        """Start over from a list, yielding only the differences."""
         items, version = self._cluster.list(kind)
         mirror.version = version
         mirror.ahead.clear()

@@ -1,1 +1,1 @@
-"""Columns: the cluster as NumPy arrays, with a journal that can take every write back."""
+"""Columns: the cluster as NumPy arrays, with a journal that can undo every write."""

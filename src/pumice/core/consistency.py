@@ -1,6 +1,6 @@
-"""Whether the tables of a snapshot agree with each other; for tests and for hunting mistakes.
+"""Checks that the tables of a snapshot agree with each other; for tests and debugging.
 
-Every sum is added up again from the tasks.  What disagrees is told with the rows that count.
+Every sum is added up again from the tasks.  Differences are reported with the rows behind them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _HOLDS = [*ALLOCATED_CLASS, Status.RELEASING, Status.UNKNOWN]
 _SHOWN = 12
 _Numbers = NDArray[np.float64]
 _Owner = tuple[str, SumTable, Sequence[str], NDArray[np.int32], list[int]]
-"""Who sums are kept for: kind, table, names, that of each task, and those of absent tasks."""
+"""Owners of sums: kind, table, names, that of each task, and those of absent tasks."""
 
 
 def check(snapshot: Snapshot) -> None:
@@ -119,7 +119,7 @@ class _Check:
         s, tasks, jobs = self.snapshot, self.snapshot.tasks, self.snapshot.jobs
         live_jobs = np.array(sorted(jobs.row_of.values()), dtype=np.intp)
         live_queues = np.array(sorted(s.queues.row_of.values()), dtype=np.intp)
-        some = NOWHERE  # where nothing may be meant
+        some = NOWHERE  # where NOWHERE is allowed
         _index("a task's shape", tasks.shape[self.rows], len(s.shapes))
         _index("a task's label class", tasks.label_class[self.rows], len(s.label_classes))
         _index("a task's role", tasks.role[self.rows], len(s.roles), some)
@@ -161,7 +161,7 @@ class _Check:
         _agree("a node lists the tasks it came with", here, listed)
 
     def check_view(self) -> None:
-        """Add up what Kubernetes sees on every node; nothing enters it while it is not live."""
+        """Add up the Kubernetes view of every node; it stays empty while it is not live."""
         snapshot = self.snapshot
         nodes = snapshot.nodes
         seen = snapshot.tasks.in_view[self.rows]
@@ -177,9 +177,9 @@ class _Check:
         self.compare_nodes("view_nonzero", wanted, nodes.view_nonzero[:, : nodes.n])
 
     def check_room(self) -> None:
-        """Refuse a node that a session filled beyond what it offers.
+        """Refuse a node that a session filled beyond its allocatable amounts.
 
-        A node may have come over-committed; every placement may overshoot by less than a step.
+        A node may be over-committed at first; every placement may overshoot by less than a step.
         """
         nodes = self.snapshot.nodes
         placed = self.having([Status.ALLOCATED, Status.BINDING])
@@ -291,7 +291,7 @@ class _Check:
         raise InvariantError(rule, [line, *self.tell(self.rows[whose])])
 
     def tell(self, rows: NDArray[np.intp]) -> list[str]:
-        """Say of tasks what they are and what they ask for."""
+        """Describe tasks: what they are and what they ask for."""
         tasks, lines = self.snapshot.tasks, []
         for row in rows[:_SHOWN].tolist():
             status = Status(int(tasks.status[row])).label

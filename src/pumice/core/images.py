@@ -1,4 +1,4 @@
-"""Which container images lie on which nodes, kept from session to session.
+"""The container images on nodes, kept from session to session.
 
 Only nodes whose list of images changed are read again.
 """
@@ -49,7 +49,7 @@ class NodeImages:
                 self._rows.setdefault(name, {})[row] = image.size_bytes
 
     def find(self, name: str) -> tuple[int, NDArray[np.intp]] | None:
-        """Return the size of an image, as the first node tells it, and the nodes that have it."""
+        """Return the size of an image, as the first node reports it, and the nodes that have it."""
         found = self._rows.get(name)
         if not found:
             return None

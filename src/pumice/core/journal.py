@@ -1,6 +1,6 @@
 """Every write of a session as its own undoing, so that a mark can be rolled back to exactly.
 
-The journal also says which node rows moved since a given moment; cached columns follow that log
+The journal also logs which node rows moved since a given moment; cached columns follow that log
 instead of asking every node again.
 """
 
@@ -24,15 +24,15 @@ class Journal:
         self._deferred: list[Callable[[], object]] = []
 
     def defer(self, *work: Callable[[], object]) -> None:
-        """Have something worked out before the first write, so that it may wait until then.
+        """Run work before the first write, so that it may wait until then.
 
-        What is asked for earlier is worked out earlier, and what nobody asks for in a session
-        without writes is not worked out at all.
+        Work that is needed earlier runs earlier, and work that is not needed in a session
+        without writes does not run at all.
         """
         self._deferred += work
 
     def settle(self) -> None:
-        """Work out what was deferred; whoever needs what fails is told when asking for it."""
+        """Run deferred work; a failure is raised when its result is read."""
         work, self._deferred = self._deferred, []
         for each in work:
             with contextlib.suppress(Exception):
@@ -81,7 +81,7 @@ class Journal:
             call(*args)
 
     def forget(self) -> None:
-        """Start afresh: what was written so far can no longer be taken back."""
+        """Clear the journal: earlier writes can no longer be undone."""
         self._undo.clear()
         self.moved.clear()
         self._deferred.clear()

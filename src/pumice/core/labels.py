@@ -1,4 +1,4 @@
-"""Label selectors, node selectors and tolerations, answered once for each distinct value.
+"""Label selectors, node selectors and tolerations, evaluated once for each distinct value.
 
 A label of the nodes is a column of small integers; a condition is tried on the distinct values and
 gathered over the nodes.  Used by plugins; holds no state of a session.
@@ -21,7 +21,7 @@ from pumice.core.tables import Ints
 
 NAME_FIELD = "metadata.name"
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""The taint that stands for a cordon."""
+"""The taint of a cordoned node."""
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _DERIVED = "core.labels"
@@ -42,7 +42,7 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def is_well_formed(operator: str, values: tuple[str, ...]) -> bool:
-    """Return whether a condition makes sense; Kubernetes lets one that does not match nothing."""
+    """Return whether a condition is valid; in Kubernetes an invalid one matches nothing."""
     if operator in ("In", "NotIn"):
         return bool(values)
     if operator in ("Gt", "Lt"):
@@ -68,7 +68,7 @@ def label_fits(operator: str, values: tuple[str, ...], value: str | None) -> boo
 
 
 def _integer(text: str) -> int | None:
-    """Read a number of 64 bits as Kubernetes does; None: it is none."""
+    """Read a number of 64 bits as Kubernetes does; None if it is not one."""
     match = _INTEGER.fullmatch(text)
     number = 0 if match is None else int(match[1] + match[2])
     return number if match is not None and -(2**63) <= number < 2**63 else None

@@ -1,7 +1,7 @@
-"""What every row has because a Kubernetes object stands behind it: labels, annotations, an age.
+"""Shared by all rows with a Kubernetes object behind them: labels, annotations, an age.
 
-Beneath the views that hooks are handed: ``ObjectRows`` for some rows as columns, ``ObjectRow`` for
-one.  Nothing is worked out before it is asked for.
+Base of the views that hooks receive: ``ObjectRows`` for some rows as columns, ``ObjectRow`` for
+one.  Nothing is computed before it is read.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class ObjectRows:
 
     @property
     def objects(self) -> list[Any]:
-        """Their objects as the cluster gave them, None where there is none."""
+        """Their objects as the cluster has them, None where there is none."""
         return self._pick(self._table.objects)
 
     @property
@@ -81,7 +81,7 @@ class ObjectRows:
 
     @property
     def created(self) -> Column:
-        """When they were created, in seconds since 1970; 0 where it is not said (n,)."""
+        """When they were created, in seconds since 1970; 0 where it is not stated (n,)."""
         return self._table.created[self.rows]
 
     def _pick(self, values: Sequence[Any]) -> list[Any]:
@@ -141,7 +141,7 @@ class ObjectRow:
 
     @property
     def object(self) -> Any:
-        """The object as the cluster gave it, None if there is none."""
+        """The object as the cluster has it, None if there is none."""
         return self._table.objects[self.row]
 
     @property
@@ -158,7 +158,7 @@ class ObjectRow:
 
     @property
     def created(self) -> float:
-        """When it was created, in seconds since 1970; 0 if it does not say so."""
+        """When it was created, in seconds since 1970; 0 if it is not stated."""
         return float(self._table.created[self.row])
 
 

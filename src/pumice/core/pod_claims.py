@@ -1,4 +1,4 @@
-"""Which resource claims a pod has: named, or made for it from a template."""
+"""The resource claims of a pod: named, or made for it from a template."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ class UnmadeClaim(NamedTuple):
     """A claim that is yet to be made for a pod."""
 
     name: str
-    """Namespace and what the pod calls it."""
+    """Namespace and the name that the pod uses."""
     template: str
 
 
@@ -37,7 +37,7 @@ class PodClaimKeys:
         return list(found)
 
     def _made(self, pod: Any, entry: str) -> str | None:
-        """Name the claim that was made for a pod; empty if it needs none, None if there is none."""
+        """Return the claim made for a pod; empty if it needs none, None if it is missing."""
         for each in pod.status.resource_claim_statuses:
             if each.name == entry:
                 return each.resource_claim_name or ""

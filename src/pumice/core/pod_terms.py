@@ -1,4 +1,4 @@
-"""How many pods a term means in each topology domain, as columns that follow every move.
+"""Number of pods that match a term in each topology domain, as columns that follow every move.
 
 A session's filters and scores share one ``PodTerms``.  Counts are made when first asked for and
 follow the Kubernetes view of nodes afterwards, also when a move is rolled back.
@@ -37,7 +37,7 @@ class Counter:
     """Pods in each domain (``counts[code]``), in all domains, and a zero for nodes without one.
 
     Rows whose answer flips between none and some are logged if ``edges`` is set; all rows are
-    logged if ``totals`` is set and the first pod comes or the last one goes.
+    logged if ``totals`` is set and the first pod arrives or the last one leaves.
     """
 
     __slots__ = ("codes", "counts", "domains", "edges", "eligible", "followed", "totals")
@@ -52,7 +52,7 @@ class Counter:
         """Label classes it counts, if they are too many to be listed."""
 
     def fill(self, nodes: Ints) -> None:
-        """Count pods anew by the nodes they are on."""
+        """Count pods from scratch by the nodes they are on."""
         if self.eligible is not None:
             nodes = nodes[self.eligible[nodes]]
         codes = self.codes[nodes]
@@ -71,7 +71,7 @@ class Counter:
         return found
 
     def add(self, node: int, sign: int, log: Log) -> None:
-        """Follow one pod that came to a node or left it."""
+        """Follow one pod that was added to a node or left it."""
         code = int(self.codes[node])
         if code < 0 or (self.eligible is not None and not self.eligible[node]):
             return
@@ -91,7 +91,7 @@ class Counter:
 class SpreadCounter(Counter):
     """Counts for a hard spread constraint, with the least count over its domains.
 
-    ``limits`` holds, for each way it is asked, how far a domain may be above the least one; rows
+    ``limits`` holds, for each form of the question, how far a domain may exceed the least one; rows
     whose answer flips are logged.
     """
 
@@ -107,7 +107,7 @@ class SpreadCounter(Counter):
         self._is_fixed = int(self._present.sum()) < max(1, min_domains)
 
     def fill(self, nodes: Ints) -> None:
-        """Count pods anew by the nodes they are on."""
+        """Count pods from scratch by the nodes they are on."""
         super().fill(nodes)
         self.least = self._find_least()
 
@@ -163,7 +163,7 @@ class PodTerms:
         self._bound: _Bound | None = None
 
     def _in_use(self) -> set[int]:
-        """Find the shapes that say something and have a pod."""
+        """Find the shapes that have terms and a pod."""
         said = np.array(self.book.speaking, dtype=np.intp)
         if not len(said):
             return set()
@@ -193,10 +193,10 @@ class PodTerms:
             if own is not None:
                 yield (shape.id, label_class), own
 
-    # What a pod has to do with the terms of others
+    # Terms of other pods about a pod
 
     def binding(self, label_class: int) -> tuple[list[Term], list[Wish]]:
-        """Return other pods' anti-affinity terms and weighted wishes that mean pods of a class."""
+        """Return other pods' anti-affinity terms and weighted preferences about pods of a class."""
         if self._bound is None:
             self._bound = _Bound(self.book, self.anti, self.preferred)
         return self._bound.of(label_class)
@@ -211,7 +211,7 @@ class PodTerms:
         eligible: Mask | None = None,
         staying: bool = False,
     ) -> Counter:
-        """Count pods that all matchers mean by the domains of a label, by node without one.
+        """Count pods that match all matchers by the domains of a label, by node without one.
 
         Only pods on ``eligible`` nodes count, and with ``staying`` none that is terminating.
         """
@@ -258,7 +258,7 @@ class PodTerms:
     def eligible(
         self, shape: Shape, constraints: tuple[Spread, ...]
     ) -> Iterable[tuple[Spread, Mask]]:
-        """Give, for each of a pod's spread constraints, the nodes whose pods count."""
+        """Yield, for each of a pod's spread constraints, the nodes whose pods count."""
         if not constraints:
             return
         labels, spec = self._labels, shape.spec
@@ -330,7 +330,7 @@ class PodTerms:
     # Following moves
 
     def follow(self, task: int, node: int, sign: int) -> None:
-        """Follow a change of the view, and take it back if the move is rolled back."""
+        """Follow a change of the view, and undo it if the move is rolled back."""
         self._journal.on_rollback(self._apply, task, node, -sign, self._journal.moved.append)
         if self._counters:
             self._apply(task, node, sign, self._journal.touch)
@@ -351,7 +351,7 @@ class PodTerms:
 
 
 class _Bound:
-    """Terms of pods by the label classes they mean."""
+    """Terms of pods by the label classes they match."""
 
     def __init__(self, book: TermBook, anti: Iterable[Term], preferred: Iterable[Wish]) -> None:
         self._anti: dict[int, list[Term]] = {}

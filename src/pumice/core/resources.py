@@ -2,7 +2,7 @@
 
 Amounts are float64: cpu in milli-units, memory in bytes, ``pods`` counted, every other scalar in
 milli-units.  All tolerances live here; nothing else in Pumice compares amounts on its own.
-Beyond ``saturate`` an amount is as good as endless: no machine has as much.
+Beyond ``saturate`` an amount is practically infinite: no machine has as much.
 """
 
 import sys
@@ -31,8 +31,8 @@ _COARSE = (2.0**32, 2.0**46, 2.0**50)
 def is_schedulable_name(name: str) -> bool:
     """Return whether a resource name takes part in scheduling at all.
 
-    Quota keys such as ``requests.cpu`` or ``count/pods`` do not, nor do memory and cores of one
-    Ascend card: no node offers them, and only who hands cards out can compare them.
+    Quota keys such as ``requests.cpu`` or ``count/pods`` do not, nor do memory and cores of an
+    Ascend card: no node offers them, and only the allocator of cards can compare them.
     """
     if name in ("cpu", "memory", "pods", "ephemeral-storage"):
         return True
@@ -65,7 +65,7 @@ class Resources:
     def learn(self, names: Collection[str], *, asked: bool = False) -> bool:
         """Add a row for every schedulable name; return whether there was a new one.
 
-        ``asked`` says that somebody wants them, not that anybody has them.
+        ``asked`` means that they are requested, not that any object offers them.
 
         Raises:
             InputError: more names are asked for than ``most_asked``; none is learnt.
@@ -119,7 +119,7 @@ class Resources:
 
 
 def saturate(amounts: Column) -> Column:
-    """Cut (R,) amounts to the largest there are."""
+    """Cut (R,) amounts to the largest allowed."""
     out = np.minimum(amounts, _MOST_OF_SCALAR)
     out[: PODS + 1] = np.minimum(out[: PODS + 1], _MOST)
     return out
@@ -128,7 +128,7 @@ def saturate(amounts: Column) -> Column:
 def is_coarse(amounts: Column) -> bool:
     """Return whether (R,) amounts are so large that sums with them may be rounded.
 
-    What is left when they are taken out again is not exact; it must be added up anew.
+    The rest after subtracting them is not exact; it must be added up again.
     """
     cpu, memory, other = _COARSE
     return bool(amounts[CPU] >= cpu or amounts[MEMORY] >= memory or np.any(amounts[PODS:] >= other))
@@ -143,7 +143,7 @@ def fits(need: Column, room: Column) -> Mask:
 
 
 def is_empty(amounts: Column) -> bool:
-    """Return whether nothing but ``pods`` is asked for."""
+    """Return whether nothing but ``pods`` is requested."""
     return not bool(np.any(amounts[:PODS] >= STEP) or np.any(amounts[PODS + 1 :] >= STEP))
 
 

@@ -1,6 +1,6 @@
-"""What a pod's specification says about other pods: affinity, spread, host ports.
+"""Terms of a pod's specification about other pods: affinity, spread, host ports.
 
-Terms are read once for each shape and interned, so that equal demands of different shapes share one
+Terms are read once for each shape and interned, so that equal terms of different shapes share one
 matcher and one count.  Counting is done in ``pod_terms``.
 """
 
@@ -22,7 +22,7 @@ Port = tuple[str, str, int]
 
 
 class Matcher:
-    """Which pods a term means: some namespaces and a label selector, answered by label class."""
+    """The pods of a term: some namespaces and a label selector, answered by label class."""
 
     __slots__ = ("_hits", "_seen", "anchor", "id", "namespace_selector", "namespaces", "selector")
 
@@ -46,7 +46,7 @@ class Matcher:
         self._seen = 0
 
     def classes(self, book: "TermBook") -> list[int]:
-        """List the label classes of pods it means; the list grows with the classes."""
+        """List the label classes of matching pods; the list grows with the classes."""
         known, seen = book.snapshot.label_classes, self._seen
         if seen < len(known):
             self._hits += [
@@ -58,7 +58,7 @@ class Matcher:
         return self._hits
 
     def means(self, book: "TermBook", namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether it means a pod with these labels in this namespace."""
+        """Return whether it matches a pod with these labels in this namespace."""
         if namespace not in self.namespaces:
             wanted = self.namespace_selector
             if wanted is None or not selects(wanted, book.namespace_labels(namespace)):
@@ -80,7 +80,7 @@ def _anchor(selector: LabelSelector | None) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Pods that a matcher means, seen by the domains of a node label."""
+    """Pods that a matcher selects, seen by the domains of a node label."""
 
     matcher: Matcher
     key: str
@@ -88,7 +88,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One topology spread constraint; an empty selector means its own pod but counts nobody."""
+    """One topology spread constraint; an empty selector matches its own pod but counts none."""
 
     matcher: Matcher
     counted: Matcher
@@ -101,9 +101,9 @@ class Spread:
 
 @dataclass(slots=True)
 class ShapeTerms:
-    """Everything a shape says about other pods; ``anti`` and ``preferred`` also bind others.
+    """All terms of a shape about other pods; ``anti`` and ``preferred`` also bind others.
 
-    ``varies`` tells that the terms quote labels of the pod itself, so that they must be read again
+    ``varies`` is set if the terms quote labels of the pod itself, so that they must be read again
     for each label class.
     """
 
@@ -119,7 +119,7 @@ class ShapeTerms:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is said."""
+        """Whether there are no terms."""
         return not (
             self.required
             or self.anti
@@ -143,7 +143,7 @@ class TermBook:
         self.nobody = self.matcher(frozenset(), None, None)
 
     def start(self) -> None:
-        """Follow what changed since the last session."""
+        """Apply changes since the last session."""
         for matcher in self._matchers.values():
             if matcher.namespace_selector is not None:
                 matcher.forget()
@@ -155,7 +155,7 @@ class TermBook:
 
     @property
     def speaking(self) -> list[int]:
-        """Shapes that say something about other pods."""
+        """Shapes with terms about other pods."""
         return self._said
 
     def varies(self, shape: int) -> bool:
@@ -164,7 +164,7 @@ class TermBook:
         return terms is not None and terms.varies
 
     def of(self, shape: Shape, label_class: int) -> ShapeTerms | None:
-        """Return the terms of a pod, None if it says nothing."""
+        """Return the terms of a pod, None if it has none."""
         terms = self._shapes[shape.id]
         if terms is None or not terms.varies:
             return terms
@@ -189,7 +189,7 @@ class TermBook:
         return found
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """Return the labels of a namespace; one that is not known has none."""
+        """Return the labels of a namespace; an unknown one has none."""
         namespace = self.snapshot.kind("Namespace").get(name)
         labels: dict[str, str] = {} if namespace is None else namespace.metadata.labels
         return labels
@@ -266,7 +266,7 @@ def _spread(
 ) -> Spread:
     selector = _quoting(each.label_selector, labels, each.match_label_keys, "In")
     matcher = book.matcher(frozenset({namespace}), None, selector)
-    # Kubernetes: a selector without conditions matches the pod itself but counts nobody
+    # Kubernetes: a selector without conditions matches the pod itself but counts none
     counts_nobody = selector is not None and not (
         selector.match_labels or selector.match_expressions
     )
@@ -284,7 +284,7 @@ def _spread(
 def _quoting(
     selector: LabelSelector | None, labels: Mapping[str, str], keys: tuple[str, ...], operator: Any
 ) -> LabelSelector | None:
-    """Add what a pod's own labels say about the quoted keys; keys it lacks do not count."""
+    """Add the conditions of a pod's own labels for the quoted keys; keys it lacks do not count."""
     extra = [
         LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
         for key in keys
@@ -309,7 +309,7 @@ def _host_ports(spec: PodSpec) -> tuple[Port, ...]:
 
 
 def ports_clash(one: Port, other: Port) -> bool:
-    """Return whether two host ports cannot live on one node."""
+    """Return whether two host ports cannot be on one node."""
     if one[1:] != other[1:]:
         return False
     return one[0] == other[0] or ANY_IP in (one[0], other[0])

@@ -1,4 +1,4 @@
-"""What equal pods share: the request and everything filters and scores look at.
+"""The common part of equal pods: the request and everything that filters and scores read.
 
 Tasks of one shape get the same answer from every node hook, so answers are kept by shape.
 """
@@ -20,7 +20,7 @@ class Shape:
     """One distinct pod specification.
 
     ``request`` is (R, 1) so that it broadcasts against node columns; ``nonzero`` (2, 1) is cpu and
-    memory with Kubernetes' defaults for containers that ask for nothing.
+    memory with Kubernetes' defaults for containers without requests.
     """
 
     id: int
@@ -32,9 +32,9 @@ class Shape:
     memo: dict[str, Any] = field(default_factory=dict)
     """What plugins derived from the spec, under their own names."""
     best_effort: bool = field(init=False)
-    """Whether it asks for nothing."""
+    """Whether it requests nothing."""
     coarse: bool = field(init=False)
-    """Whether it asks for so much that sums are not exact any more."""
+    """Whether it requests so much that sums are not exact any more."""
     _need: Column | None = None
     _steps: dict[tuple[str, int, bool], tuple[Delta, Delta]] = field(default_factory=dict)
 
@@ -52,9 +52,9 @@ class Shape:
 
     @property
     def need(self) -> Column:
-        """What a node must have left (R, 1): a scalar that is not asked for fits any room.
+        """What a node must have left (R, 1): a scalar that is not requested fits any room.
 
-        Cpu and memory must be there even for nothing; a node may have less than none of a device.
+        Cpu and memory must be available even for zero; a node may have less than none of a device.
         """
         if self._need is None:
             self._need = self.request.copy()
@@ -62,11 +62,11 @@ class Shape:
         return self._need
 
     def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
-        """Return what a move adds to the node's books (5, R) and to the sums (3, R).
+        """Return the change of the node's books (5, R) and of the sums (3, R) by a move.
 
-        Sessions place, pipeline and evict; ingest finds tasks that hold, leave or wait.
+        Sessions place, pipeline and evict; ingest adds tasks that hold, leave or wait.
 
-        ``sign`` -1 is the move taken back; without a ``live`` view the view's layer stays.
+        ``sign`` -1 is the move undone; without a ``live`` view the view's layer stays.
         """
         key = (name, sign, live)
         found = self._steps.get(key)

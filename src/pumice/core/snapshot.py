@@ -1,7 +1,7 @@
 """All tables of one cluster, and the moves a session may make on them.
 
 Ingest fills the tables between sessions; a session moves tasks through the methods here, and the
-journal can take every move back.  Nothing is copied to open a session.
+journal can undo every move.  Nothing is copied to open a session.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, QueueTable, TaskTable
 
 ViewWatcher = Callable[[int, int, int], None]
-"""Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
+"""Called with a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
 
 _AFTER = {
     "place": Status.ALLOCATED,
@@ -29,10 +29,10 @@ _ENTERS = frozenset({"place", "pipeline"})
 
 
 class Snapshot:
-    """The cluster as a session sees it; sums always equal what the tasks say.
+    """The cluster as a session sees it; sums always equal those of the tasks.
 
-    All amounts are whole numbers, so adding and taking away again is exact: a move is undone by
-    the opposite move.  Ingest adds up anew when a task goes that asked for too much for that.
+    All amounts are whole numbers, so adding and subtracting is exact: a move is undone by
+    the opposite move.  Ingest adds up again when a task leaves whose request is too large for that.
     """
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class Snapshot:
         self.absent: dict[int, NDArray[np.float64]] = {}
         """Sums (3, R) that a job counts for tasks which have no row, by job."""
         self.derived: dict[str, Any] = {}
-        """What was worked out from objects and outlives a session; its maker keeps it fresh."""
+        """Values computed from objects that outlive a session; their owner keeps them fresh."""
         self.journal = Journal()
         self.view_is_live = False
         self.view_watchers: list[ViewWatcher] = []
 
     def widen(self) -> None:
-        """Give every table the resource rows learnt since the last call."""
+        """Add the resource rows learnt since the last call to every table."""
         size = len(self.resources)
         for table in (self.nodes, self.jobs, self.queues, self.namespaces):
             table.widen(size)
@@ -70,7 +70,7 @@ class Snapshot:
         return self.objects.setdefault(name, {})
 
     def total(self) -> Column:
-        """Sum what all nodes offer (R,)."""
+        """Sum the allocatable amounts of all nodes (R,)."""
         return self.nodes.allocatable[:, : self.nodes.n].sum(axis=1)
 
     def request(self, task: int) -> Column:
@@ -86,7 +86,7 @@ class Snapshot:
         return np.asarray(distinct[:, where])
 
     def sum_requests(self, tasks: Iterable[int] | NDArray[np.intp]) -> Column:
-        """Add up what tasks ask for (R,)."""
+        """Add up the requests of tasks (R,)."""
         rows = tasks if isinstance(tasks, np.ndarray) else np.fromiter(tasks, dtype=np.intp)
         total = np.zeros(len(self.resources))
         known, counts = np.unique(self.tasks.shape[rows], return_counts=True)
@@ -99,11 +99,11 @@ class Snapshot:
         self._move("place", task, node)
 
     def pipeline(self, task: int, node: int) -> None:
-        """Promise a pending task the room that is about to be free on a node."""
+        """Promise a pending task the room that is being freed on a node."""
         self._move("pipeline", task, node)
 
     def unpipeline(self, task: int) -> None:
-        """Take a promise back."""
+        """Withdraw a promise."""
         self._move("unpipeline", task, int(self.tasks.node[task]))
 
     def evict(self, task: int) -> None:
@@ -123,7 +123,7 @@ class Snapshot:
                 watcher(task, node, 1 if step in _ENTERS else -1)
 
     def _apply(self, step: str, task: int, node: int, change: tuple[int, int], sign: int) -> None:
-        """Do a step (sign +1) or take it back (sign -1); ``change`` is the status before, after."""
+        """Do a step (sign +1) or undo it (sign -1); ``change`` is the status before, after."""
         old, new = change
         tasks, nodes = self.tasks, self.nodes
         shape = self.shapes[tasks.shape[task]]
@@ -184,7 +184,7 @@ class Snapshot:
         counts: Column,
         sign: int,
     ) -> None:
-        """Do or take back a bulk placement; ``rows`` and ``counts`` are the nodes and how many."""
+        """Do or undo a bulk placement; ``rows`` and ``counts`` are the nodes and how many."""
         table = self.tasks
         shape = self.shapes[table.shape[tasks[0]]]
         self._add_to_nodes(shape, rows, counts, sign)
@@ -203,7 +203,7 @@ class Snapshot:
     def _add_to_nodes(
         self, shape: Shape, rows: NDArray[np.intp], counts: NDArray[Any], sign: int
     ) -> None:
-        """Put so many tasks of a shape on distinct nodes, or take them off again."""
+        """Put given numbers of tasks of a shape on distinct nodes, or remove them again."""
         nodes, live = self.nodes, self.view_is_live
         books, _ = shape.step("place", sign, live=live)
         nodes.books[:, :, rows] += books[:, :, None] * counts
@@ -219,7 +219,7 @@ class Snapshot:
         self._tell_watchers(tasks, nodes)
 
     def _apply_each(self, tasks: NDArray[np.intp], on: NDArray[np.intp], sign: int) -> None:
-        """Do or take back the placement of one task for each of several jobs."""
+        """Do or undo the placement of one task for each of several jobs."""
         table, counts, jobs = self.tasks, self.jobs.counts, self.tasks.job[tasks]
         table.status[tasks] = Status.BINDING if sign > 0 else Status.PENDING
         table.node[tasks] = on if sign > 0 else NOWHERE

@@ -1,10 +1,10 @@
-"""The states of a task, and the classes of states that policies ask for."""
+"""The states of a task, and the classes of states that policies use."""
 
 from enum import IntEnum
 
 
 class Status(IntEnum):
-    """Where a task is in its life; GONE marks a free row."""
+    """The state of a task; GONE marks a free row."""
 
     GONE = 0
     PENDING = 1
@@ -20,13 +20,13 @@ class Status(IntEnum):
 
     @property
     def label(self) -> str:
-        """Return the name as Volcano writes it."""
+        """The name as Volcano writes it."""
         return self.name.capitalize()
 
 
 N_STATUS = len(Status)
 ALLOCATED_CLASS = frozenset({Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING})
-"""Statuses that hold their node's resources for good."""
+"""Statuses that firmly hold their node's resources."""
 
 BOOKED_CLASS = ALLOCATED_CLASS | {Status.PIPELINED}
 """Statuses that count against a job, queue or namespace while a session decides."""

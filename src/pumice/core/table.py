@@ -40,7 +40,7 @@ class Table:
         return tuple(self.n_resources if part == "R" else int(part) for part in lead)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many rows in all."""
+        """Reserve space for this many rows in all."""
         if capacity <= self.capacity:
             return
         for name, (lead, dtype, fill) in self._columns.items():
@@ -68,7 +68,7 @@ class Table:
         self.free.append(row)
 
     def reset_row(self, row: int, keep: Collection[str] = ()) -> None:
-        """Put the cells of a row back to their fill values, but for some columns."""
+        """Put the cells of a row back to their fill values, except some columns."""
         for name, (_, _, fill) in self._columns.items():
             if name not in keep:
                 getattr(self, name)[..., row] = fill

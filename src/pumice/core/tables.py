@@ -26,7 +26,7 @@ class NodeTable(Table):
 
     ``idle = allocatable - used``; tasks that leave are still in ``used`` and also in ``releasing``;
     pipelined tasks are in ``pipelined`` only.  ``view_*`` is what Kubernetes' own filters and
-    scores look at: evicted pods gone, pipelined pods there.
+    scores see: without evicted pods, with pipelined pods.
     """
 
     def __init__(self, n_resources: int) -> None:
@@ -171,7 +171,7 @@ class SumTable(Table):
 class JobTable(SumTable):
     """One row a pod group; ``counts`` (tasks by status) and the sums follow every move.
 
-    ``stated_*`` is what the group's own status says: its phase, tasks running, succeeded and
+    ``stated_*`` is the group's own status: its phase, tasks running, succeeded and
     failed, and whether its latest condition is Scheduled; at close only what differs is written.
     """
 
@@ -224,7 +224,7 @@ class JobTable(SumTable):
 class QueueTable(SumTable):
     """One row a queue; sums cover the jobs that name it, not its children.
 
-    ``capability`` is infinite where nothing is said; ``*_given`` marks what the manifest states.
+    ``capability`` is infinite where not stated; ``*_given`` marks stated amounts.
     """
 
     def __init__(self, n_resources: int) -> None:

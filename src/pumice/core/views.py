@@ -1,7 +1,7 @@
-"""What hooks are handed: some rows of a table, read-only, and single tasks, jobs and queues.
+"""The arguments of hooks: some rows of a table, read-only, and single tasks, jobs and queues.
 
-A hook cannot tell whether it was asked about all rows, one row or a few; that is what lets the
-framework ask again only about rows that moved.
+A hook cannot know whether it was asked about all rows, one row or a few; so the
+framework can ask again only about rows that moved.
 """
 
 from typing import Any
@@ -41,12 +41,12 @@ class NodeFacts(ObjectRows):
 
     @property
     def allocatable(self) -> Column:
-        """What nodes offer (R, n)."""
+        """Allocatable amounts (R, n)."""
         return self._table.allocatable[:, self.rows]
 
     @property
     def capacity(self) -> Column:
-        """What nodes have, reserved amounts included (R, n)."""
+        """Capacities, including reserved amounts (R, n)."""
         return self._table.capacity_amounts[:, self.rows]
 
     @property
@@ -102,7 +102,7 @@ class Nodes(NodeFacts):
 
     @property
     def view_nonzero(self) -> Column:
-        """Cpu and memory with Kubernetes' defaults for silent containers (2, n)."""
+        """Cpu and memory with Kubernetes' defaults for containers without requests (2, n)."""
         return self._table.view_nonzero[:, self.rows]
 
     @property
@@ -132,7 +132,7 @@ class NodeRow(ObjectRow):
 
     @property
     def allocatable(self) -> Column:
-        """What the node offers (R,)."""
+        """Allocatable amounts (R,)."""
         return self._table.allocatable[:, self.row]
 
     @property
@@ -160,17 +160,17 @@ class Task(NamespacedRow):
 
     @property
     def request(self) -> Column:
-        """What the task asks for (R, 1)."""
+        """The request of the task (R, 1)."""
         return self.shape.request
 
     @property
     def need(self) -> Column:
-        """What a node must have left for it (R, 1): scalars it does not ask for fit any room."""
+        """What a node must have left for it (R, 1): scalars it does not request fit any room."""
         return self.shape.need
 
     @property
     def status(self) -> Status:
-        """Where the task is in its life."""
+        """The state of the task."""
         return Status(int(self._table.status[self.row]))
 
     @property
@@ -202,7 +202,7 @@ class Task(NamespacedRow):
 
     @property
     def best_effort(self) -> bool:
-        """Whether it asks for nothing."""
+        """Whether it requests nothing."""
         return bool(self._table.best_effort[self.row])
 
     @property
@@ -217,12 +217,12 @@ class Task(NamespacedRow):
 
     @property
     def pod(self) -> Any:
-        """The pod as the cluster gave it."""
+        """The pod as the cluster has it."""
         return self._table.pods[self.row]
 
 
 class Job(HoldingRow, NamespacedRow):
-    """One job (pod group) with the counts its tasks add up to at this moment."""
+    """One job (pod group) with the counts of its tasks at this moment."""
 
     __slots__ = ("snapshot",)
     _table: JobTable
@@ -254,7 +254,7 @@ class Job(HoldingRow, NamespacedRow):
 
     @property
     def group(self) -> Any:
-        """The PodGroup as the cluster gave it."""
+        """The PodGroup as the cluster has it."""
         return self._table.groups[self.row]
 
     @property
@@ -270,7 +270,7 @@ class Job(HoldingRow, NamespacedRow):
 
     @property
     def ready(self) -> int:
-        """Tasks that hold a node, or have finished well."""
+        """Tasks that hold a node, or have succeeded."""
         counts = self.counts
         return sum(counts[s] for s in ALLOCATED_CLASS) + counts[Status.SUCCEEDED]
 
@@ -281,12 +281,12 @@ class Job(HoldingRow, NamespacedRow):
 
     @property
     def pending_best_effort(self) -> int:
-        """Pending tasks that ask for nothing; they never hold a gang up."""
+        """Pending tasks without requests; a gang never waits for them."""
         return int(self._table.n_pending_best_effort[self.row])
 
     @property
     def min_resources(self) -> Column | None:
-        """What it says it needs to start (R,), or None if it says nothing."""
+        """The stated request for its start (R,), or None if not stated."""
         if not self._table.has_min_resources[self.row]:
             return None
         return self._table.min_resources[:, self.row]
@@ -329,15 +329,15 @@ class Queue(HoldingRow):
 
     @property
     def capability(self) -> Column:
-        """The most it may hold (R,); infinite where nothing is said."""
+        """The most it may hold (R,); infinite where not stated."""
         return self._table.capability[:, self.row]
 
     @property
     def deserved(self) -> Column:
-        """What others may not reclaim from it (R,); 0 where nothing is said."""
+        """What others may not reclaim from it (R,); 0 where not stated."""
         return self._table.deserved[:, self.row]
 
     @property
     def guarantee(self) -> Column:
-        """What is kept free for it (R,); 0 where nothing is said."""
+        """What is kept free for it (R,); 0 where not stated."""
         return self._table.guarantee[:, self.row]

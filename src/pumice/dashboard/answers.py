@@ -1,7 +1,7 @@
-"""Answers that cost time: one at a time, in a process of their own, each within a time.
+"""Answers that take time: one at a time, in a separate process, each within a time limit.
 
-Whoever decides is not held up: the process has a copy of the cluster, which is brought up to date
-in small portions, and only when somebody asks.  An answer is kept for the cluster it is about.
+The scheduler is not delayed: the process has a copy of the cluster, which is updated
+in small portions, and only for a question.  An answer is cached for its cluster.
 """
 
 import threading
@@ -22,12 +22,12 @@ from pumice.dashboard.worker import Answered, Complete, Key, Update, key_of, ser
 from pumice.errors import PumiceError
 
 LIMIT_S: Final = 60.0
-"""How long an answer may take."""
+"""Time limit of an answer."""
 _MOST_WAITING: Final = 16
-"""Questions that may wait for their turn."""
+"""Questions that may be queued."""
 _KEPT: Final = 256
 _PORTION: Final = 100
-"""Objects that are sent at once: writing them takes milliseconds, between which others run."""
+"""Objects sent at once: writing them takes milliseconds, between which other threads run."""
 _BREATH_S: Final = 0.001
 
 
@@ -40,7 +40,7 @@ class UnansweredError(PumiceError):
 
 
 class _Respondent:
-    """The process, and what it has been told."""
+    """The process, and what it has received."""
 
     def __init__(self) -> None:
         context = get_context("spawn")
@@ -55,7 +55,7 @@ class _Respondent:
         self._about: Hashable = None
 
     def ask(self, about: Hashable, material: Callable[[], Material], question: Ask) -> Answered:
-        """Bring the copy up to date and ask."""
+        """Update the copy and ask."""
         if self._about is None or self._about != about:
             self._tell(material())
             self._about = about
@@ -90,7 +90,7 @@ class _Respondent:
         self._connection.send(Complete(header=header(material), order=order))
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it is doing."""
         self._connection.close()
         self._process.kill()
         self._process.join()
@@ -112,7 +112,7 @@ class Answers:
         self._thread.submit(self._started)
 
     def ask(self, about: Hashable, material: Callable[[], Material], question: Ask) -> Future[Any]:
-        """Ask about the cluster that ``about`` stands for; ``material`` gives it if need be.
+        """Ask about the cluster identified by ``about``; ``material`` returns it if needed.
 
         The future raises UnansweredError if there is no answer.
 
@@ -135,7 +135,7 @@ class Answers:
             return future
 
     def close(self) -> None:
-        """End the process; questions that wait get no answer."""
+        """End the process; queued questions get no answer."""
         with self._lock:
             self._is_closed = True
             respondent, self._respondent = self._respondent, None

@@ -1,7 +1,7 @@
-"""The cluster itself says who somebody is, and what they may see.
+"""Login through the cluster: it identifies users and decides what they may see.
 
-A token is shown to the API server (TokenReview); which namespaces its owner may look into is asked
-for each of them (SubjectAccessReview), with the rights that `kubectl get podgroups` needs.
+A token is sent to the API server (TokenReview); the namespaces that its owner may read are asked
+for one by one (SubjectAccessReview), with the rights that `kubectl get podgroups` needs.
 """
 
 import threading
@@ -18,14 +18,14 @@ from pumice.errors import ClusterError
 
 _log = logs.get("dashboard")
 _TRUSTED_S: Final = 60.0
-"""How long an answer of the cluster counts."""
+"""How long an answer of the cluster is cached."""
 _MOST_NAMESPACES: Final = 500
-"""Namespaces that are asked about for one person."""
+"""Maximum number of namespaces that are checked for one user."""
 _GROUP: Final = "scheduling.volcano.sh"
 
 
 class ClusterLogin:
-    """People of a cluster."""
+    """Users of a cluster."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ClusterLogin:
         return Person(str(user["username"]), groups)
 
     def scope(self, person: Person) -> Scope:
-        """Ask the cluster what a person may see; the answer counts for a minute."""
+        """Ask the cluster what a person may see; the answer is cached for a minute."""
         now = self._clock()
         with self._lock:
             until, known = self._scopes.get(person, (0.0, None))
@@ -96,7 +96,7 @@ class ClusterLogin:
         return status.get("allowed") is True
 
     def _ask(self, version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-        """Ask; a cluster that does not answer lets nobody in."""
+        """Ask; a cluster that does not answer admits no user."""
         review: Manifest = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
         try:
             return self._cluster.create(review).get("status") or {}

@@ -1,6 +1,6 @@
-"""What a running scheduler shows of itself: pictures, its last cycles, and how full it was.
+"""The feed of a running scheduler: pictures, its last cycles, and samples of use.
 
-An observer of its sessions.  It runs on the thread that decides, so it copies and counts; readers
+An observer of its sessions.  It runs on the scheduling thread, so it only copies; readers
 are other threads.
 """
 
@@ -37,7 +37,7 @@ _SAMPLES: Final = 720
 
 @dataclass(frozen=True, kw_only=True)
 class CycleRecord:
-    """One session: what it decided, and where its time went."""
+    """One session: its decisions, and its time by action and plugin."""
 
     number: int
     at: float
@@ -68,7 +68,7 @@ class Sample:
 
 @dataclass
 class _Laps:
-    """Times of a session that is under way."""
+    """Times of a session in progress."""
 
     clock: Callable[[], float]
     started: float = 0.0
@@ -91,10 +91,10 @@ class Feed(Observer):
         every_s: float = 0.5,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Make one; ``capture`` gives the cluster's objects, for cycles that decide something."""
+        """Make one; ``capture`` returns the cluster's objects, for cycles that decide something."""
         self.picture: Picture | None = None
         self.listeners: list[Callable[[], None]] = []
-        """Called when there is something new, on the thread that decides."""
+        """Called when there is something new, on the scheduling thread."""
         self._capture = capture
         self._every_s = every_s
         self._clock = clock
@@ -128,7 +128,7 @@ class Feed(Observer):
         with self._lock:
             return dict(self._moments)
 
-    # Observing, on the thread that decides
+    # Observing, on the scheduling thread
 
     def synced(self) -> None:
         """Begin to measure."""
@@ -155,11 +155,11 @@ class Feed(Observer):
             self._laps.plugins[plugin] = self._laps.plugins.get(plugin, 0.0) + took
 
     def action_done(self, action: str) -> None:
-        """Take the time of an action."""
+        """Record the time of an action."""
         self._laps.actions.append((action, self._laps.lap()))
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Remember the cycle, and publish the picture with what was said of those who wait."""
+        """Remember the cycle, and publish the picture with the reasons of waiting jobs."""
         laps, self._laps = self._laps, _Laps(self._clock)
         self._numbered += 1
         record = CycleRecord(
@@ -184,7 +184,7 @@ class Feed(Observer):
             self._taken = None
 
     def finished(self, cycle: Cycle) -> None:
-        """Add what came of the writes of the last cycle."""
+        """Add the results of the last cycle's writes."""
         failed = [f"bind {pod}: {error}" for pod, error in cycle.writes.failed.items()]
         if not failed and not cycle.dropped:
             return
@@ -208,7 +208,7 @@ class Feed(Observer):
             listener()
 
     def _sample(self, ssn: Session) -> None:
-        """Note how full the cluster is, by the cluster's own time."""
+        """Record how full the cluster is, by the cluster's own time."""
         last = self._samples[-1].at if self._samples else -np.inf
         if 0 <= ssn.now - last < _SAMPLE_S:
             return
@@ -220,7 +220,7 @@ class Feed(Observer):
 
 
 def _titles(snapshot: Snapshot, decisions: Decisions) -> dict[str, str]:
-    """Name the jobs of the pods that a cycle moved, and those for whom it did."""
+    """Name the jobs of the pods that a cycle moved, and of the jobs that benefit."""
     found: dict[str, str] = {}
     tasks, jobs = snapshot.tasks, snapshot.jobs
     for key in (*decisions.binds, *decisions.evictions, *decisions.beneficiaries.values()):

@@ -21,10 +21,10 @@ from pumice.serve.scheduler.live_scheduler import Cycle
 
 
 class LiveDashboard:
-    """Pages about the cluster that a scheduler follows."""
+    """Pages about the cluster that a scheduler watches."""
 
     def __init__(self, options: SchedulerOptions, cluster: LiveCluster) -> None:
-        """Make it; refuses options that would show a cluster to whoever asks.
+        """Make it; refuses options that would show a cluster to anyone.
 
         Raises:
             InputError: such options.
@@ -56,20 +56,20 @@ class LiveDashboard:
         self._dashboard = Dashboard(pages, guard_of(self._serving, authority))
 
     def finished(self, cycle: Cycle) -> None:
-        """Add what came of a cycle's writes."""
+        """Add the results of a cycle's writes."""
         self._source.feed.finished(cycle)
 
     def site(self) -> Site:
-        """Return the pages, and where they are served."""
+        """Return the pages, and their address."""
         serving = self._serving
         return Site(self._dashboard.app(), serving.listen, serving.port, serving.tls())
 
     def close(self) -> None:
-        """End what answers, and the connection that logins use."""
+        """End the answering process, and the connection for logins."""
         self._stack.close()
 
     def _login(self, options: SchedulerOptions, pages: Pages) -> Authority:
-        """Ask about people on a connection of its own: it also works while another one leads."""
+        """Ask about users on a connection of its own: it also works while another process leads."""
         connection = load_connection(options.kubeconfig or None, options.master)
         cluster = self._stack.enter_context(KubeCluster(connection, timeout_s=5.0, attempts=1))
         return ClusterLogin(cluster, pages.namespaces)

@@ -1,7 +1,7 @@
-"""The objects of a cluster at a moment: what expensive answers are worked out from.
+"""The objects of a cluster at a moment: the input of expensive answers.
 
-Taking material costs a list of references for each kind: objects are shared with whoever holds
-them, and nobody changes them.
+Taking material costs a list of references for each kind: objects are shared with their owner
+and must not be changed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,16 +18,16 @@ CONF_KIND: Final = "ConfigMap"
 READ: Final = tuple(
     f"{kind}.{version.partition('/')[0]}" if "/" in version else kind for version, kind in KINDS
 )
-"""Kinds that scheduling looks at."""
+"""Kinds that scheduling reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """Objects by kind, as a cluster lists them, or a world that is complete."""
+    """Objects by kind, as a cluster lists them, or a complete world."""
 
     now: float
     objects: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
-    """By kind; the kinds that scheduling looks at, Volcano jobs, and config maps."""
+    """By kind; the kinds that scheduling reads, Volcano jobs, and config maps."""
     conf: str = ""
     """The scheduler configuration; empty: it is among the config maps, if anywhere."""
     world: ClusterState | None = None
@@ -36,7 +36,7 @@ class Material:
     """What the cluster did not show."""
 
     def to_world(self) -> ClusterState:
-        """Make what answers start from."""
+        """Return the world for answers."""
         if self.world is not None:
             return self.world
         world = load_world([_Held(self)])
@@ -84,9 +84,9 @@ def gather(cluster: Cluster, kinds: Iterable[str], *, now: float, conf: str = ""
 
 
 ALL_KINDS: Final[tuple[str, ...]] = (*READ, JOB, CONF_KIND)
-"""What an embedded cluster and a cluster that is asked can show."""
+"""Kinds that an embedded and a real cluster can show."""
 
 
 def header(material: Material) -> dict[str, Any]:
-    """Return all of a material but its objects."""
+    """Return a material without its objects."""
     return {"now": material.now, "conf": material.conf, "missing": list(material.missing)}

@@ -1,4 +1,4 @@
-"""What the pages of a dashboard are told: documents by name, each made once for all viewers."""
+"""The documents of the pages by name, each made once for all viewers."""
 
 import threading
 import time
@@ -27,17 +27,17 @@ from pumice.dashboard.sources import Source
 
 _KEPT: Final = 64
 _FEW_PODS: Final = 5_000
-"""Up to here the causes of all waiting jobs are worked out; beyond, those on pod groups count."""
+"""Up to this many pods the causes of waiting jobs are computed; beyond, those on groups count."""
 _CAUSES_EVERY_S: Final = 2.0
 _MOMENT_S: Final = 30.0
 """How long a page waits for the picture of an earlier moment."""
 
 Made = tuple[str, bytes]
-"""A document as JSON, with a mark that is the same as long as the document is."""
+"""A document as JSON, with a tag that is the same as long as the document is."""
 
 
 class NotThereError(UnansweredError):
-    """Something that the cluster does not have, or that the viewer may not see."""
+    """An object that the cluster does not have, or that the viewer may not see."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"there is no {what}, or you may not see it", 404)
@@ -45,7 +45,7 @@ class NotThereError(UnansweredError):
 
 @dataclass(frozen=True)
 class Moment:
-    """Which cluster is asked about: as it is now, or before one of the last cycles."""
+    """The cluster in question: as it is now, or before one of the last cycles."""
 
     cycle: int | None = None
 
@@ -70,7 +70,7 @@ class Pages:
 
     @property
     def revision(self) -> str:
-        """Return a mark that differs whenever documents may."""
+        """A tag that differs whenever documents may."""
         picture = self.source.feed.picture
         return f"{picture.revision if picture is not None else 0}.{self._causes_version}"
 
@@ -124,7 +124,7 @@ class Pages:
         return self._document(("node", name), scope, moment, make)
 
     def fit(self, scope: Scope, moment: Moment, shape: dict[str, str]) -> Made:
-        """Work out the largest gang of a shape that finds room."""
+        """Compute the largest gang of a shape that finds room."""
         _check_cluster(scope)
         key = ("fit", tuple(sorted(shape.items())))
         return self._document(key, scope, moment, lambda view: nodes_page.fit(view, shape))
@@ -172,7 +172,7 @@ class Pages:
     # Answers
 
     def ask(self, moment: Moment, question: Ask) -> Future[Any]:
-        """Ask something that costs time."""
+        """Ask a question that takes time."""
         if moment.cycle is not None:
             kept = self.source.feed.moments().get(moment.cycle)
             if kept is None:
@@ -228,7 +228,7 @@ class Pages:
         return made
 
     def _look_for_causes(self) -> None:
-        """Have the causes of waiting jobs worked out, now and then, if there are few pods."""
+        """Compute the causes of waiting jobs, now and then, if there are few pods."""
         picture = self._picture()
         now = time.monotonic()
         with self._lock:
@@ -271,7 +271,7 @@ def _plain(document: Document) -> Made:
 
 
 def _check_cluster(scope: Scope) -> None:
-    """Refuse what belongs to no namespace to who may not list nodes and queues."""
+    """Refuse cluster-wide objects to viewers who may not list nodes and queues."""
     if not scope.cluster:
         raise UnansweredError("you may not see the nodes and queues of this cluster", 403)
 

@@ -1,6 +1,6 @@
-"""A picture: what a session saw of its cluster, copied in columns.
+"""A picture: a session's view of its cluster, copied in columns.
 
-Taken on the thread that decides, so it only copies; whatever is worked out from it is worked out
+Taken on the scheduling thread, so it only copies; everything else is computed
 elsewhere.  A picture is never changed.
 """
 
@@ -47,7 +47,7 @@ class PodColumns:
     job: Ints
     shape: Ints
     requests: list[Column]
-    """What pods of a shape ask for (R,), by shape."""
+    """Requests of the pods of a shape (R,), by shape."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class QueueColumns:
     request: Column
     guarantee: Column
     capability: Column
-    """Infinite where nothing is said."""
+    """Infinite where not stated."""
     deserved: Column | None
     """None if no plugin of the configuration divides the cluster."""
     share: Column | None
@@ -98,13 +98,13 @@ class Picture:
     queues: QueueColumns
     actions: tuple[str, ...]
     usage: dict[str, Any]
-    """Measured use of nodes in percent, by node and resource; empty if nobody measures."""
+    """Measured use of nodes in percent, by node and resource; empty without measurements."""
     revision: int = 0
     """Differs between two pictures that show different things."""
     promised: dict[str, str] = field(default_factory=dict)
     """Waiting pod to the node whose room the last cycle promised it."""
     starting: frozenset[str] = frozenset()
-    """Jobs to which the last cycle gave nodes."""
+    """Jobs that got nodes in the last cycle."""
     waiting: dict[str, str] = field(default_factory=dict)
     """Job to the sentence with which the last cycle left it waiting."""
 
@@ -130,7 +130,7 @@ class Picture:
 
 
 def take_picture(ssn: Session) -> Picture:
-    """Copy what a session sees before its first action."""
+    """Copy the view of a session before its first action."""
     snapshot = ssn.snapshot
     return Picture(
         now=ssn.now,
@@ -211,7 +211,7 @@ def _queues(ssn: Session) -> QueueColumns:
 
 
 def title_of(key: str, group: object) -> str:
-    """Name a job for people: by the Volcano job or pod that its pod group was made for."""
+    """Return the display name of a job: that of the Volcano job or pod of its pod group."""
     if not isinstance(group, PodGroup):
         return key
     return titled(key, [(each.kind, each.name) for each in group.metadata.owner_references])

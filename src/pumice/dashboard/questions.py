@@ -1,4 +1,4 @@
-"""Questions whose answers cost time: each is asked of a world, in the process that answers.
+"""Questions whose answers take time: each is asked about a world, in the answering process.
 
 A question is a value: equal questions about the same cluster have one answer.
 """
@@ -38,7 +38,7 @@ from pumice.errors import InputError
 
 @dataclass
 class Respondent:
-    """Who answers: a world, and what was worked out about it."""
+    """A world, and what was computed about it."""
 
     world: ClusterState
     explained: dict[str, Explanation] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Ask(Protocol):
     """A question."""
 
     def answer(self, who: Respondent) -> Any:
-        """Work the answer out; plain data.
+        """Compute the answer; plain data.
 
         Raises:
             PumiceError: the question cannot be answered.
@@ -66,7 +66,7 @@ class Why:
     def answer(self, who: Respondent) -> dict[str, Any]:
         """Explain the job.
 
-        What a remedy changes stays here, since it may hold all that a pod template does.
+        The changes of a remedy stay here, since they may hold a whole pod template.
         """
         found = explain_job(who.world, self.job, unblock=self.deep, foresee=self.deep)
         if self.deep:
@@ -78,14 +78,14 @@ class Why:
 
 @dataclass(frozen=True)
 class TryRemedy:
-    """What becomes of the cluster if a remedy of a job is carried out."""
+    """What happens to the cluster if a remedy of a job is carried out."""
 
     job: str
     remedy: str
     """Its text."""
 
     def answer(self, who: Respondent) -> dict[str, Any]:
-        """Play the change; the remedies are those that an explanation gave before."""
+        """Play the change; the remedies are those of an earlier explanation."""
         if self.job not in who.explained:
             who.explained[self.job] = explain_job(who.world, self.job, foresee=False)
         offered = {each.text: each for each in who.explained[self.job].remedies}
@@ -102,11 +102,11 @@ class TryRemedy:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What would become of a job, or of the cluster after some changes."""
+    """What would happen to a job, or to the cluster after some changes."""
 
     job: str = ""
     manifest: str = ""
-    """A job that is not there yet, as YAML."""
+    """A job that does not exist yet, as YAML."""
     conf: str = ""
     settings: tuple[str, ...] = ()
     add_nodes: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ def _conf(text: str) -> Change:
 
 @dataclass(frozen=True)
 class Order:
-    """In what order are queues and jobs considered."""
+    """The order in which queues and jobs are considered."""
 
     def answer(self, who: Respondent) -> dict[str, Any]:
         """Ask the ordering hooks."""
@@ -169,7 +169,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why does each job wait that does."""
+    """Why each waiting job waits."""
 
     def answer(self, who: Respondent) -> dict[str, dict[str, str]]:
         """Name the decisive cause of each, by its pod group."""
@@ -186,7 +186,7 @@ class Saved:
     name: str
 
     def answer(self, who: Respondent) -> str:
-        """Write it down; what could hold a secret is left out."""
+        """Write it as text; possible secrets are left out."""
         return save_world(who.world, name=self.name)
 
 
@@ -201,7 +201,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Pictured:
-    """The cluster as a picture, with the cycle that it leads to."""
+    """The cluster as a picture, with its next cycle."""
 
     def answer(self, who: Respondent) -> Picture:
         """Decide a cycle on a copy and look at it."""
@@ -209,7 +209,7 @@ class Pictured:
 
 
 def pictured(world: ClusterState) -> Picture:
-    """Take a picture of a world and of what the next cycle says about it."""
+    """Take a picture of a world and of the next cycle's results."""
     feed = Feed()
     Replay(world).decide(feed)
     if feed.picture is None:
@@ -227,5 +227,5 @@ def read_texts(value: Any, field_name: str) -> tuple[str, ...]:
 
 
 def check_yaml(text: str) -> None:
-    """Refuse what is no YAML before it is sent on."""
+    """Refuse anything but YAML before it is sent on."""
     parse_yaml(text, "the manifest")

@@ -23,25 +23,25 @@ class Run:
 
     folder: Path
     name: str
-    """Of the folder, below what was given."""
+    """Its folder, relative to the given one."""
     configuration: str
     number: int
-    """Of the configuration in its folder."""
+    """Its configuration in that folder."""
 
     @property
     def id(self) -> str:
-        """What it is called in addresses."""
+        """Its name in addresses."""
         return f"{self.name}:{self.configuration}"
 
 
 class RunLibrary:
-    """Folders of runs, looked through anew whenever they are asked for."""
+    """Folders of runs, read again whenever they are needed."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         """Look in folders, and in the folders inside them.
 
         Raises:
-            InputError: one of them is no folder.
+            InputError: one of them is not a folder.
         """
         for folder in folders:
             if not folder.is_dir():
@@ -128,7 +128,7 @@ def _decoded(file: Path, changed: int, size: int) -> Any:
 
 
 def _jobs(run: Run) -> Document | None:
-    """Read when jobs came, started and ended, in columns; None if that table is not CSV."""
+    """Read when jobs arrived, started and ended, in columns; None if that table is not CSV."""
     names = (f"jobs-{run.configuration}.csv", "jobs.csv")
     file = next((run.folder / name for name in names if (run.folder / name).is_file()), None)
     if file is None:

@@ -1,4 +1,4 @@
-"""Who may look: which hosts a page is served under, which pages may ask, and who somebody is."""
+"""Access: the hosts under which pages are served, allowed origins of requests, and users."""
 
 import hmac
 import secrets
@@ -18,7 +18,7 @@ COOKIE: Final = "pumice_session"
 _SESSION_S: Final = 12 * 3600.0
 _MOST_SESSIONS: Final = 10_000
 _FAILURE_S: Final = 0.5
-"""How long a wrong token waits for its answer."""
+"""Delay of the answer to a wrong token."""
 _HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -34,30 +34,30 @@ _HEADERS: Final = {
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who was let in."""
+    """A user who was admitted."""
 
     name: str
     groups: tuple[str, ...] = ()
     is_anyone: bool = False
-    """Whether nobody was asked who they are."""
+    """Whether no login was needed."""
 
 
 ANYONE: Final = Person("anyone on this machine", is_anyone=True)
 
 
 class Authority(Protocol):
-    """Knows who somebody is by a token, and what they may see."""
+    """Identifies users by a token, and knows what they may see."""
 
     def identify(self, token: str) -> Person | None:
-        """Return who has a token, None if it is wrong."""
+        """Return the owner of a token, None if it is wrong."""
 
     def scope(self, person: Person) -> Scope:
-        """Return what a person may see."""
+        """Return what a user may see."""
 
 
 @dataclass(frozen=True)
 class OneToken:
-    """One token for everybody; whoever has it sees everything."""
+    """One token for all users; its holder sees everything."""
 
     token: str
 
@@ -97,7 +97,7 @@ class Sessions:
         return cookie
 
     def end(self, cookie: str) -> None:
-        """Forget somebody."""
+        """Forget a user."""
         with self._lock:
             self._sessions.pop(cookie, None)
 
@@ -116,7 +116,7 @@ class Sessions:
 
 
 class Guard:
-    """Stands before every request."""
+    """Checks every request."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Guard:
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        """Refuse what does not come from a page of ours, and close what leaves."""
+        """Refuse requests that do not come from our pages, and secure answers."""
         problem = self._foreign(request)
         if problem:
             response: web.StreamResponse = refusal(403, problem)
@@ -153,7 +153,7 @@ class Guard:
         return response
 
     def _foreign(self, request: web.Request) -> str:
-        """Say what is wrong with where a request comes from."""
+        """Return what is wrong with the origin of a request."""
         host = request.headers.get("Host", "")
         name, _, port = host.rpartition(":")
         if (name if port.isdecimal() and name else host) not in self._hosts:
@@ -173,10 +173,10 @@ class Guard:
         return dict(_HEADERS)
 
     def person(self, request: web.Request) -> Person:
-        """Return who asks.
+        """Return the user of a request.
 
         Raises:
-            HTTPUnauthorized: nobody who was let in.
+            HTTPUnauthorized: no admitted user.
         """
         if self.authority is None:
             return ANYONE
@@ -190,15 +190,15 @@ class Guard:
         return found
 
     def csrf(self, request: web.Request) -> str:
-        """Return what a page must send along with a request that does something."""
+        """Return the token that a page must send along with a request that does something."""
         session = self.sessions.find(request.cookies.get(COOKIE, ""))
         return session.csrf if session is not None else self._csrf
 
     def check_csrf(self, request: web.Request) -> None:
-        """Refuse a request that no page of ours has made.
+        """Refuse a request that does not come from our pages.
 
         Raises:
-            HTTPForbidden: it does not carry what our pages send along.
+            HTTPForbidden: it lacks the token of our pages.
         """
         sent = request.headers.get(CSRF, "")
         if not hmac.compare_digest(sent.encode(), self.csrf(request).encode()):
@@ -206,10 +206,10 @@ class Guard:
 
 
 def failure_pause_s() -> float:
-    """Return how long a wrong token waits for its answer."""
+    """Return the delay of the answer to a wrong token."""
     return _FAILURE_S
 
 
 def refusal(status: int, problem: str) -> web.Response:
-    """Answer with what is wrong, in a sentence."""
+    """Answer with one sentence on what is wrong."""
     return web.json_response({"problem": problem.strip()}, status=status)

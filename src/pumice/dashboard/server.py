@@ -31,7 +31,7 @@ from pumice.errors import InputError, PumiceError
 from pumice.serve.http_server import HttpServer, Site, read_body
 
 _PATIENCE_S: Final = 10.0
-"""How long a request waits for an answer before it says that the answer is still worked on."""
+"""How long a request waits for an answer before it returns that the answer is still in progress."""
 _MOST_BODY: Final = 1 << 20
 _TICK_S: Final = 0.25
 _BEAT_S: Final = 10.0
@@ -44,7 +44,7 @@ _SHELLS: Final = (
 
 
 class Dashboard:
-    """Serves pages about one cluster; made, it serves once ``site`` is served."""
+    """Serves pages about one cluster, once ``site`` is served."""
 
     def __init__(self, pages: Pages, guard: Guard) -> None:
         self._pages = pages
@@ -130,7 +130,7 @@ class Dashboard:
     def _made(
         self, make: Callable[[Scope, Moment, web.Request], Made]
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
-        """Serve a document, or the news that it has not changed."""
+        """Serve a document, or the status that it has not changed."""
 
         async def handler(request: web.Request) -> web.Response:
             def work() -> Made:
@@ -156,7 +156,7 @@ class Dashboard:
     # Answers
 
     async def _answer(self, request: web.Request, question: Ask) -> web.Response:
-        """Wait a little for an answer; 202 if it is still worked on: the page asks again."""
+        """Wait a little for an answer; 202 if it is still in progress: the page asks again."""
         try:
             future = await asyncio.to_thread(self._pages.ask, _moment(request), question)
             done = asyncio.wrap_future(future)
@@ -199,12 +199,12 @@ class Dashboard:
         return response
 
     def _whole(self, request: web.Request) -> None:
-        """Let pass only who may see everything."""
+        """Refuse users who may not see everything."""
         if self._scope(request) != EVERYTHING:
             raise web.HTTPForbidden(text="this shows all namespaces, and you may see only some")
 
     async def _what_if(self, request: web.Request) -> web.Response:
-        """Try something on a copy; nothing changes but for the work that it takes."""
+        """Try a change on a copy; nothing changes."""
         self._guard.check_csrf(request)
         await asyncio.to_thread(self._whole, request)
         try:
@@ -256,7 +256,7 @@ class Dashboard:
     # News
 
     async def _news(self, request: web.Request) -> web.StreamResponse:
-        """Tell that something changed, at most four times a second, and that all is well."""
+        """Send events on changes, at most four times a second, and heartbeats."""
         await asyncio.to_thread(self._guard.person, request)
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         response = web.StreamResponse(headers={**self._guard.headers(), **headers})
@@ -290,7 +290,7 @@ class Dashboard:
         }
 
     def _notice(self) -> None:
-        """Wake whoever waits for news; called on any thread."""
+        """Wake the waiting event streams; called on any thread."""
         if self._loop is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._wake)

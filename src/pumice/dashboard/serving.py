@@ -1,4 +1,4 @@
-"""How a dashboard is served: where, to whom, and what is refused before it starts."""
+"""How a dashboard is served: address, access, and checks before it starts."""
 
 import ssl
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from pumice.errors import InputError
 
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _SHORTEST: Final = 16
-"""Characters of a token that cannot be guessed by trying."""
+"""Minimum length of a token, so that it cannot be guessed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class ServingOptions:
     tls_key: Path | None = None
     token_file: Path | None = None
     cluster_login: bool = False
-    """Whether the cluster says who somebody is and what they may see."""
+    """Whether the cluster identifies users and decides what they may see."""
 
     @property
     def is_local(self) -> bool:
@@ -64,7 +64,7 @@ class ServingOptions:
         return context
 
     def check(self) -> None:
-        """Refuse to be reached from other machines without TLS and a login.
+        """Refuse to serve other machines without TLS and a login.
 
         Raises:
             InputError: one of them is missing.
@@ -103,7 +103,7 @@ class ServingOptions:
 
 
 def guard_of(options: ServingOptions, authority: Authority | None) -> Guard:
-    """Return who stands before every request; a token of the options goes before an authority.
+    """Return the guard of all requests; a token in the options takes precedence over an authority.
 
     Raises:
         InputError: the token cannot be used.
@@ -115,10 +115,10 @@ def guard_of(options: ServingOptions, authority: Authority | None) -> Guard:
 
 
 def _login(source: Source) -> Authority:
-    """Let the cluster that is shown say who somebody is.
+    """Use the cluster that is shown to identify users.
 
     Raises:
-        InputError: there is no cluster that knows people.
+        InputError: there is no cluster that can identify users.
     """
     if source.cluster is None or source.about.kind == "embedded":
         raise InputError(
@@ -138,13 +138,13 @@ def served_dashboard(
     answers: Answers | None = None,
     runs: RunLibrary | None = None,
 ) -> Iterator[str]:
-    """Serve a dashboard as long as the block runs; yields its address.
+    """Serve a dashboard while the block runs; yield its address.
 
-    Several may share who answers; one without makes its own.
+    Several may share the answering process; without one it is started.
 
     Raises:
-        InputError: options that would show a cluster to whoever asks.
-        ServiceError: an address that cannot be had.
+        InputError: options that would show a cluster to anyone.
+        ServiceError: an address that cannot be used.
     """
     options.check()
     tls = options.tls()

@@ -1,4 +1,4 @@
-"""Where a dashboard's cluster comes from: files, an embedded cluster, one that is followed."""
+"""The source of a dashboard's cluster: files, an embedded cluster, a watched one."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -27,15 +27,15 @@ _EVENTS: Final = 50
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a page says of the cluster that it shows."""
+    """Facts about the cluster that a page shows."""
 
     title: str
     kind: str
     """embedded, files, cluster or scheduler."""
     decides: bool
-    """Whether the cycles shown were carried out; if not, they were only worked out here."""
+    """Whether the cycles shown were carried out; if not, they were only computed here."""
     speed: float = 1.0
-    """How fast its time runs; 0: it stands still."""
+    """How fast its time runs; 0: it is stopped."""
     hint: str = ""
     """How a first job is submitted."""
 
@@ -50,15 +50,15 @@ class Source(Protocol):
         """Return the cluster's objects as they are now."""
 
     def events(self, namespace: str) -> Sequence[Manifest]:
-        """Return the events of a namespace; none if they are not known."""
+        """Return the events of a namespace; none if unknown."""
 
     @property
     def cluster(self) -> Cluster | None:
-        """Where actions are carried out; None if there is nothing to act on."""
+        """The cluster for actions; None if there is none."""
 
     @property
     def problem(self) -> str:
-        """Why nothing new comes; empty if all is well."""
+        """Why there is nothing new; empty if all is well."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class StaticSource:
     problem: str = ""
 
     def __post_init__(self) -> None:
-        """Decide one cycle and look at it."""
+        """Decide one cycle and take a picture of it."""
         self.about = About(title=self.title, kind="files", decides=False, speed=0.0)
         self.feed = Feed()
         Replay(self.world).decide(self.feed)
@@ -94,7 +94,7 @@ class EmbeddedSource:
     problem = ""
 
     def __init__(self, plane: EmbeddedControlPlane, about: About) -> None:
-        """Look at each session of a control plane."""
+        """Observe each session of a control plane."""
         self.about = about
         self.cluster = plane.cluster
         self.feed = Feed(self.material)
@@ -119,14 +119,14 @@ class SchedulerSource:
     def __init__(
         self, cluster: LiveCluster, title: str, conf: Callable[[], str], *, decides: bool
     ) -> None:
-        """Show a cluster that is followed; ``feed`` must be given to the loop as an observer."""
+        """Show a watched cluster; ``feed`` must be an observer of the loop."""
         self.about = About(title=title, kind="scheduler", decides=decides)
         self.cluster = cluster
         self._conf = conf
         self.feed = Feed(self.material)
 
     def material(self) -> Material:
-        """List what the scheduler follows, from its own caches."""
+        """List the scheduler's objects, from its own caches."""
         now, conf = self.cluster.now(), self._conf()
         return gather(self.cluster, FOLLOWED, now=now, conf=conf)
 
@@ -136,10 +136,10 @@ class SchedulerSource:
 
 
 class FollowedSource:
-    """A cluster that is followed from outside; cycles are worked out here, and nothing written."""
+    """A cluster that is watched from outside; cycles are computed here, and nothing is written."""
 
     def __init__(self, cluster: LiveCluster, title: str, *, period_s: float = 1.0) -> None:
-        """Follow a cluster from ``start`` to ``stop``."""
+        """Watch a cluster from ``start`` to ``stop``."""
         self.about = About(title=title, kind="cluster", decides=False)
         self.cluster = cluster
         self.feed = Feed()
@@ -152,7 +152,7 @@ class FollowedSource:
         self._thread = threading.Thread(target=self._run, name="dashboard-follow", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Begin to watch."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -161,7 +161,7 @@ class FollowedSource:
         self._thread.join()
 
     def material(self) -> Material:
-        """List the cluster: what is followed from memory, Volcano jobs by asking."""
+        """List the cluster: watched kinds from memory, Volcano jobs by a request."""
         return gather(self.cluster, ALL_KINDS, now=self.cluster.now(), conf=self._conf)
 
     def events(self, namespace: str) -> Sequence[Manifest]:
@@ -191,7 +191,7 @@ class FollowedSource:
         self.problem = "; ".join(f"{kind}: {why}" for kind, why in troubles.items())
 
     def _reload(self) -> None:
-        """Use the configuration that the cluster's scheduler has, as far as it can be used."""
+        """Use the configuration that the cluster's scheduler has, if it can be used."""
         found = scheduler_configuration(self.cluster)
         if found is None or found[0] == self._conf:
             return

@@ -1,6 +1,6 @@
-"""The process that answers: it holds a copy of the cluster and is told what changed.
+"""The answering process: it holds a copy of the cluster and receives the changes.
 
-Not imported by the deciding side; it is started by ``answers``.
+Not imported by the scheduler; it is started by ``answers``.
 """
 
 import signal
@@ -29,7 +29,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Complete:
-    """The cluster is complete: all of it but the objects, and who comes in which order."""
+    """The cluster is complete: everything except the objects, and their order."""
 
     header: dict[str, Any]
     order: dict[str, list[Key]] | None = None
@@ -39,13 +39,13 @@ class Complete:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came of a question."""
+    """The result of a question."""
 
     value: Any = None
     problem: str = ""
-    """Why there is no answer: a sentence for whoever asked."""
+    """Why there is no answer, in one sentence."""
     is_fault: bool = False
-    """Whether that is due to us, not to the question."""
+    """Whether the fault is ours, not the question's."""
 
 
 def key_of(kind: str, manifest: Manifest) -> Key:
@@ -55,7 +55,7 @@ def key_of(kind: str, manifest: Manifest) -> Key:
 
 
 def serve(connection: Connection) -> None:
-    """Answer until the other side is gone."""
+    """Answer until the other side closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this
     objects: dict[Key, Manifest] = {}
     material: Material | None = None

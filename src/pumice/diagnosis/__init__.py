@@ -1,4 +1,4 @@
-"""Answers about a cluster: why a job waits, who goes first, what if, what changed.
+"""Answers about a cluster: why a job waits, which job goes first, what if, what changed.
 
 Every answer comes from running the deciding core on a copy; nothing here prints or changes a
 cluster.

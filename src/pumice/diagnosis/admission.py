@@ -1,7 +1,7 @@
 """The rules of admission for changes to a world: a cluster would refuse the same.
 
-Schemas and webhooks judge, and lint's rules judge what is new.  Beside them stand the rules of an
-API server that the webhooks need not know: fields of a pod that stay as they are, and a tree of
+Schemas and webhooks decide, with lint's rules for new objects.  There are also rules of an
+API server that the webhooks do not need: fixed fields of a pod, and a tree of
 queues without loops.
 """
 
@@ -27,7 +27,7 @@ _STAMPS: Final = {
     "uid": "0",
     "creationTimestamp": "2026-01-01T00:00:00Z",
 }
-"""What a stored object has and a file may lack."""
+"""Parts that a stored object has and a file may lack."""
 _PLAIN: Final = ("cpu", "memory", "pods", "ephemeral-storage", "storage", "count/pods")
 """Resources whose names need no domain."""
 _PREFIXED: Final = ("hugepages-", "attachable-volumes-", "requests.", "limits.", "count/")
@@ -81,7 +81,7 @@ def _judged(world: ClusterState, change: str, new: Manifest, old: Manifest | Non
         found = [one for one in found if one.text not in known]
     for finding in found:
         raise _refused(change, new, _at_difference(finding, new, old))
-    if not verdict.allowed:  # it was refused before the change as well
+    if not verdict.allowed:  # it was already refused before the change
         return new
     stored: Manifest = verdict.object
     if old is not None:
@@ -143,7 +143,7 @@ def _own_rules(world: ClusterState, new: Manifest, old: Manifest | None) -> Iter
 
 
 def _loop(world: ClusterState, queue: Manifest) -> Iterator[Finding]:
-    """Find a queue that would be above itself."""
+    """Find a queue that would be its own ancestor."""
     parents = {
         name: str((one.get("spec") or {}).get("parent") or "")
         for name, one in world.of_kind("Queue").items()
@@ -159,7 +159,7 @@ def _loop(world: ClusterState, queue: Manifest) -> Iterator[Finding]:
 
 
 def _resources(world: ClusterState, new: Manifest, old: Manifest | None) -> Iterator[Finding]:
-    """Find resources that no cluster has: a name without a domain that Kubernetes does not know."""
+    """Find resources that no cluster has: names without a domain that are unknown to Kubernetes."""
     for path in (("capability",), ("deserved",), ("guarantee", "resource")):
         before = _amounts(old, path) if old is not None else {}
         for name in _amounts(new, path).keys() - before.keys():
@@ -186,7 +186,7 @@ def _offered(world: ClusterState) -> set[str]:
 
 
 def _fixed_fields(new: Manifest, old: Manifest) -> Iterator[Finding]:
-    """Find fields of a pod that an API server never lets change."""
+    """Find changed fields of a pod that an API server never changes."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     gated = bool(before.get("schedulingGates"))
     for name in sorted({*before, *after}):
@@ -208,7 +208,7 @@ def _imageless(containers: Any) -> list[Any]:
 
 
 class _Existing:
-    """What else there is in a world; a queue without a state counts as open."""
+    """The other objects of a world; a queue without a state counts as open."""
 
     def __init__(self, world: ClusterState) -> None:
         self._world = world
@@ -223,7 +223,7 @@ class _Existing:
         return self._world.of_kind("Queue").values()
 
     def namespace(self, name: str) -> Manifest | None:
-        """Return a namespace; a dump need not have them, so each one exists."""
+        """Return a namespace; a dump may lack them, so each one exists."""
         found = self._world.get("Namespace", name)
         return found or {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 

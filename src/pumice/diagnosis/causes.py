@@ -1,4 +1,4 @@
-"""Every cause for which a job of a world waits, the decisive one first."""
+"""Every reason why a job of a world waits, the decisive one first."""
 
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.manifest_causes import manifest_findings
@@ -8,5 +8,5 @@ from pumice.examine.findings import Finding
 
 
 def causes_of(world: ClusterState, examiner: Examiner) -> list[Finding]:
-    """List what keeps a job waiting, told from its objects and from the session."""
+    """List the reasons why a job waits, from its objects and from the session."""
     return session_causes(examiner, manifest_findings(world, examiner.outcome.job))

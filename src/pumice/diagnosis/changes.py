@@ -1,7 +1,7 @@
-"""Changes to a world as data: what explain offers and whatif tries, in one form.
+"""Changes to a world as data: offered by explain and tried by whatif, in one form.
 
-A change is an order in words with the operations that carry it out.  It makes another world and
-leaves the first as it was; what the rules of admission refuse is refused here too.
+A change is an instruction in words with the operations behind it.  It makes another world and
+leaves the first as it was; the rules of admission apply here too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from pumice.errors import InputError, RejectedError
 
 @dataclass(frozen=True, kw_only=True)
 class Patch:
-    """Some fields of an object have other values."""
+    """Other values for some fields of an object."""
 
     kind: str
     namespace: str = ""
@@ -81,7 +81,7 @@ class Add:
 
 @dataclass(frozen=True, kw_only=True)
 class Remove:
-    """An object is gone."""
+    """Remove an object."""
 
     kind: str
     namespace: str = ""
@@ -97,7 +97,7 @@ class Remove:
         }
 
     def apply(self, world: ClusterState, change: str) -> ClusterState:
-        """Delete the object, and with it what goes with it."""
+        """Delete the object, and what belongs to it."""
         old = _found(world, self, change)
         check_removal(world, change, old)
         return Written(world).delete(old)
@@ -122,7 +122,7 @@ class Conf:
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
-    """Some pods are gone."""
+    """Wait until some pods are gone."""
 
     pods: Sequence[str]
     """Keys, "namespace/name"."""
@@ -132,10 +132,10 @@ class Wait:
         return {"op": "wait", "pods": list(self.pods)}
 
     def apply(self, world: ClusterState, change: str) -> ClusterState:
-        """Let the pods end.
+        """End the pods.
 
-        Pods of a Volcano job end well and stay, as they do in a cluster: they hold nothing, and
-        were they deleted their controller would make them again.  All others are gone.
+        Pods of a Volcano job succeed and stay, as they do in a cluster: they hold nothing, and
+        if they were deleted, their controller would create them again.  All others are gone.
         """
         for key in self.pods:
             if world.get("Pod", key) is None:
@@ -167,7 +167,7 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
 
 @dataclass(frozen=True)
 class Change:
-    """One change; ``text`` is an order, such as "add 2 nodes like node-a"."""
+    """One change; ``text`` is an instruction, such as "add 2 nodes like node-a"."""
 
     text: str
     ops: tuple[Operation, ...] = ()
@@ -176,7 +176,7 @@ class Change:
         """Make the changed world.
 
         Raises:
-            InputError: it names what is not there, or the rules of admission refuse it.
+            InputError: it names a missing object, or the rules of admission refuse it.
         """
         for alone, ops in groupby(self.ops, _is_alone):
             if alone:
@@ -188,7 +188,7 @@ class Change:
         return world
 
     def _went_with_its_job(self, world: ClusterState, op: Operation) -> bool:
-        """Return whether an object goes anyway, since the job that owns it is removed."""
+        """Return whether an object is removed anyway, with the job that owns it."""
         if not isinstance(op, Remove) or op.kind not in _OWNED:
             return False
         key = f"{op.namespace}/{op.name}"
@@ -219,14 +219,14 @@ class Change:
 
 
 def chain(changes: Iterable[Change]) -> Change:
-    """Make one change of several."""
+    """Join several changes to one."""
     steps = list(changes)
     ops = tuple(op for step in steps for op in step.ops)
     return Change(" and ".join(step.text for step in steps), tuple(_joined(ops)))
 
 
 def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
-    """Return operations of which none changes or removes what an earlier one adds."""
+    """Return operations none of which changes or removes what an earlier one adds."""
     kept: list[Operation] = []
     for op in ops:
         at = next((i for i, one in enumerate(kept) if _adds(one, op)), None)
@@ -266,7 +266,7 @@ def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:
 
 
 def text_of(op: Operation) -> str:
-    """Say what an operation does, as an order."""
+    """Describe an operation as an instruction."""
     if isinstance(op, Patch):
         fields = ", ".join(dict.fromkeys(str(step.get("path", "")).strip("/") for step in op.patch))
         return f"change {fields} of {_name(op)}"
@@ -340,8 +340,8 @@ def _is_alone(op: Operation) -> bool:
 
 
 def _with_all(world: ClusterState, ops: Sequence[Add], change: str) -> ClusterState:
-    """Add many objects from which nothing else follows at once."""
-    if any(op.object["kind"] == "Queue" for op in ops):  # they may stand in one another's tree
+    """Add many objects without further effects at once."""
+    if any(op.object["kind"] == "Queue" for op in ops):  # they may be in one another's tree
         for op in ops:
             world = op.apply(world, change)
         return world

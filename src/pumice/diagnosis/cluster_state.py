@@ -1,6 +1,6 @@
-"""A cluster at one moment, as plain manifests with a configuration: what every answer starts from.
+"""A cluster at one moment, as plain manifests with a configuration: the input of every answer.
 
-A world is a value: changing it makes another one, so an answer can try things out on copies.
+A world is a value: changing it makes another one, so an answer can try changes on copies.
 """
 
 import re
@@ -21,11 +21,11 @@ from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
 
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
-"""What may be the key of a pod group in a text."""
+"""Possible keys of pod groups in a text."""
 _MADE_UP = "podgroup-"
-"""How the names of pod groups begin that the controller makes for pods without one."""
+"""Prefix of pod groups that the controller makes for pods without one."""
 _SHOWN = 3
-"""Names that are suggested for one that is not known."""
+"""Number of names suggested for an unknown one."""
 
 
 def key_of(manifest: Mapping[str, Any]) -> str:
@@ -75,19 +75,19 @@ class ClusterState:
     notes: tuple[str, ...] = ()
     """What a cluster did not show."""
     asks_extender: bool = False
-    """Whether a configured extender may be asked what has no effect."""
+    """Whether a configured extender may be asked questions without side effects."""
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
     """Plugins that the configuration may name beside the built-in and installed ones."""
     failures: dict[str, None] = field(default_factory=dict, repr=False, compare=False)
-    """Plugins that failed while an answer was worked out, a line each; shared as ``_typed`` is."""
+    """Plugins that failed while an answer was computed, a line each; shared as ``_typed`` is."""
     extender_answers: dict[bytes, Mapping[str, Any]] = field(
         default_factory=dict, repr=False, compare=False
     )
-    """What an extender answered, so that each question is asked once; shared as ``_typed`` is."""
+    """Answers of an extender, so that each question is asked once; shared as ``_typed`` is."""
     _typed: dict[int, tuple[Manifest, KubeObject]] = field(
         default_factory=dict, repr=False, compare=False
     )
-    """What manifests were read as, by their identity; shared with worlds made from this one."""
+    """Manifests as typed objects, by their identity; shared with worlds made from this one."""
 
     def typed(self) -> list[KubeObject]:
         """Return all objects as the deciding core reads them; each is read once."""
@@ -97,7 +97,7 @@ class ClusterState:
         """Return one object as the deciding core reads it."""
         known = self._typed.get(id(manifest))
         if known is None:
-            # the manifest is kept with it, so that its identity is not given to another one
+            # the manifest is kept with it, so that its identity is not reused
             known = self._typed[id(manifest)] = (manifest, from_manifest(manifest))
         return known[1]
 
@@ -131,7 +131,7 @@ class ClusterState:
 
     @cached_property
     def view(self) -> ManifestView:
-        """All objects as controllers look at them."""
+        """All objects as controllers see them."""
         return ManifestView(self.objects)
 
     @cached_property
@@ -149,7 +149,7 @@ class ClusterState:
         return found
 
     def title(self, key: str) -> str:
-        """Name a pod group for people: by the job, pod or set of pods that it was made for."""
+        """Return the display name of a pod group: that of its job, pod or set of pods."""
         group = self.groups.get(key)
         return key if group is None else title_of(group)
 
@@ -160,7 +160,7 @@ class ClusterState:
         return next((key for key in self.groups if self.title(key) == title), title)
 
     def plain(self, text: str) -> str:
-        """Write a text about pod groups with the names of the jobs that they were made for."""
+        """Write a text about pod groups with the names of their jobs."""
         return _KEY.sub(lambda match: self.title(match[0]), text)
 
     # Other worlds
@@ -179,7 +179,7 @@ class ClusterState:
     # Names
 
     def find_job(self, name: str) -> str:
-        """Return the key of the pod group that a user means by a name.
+        """Return the key of the pod group that a name refers to.
 
         That is a pod group or a Volcano job with or without namespace, or one of its pods.
 
@@ -214,11 +214,11 @@ class ClusterState:
         )
 
     def suggestion(self, kind: str, name: str) -> str:
-        """Suggest names for one of a kind that is not known."""
+        """Suggest names for an unknown one of a kind."""
         return _suggest(name, self.of_kind(kind), {})
 
     def _meanings(self) -> dict[str, set[str]]:
-        """Map every way to write a job to the keys it may stand for; exact names win."""
+        """Map every spelling of a job to the keys it may mean; exact names win."""
         exact: dict[str, set[str]] = {}
         loose: dict[str, set[str]] = {}
         for key, group in self.groups.items():

@@ -1,4 +1,4 @@
-"""The embedded cluster with a world in it: what controllers make of it, without a scheduler.
+"""The embedded cluster with a world in it: the work of controllers, without a scheduler.
 
 Used to carry out changes, on the objects that a change touches, and by forecasts, on all.
 """
@@ -28,12 +28,12 @@ _STAMPS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation")
 
 
 def no_keys() -> tuple[str, str]:
-    """Stand in for the key pair of a job; keys change no decision."""
+    """Return a placeholder for the key pair of a job; keys change no decision."""
     return "", ""
 
 
 def seed_of(*parts: str) -> int:
-    """Return a seed for the uids of what is made, other ones for other parts."""
+    """Return a seed for the uids of new objects, different for each part."""
     return zlib.crc32("\0".join(parts).encode())
 
 
@@ -48,7 +48,7 @@ class ControlPlane:
         *,
         seed: int = 0,
     ) -> None:
-        """Make one; pods that are only expected are left to the controllers."""
+        """Make one; expected pods are left to the controllers."""
         self._world = world
         self.clock = VirtualClock(world.now)
         self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
@@ -67,7 +67,7 @@ class ControlPlane:
         self.replacements = Replacements(self.cluster)
 
     def _priorities(self) -> None:
-        """Let priority classes be there before pods that name them."""
+        """Add priority classes before pods that name them."""
         first = [
             one for one in self._given.values() if one["kind"] in ("Namespace", "PriorityClass")
         ]
@@ -83,7 +83,7 @@ class ControlPlane:
         return self._uids.linked(one)
 
     def settle(self) -> None:
-        """Let controllers react until nothing changes."""
+        """Run controllers until nothing changes."""
         while True:
             before = self.cluster.version
             self.controllers.run_until_quiet()
@@ -98,7 +98,7 @@ class ControlPlane:
             self._touched[one["kind"], key_of(one)] = None if event.type == "DELETED" else one
 
     def world(self) -> ClusterState:
-        """Return the world with what became of its objects; those that did not change are kept."""
+        """Return the world with its objects as changed; unchanged ones are kept."""
         gone = {name for name, one in self._touched.items() if one is None}
         changed = {
             name: self._cleaned(name, one) for name, one in self._touched.items() if one is not None
@@ -114,7 +114,7 @@ class ControlPlane:
         return replace(self._world, objects=(*kept, *new), jobs=jobs)
 
     def _cleaned(self, name: Name, stored: Manifest) -> Manifest:
-        """Return an object without the stamps that the file it comes from lacks."""
+        """Return an object without stamps that its file lacks."""
         given = self._given.get(name)
         lacking = ["resourceVersion"]
         if given is not None:
@@ -125,11 +125,11 @@ class ControlPlane:
 _READ: Final = frozenset(
     {JOB, *(kind_of({"apiVersion": version, "kind": kind}) for version, kind in KINDS)}
 ) - {"Namespace"}
-"""Kinds of which a world has the objects."""
+"""Kinds of a world's objects."""
 
 
 def expanded(world: ClusterState, jobs: Iterable[str]) -> ClusterState:
-    """Return a world with what jobs are still to get, as it would be made now."""
+    """Return a world with the objects that jobs are still to get, as made now."""
     names = set(jobs)
     bare = world.edited(lambda one: None if is_expected(one) and owner_of(one) in names else one)
     known = [world.jobs[name] for name in sorted(names) if name in world.jobs]
@@ -142,5 +142,5 @@ def _without(metadata: Mapping[str, Any], fields: Iterable[str]) -> Manifest:
 
 
 def _unending(one: Manifest) -> Manifest:
-    """Return a namespace in which objects may still be put."""
+    """Return a namespace in which objects can still be created."""
     return {**one, "metadata": _without(one["metadata"], ("deletionTimestamp",))}

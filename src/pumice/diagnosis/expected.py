@@ -1,7 +1,7 @@
-"""Objects that the controllers have still to make: what jobs and plain pods will become.
+"""Objects that the controllers have still to make, for jobs and plain pods.
 
 Used where a user asks about a manifest that is not in any cluster yet, and for jobs whose pods come
-only once they are admitted.  What is made, the controllers say.
+only once they are admitted.  The controllers' own code makes them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ EXPECTED = "pumice.dev/expected"
 NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
 MOST_PODS = 200_000
-"""Pods that jobs may ask for together: they are made in memory, about 8 KB each."""
+"""Maximum pods of jobs together: they are made in memory, about 8 KB each."""
 
 
 def open_queue(name: str) -> Manifest:
@@ -40,7 +40,7 @@ def open_queue(name: str) -> Manifest:
 
 
 def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
-    """Make what the controllers would make for Volcano jobs that are not begun yet.
+    """Make what the controllers would make for Volcano jobs that have not begun yet.
 
     ``jobs`` are as a cluster stores them.  A job without a pod group gets one, its pods and their
     claims; one whose pod group waits for its pods, which come once it is admitted, gets the pods,
@@ -48,8 +48,8 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     Volcano cluster has it.
 
     Raises:
-        ManifestError: the controller cannot make anything of a job, or jobs ask for more pods than
-            an answer can look at.
+        ManifestError: the controller cannot use a job, or jobs ask for more pods than
+            an answer can handle.
     """
     view = ManifestView(objects)
     groups = _groups_of_jobs(objects)
@@ -80,7 +80,7 @@ def _check_pods(jobs: Iterable[Manifest]) -> None:
 
 
 def is_expected(manifest: Manifest) -> bool:
-    """Return whether an object is not there yet and only expected of its controller."""
+    """Return whether an object does not exist yet and is only expected of its controller."""
     return EXPECTED in (manifest["metadata"].get("annotations") or {})
 
 
@@ -135,7 +135,7 @@ def _marked(manifest: Manifest, marks: dict[str, str]) -> Manifest:
 
 
 def _stored(pod: Manifest, view: ManifestView) -> Manifest:
-    """Fill in a new pod as an API server does; a priority class that is not known stays a name."""
+    """Fill in a new pod as an API server does; an unknown priority class stays a name."""
     fill_in("Pod", pod, has_status=True)
     with suppress(RejectedError):
         prioritised(pod, view.list(PRIORITY_CLASS))
@@ -143,7 +143,7 @@ def _stored(pod: Manifest, view: ManifestView) -> Manifest:
 
 
 def _served(claim: Manifest, view: ManifestView) -> list[Manifest]:
-    """Return a claim as pods find it: bound already, unless its class waits for them."""
+    """Return a claim as pods find it: bound, unless its class waits for them."""
     name = str(claim["spec"].get("storageClassName") or "")
     known = view.get(STORAGE_CLASS, "", name) or {}
     waits = known.get("volumeBindingMode") == "WaitForFirstConsumer"

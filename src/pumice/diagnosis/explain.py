@@ -1,4 +1,4 @@
-"""Why a job waits, as data: causes, nodes, evictions, position, and what would get it started.
+"""Why a job waits, as data: causes, nodes, evictions, position, and remedies.
 
 All of it comes from asking the code that decides, in the session that decides, and from running
 that code again on copies of the cluster.
@@ -29,13 +29,13 @@ from pumice.examine.node_causes import funnel_rows
 
 _NAMED = 3
 _BARRING = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
-"""Causes for which a job waits even though its pods, once made, would find their nodes."""
+"""Causes for which a job waits even though its pods, once created, would find nodes."""
 _OVER = ("Completed", "Failed", "Terminated")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remedy:
-    """A change that was tried out and works."""
+    """A change that was tried and works."""
 
     text: str
     changes: list[dict[str, Any]]
@@ -63,14 +63,14 @@ class Explanation:
     """The Volcano job that the pod group was made for, else the pod group."""
     state: str
     text: str
-    """The answer in one sentence: the decisive cause, or what becomes of the job."""
+    """The answer in one sentence: the decisive cause, or what happens to the job."""
     queue: str = ""
     phase: str = ""
     min_member: int = 0
     pods: Mapping[str, int] = field(default_factory=dict)
     """Number of pods by status."""
     expected: int = 0
-    """How many of them are not there yet: a controller makes them once the job is admitted."""
+    """How many of them do not exist yet: a controller makes them once the job is admitted."""
     causes: list[Finding] = field(default_factory=list)
     not_evicted: list[SparedPods] = field(default_factory=list)
     funnel: list[FunnelRow] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Explanation:
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all down as plain data; ``explain --schema`` describes it."""
+        """Return all as plain data; ``explain --schema`` describes it."""
         return {
             "job": self.job,
             "name": self.name,
@@ -120,7 +120,7 @@ def explain_job(
     foresee: bool = True,
     default_s: float | None = None,
 ) -> Explanation:
-    """Explain where a job stands after some cycles.
+    """Explain the state of a job after some cycles.
 
     Raises:
         InputError: no job, or several, have that name.
@@ -171,7 +171,7 @@ def explain_job(
 def _forecast(
     world: ClusterState, job: str, causes: list[Finding], default_s: float | None
 ) -> dict[str, Any]:
-    """Tell when a waiting job starts; never, while something must be done about it first."""
+    """Return when a waiting job starts; never, while something must be done about it first."""
     barring = next((each for each in causes if each.code in _BARRING), None)
     if barring is not None:
         never = Forecast(state="never", text=f"it does not start: {barring.text}")
@@ -182,7 +182,7 @@ def _forecast(
 def _causes_in_queue(
     world: ClusterState, job: str, queue: str, known: list[Finding]
 ) -> list[Finding]:
-    """List what would keep a job waiting if its queue existed."""
+    """List the reasons why a job would wait if its queue existed."""
     with_queue = world.with_objects([open_queue(queue)])
     examiner = _examine(Replay(with_queue), job, 1)
     if _session_state(examiner.outcome) != "waits" or examiner.outcome.makes_room:
@@ -211,7 +211,7 @@ def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
 
 
 def state_of(world: ClusterState, outcome: JobOutcome) -> str:
-    """Return how a job stands: waits, starts, evicted, runs or finished."""
+    """Return the state of a job: waits, starts, evicted, runs or finished."""
     job = world.job_of(outcome.job)
     if job is not None and phase_of(job) in _OVER and not outcome.counts:
         return "finished"
@@ -247,7 +247,7 @@ def _settled(outcome: JobOutcome, state: str) -> str:
 
 
 def _going(outcome: JobOutcome) -> str:
-    """Say which of its pods leave, for whom and by which action."""
+    """Describe which of its pods leave, for whom and by which action."""
     told = []
     n = sum(outcome.counts.values())
     if outcome.evicted:
@@ -272,7 +272,7 @@ def _remedy(way: Way) -> Remedy:
 
 
 def _result(outcome: JobOutcome) -> str:
-    """Say what happens once a change is made."""
+    """Describe the result of a change."""
     if outcome.started:
         later = f" in cycle {outcome.cycle}" if outcome.cycle > 1 else ""
         n = len(outcome.binds)

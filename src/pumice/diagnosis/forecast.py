@@ -1,7 +1,7 @@
 """When waiting jobs start: time passes in a copy of the cluster until they have their nodes.
 
-How long a pod runs says its annotation, or that of its pod group, or a default; a pod that none
-speaks of never ends.
+The run time of a pod is in its annotation, or that of its pod group, or a default; a pod
+without any never ends.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,9 +19,9 @@ _DAY: Final = 86400.0
 HORIZON_S: Final = 30 * _DAY
 """How far ahead a forecast looks."""
 MOST_CYCLES: Final = 20_000
-"""Cycles after which a forecast gives up."""
+"""Cycles after which a forecast stops."""
 _MOST_ROUNDS: Final = 12
-"""Rounds of a storm after which a forecast gives up."""
+"""Rounds of a storm after which a forecast stops."""
 _NAMED: Final = 3
 _INSTANTS: Final = {
     "cdp": "pods have had their cooldown",
@@ -29,7 +29,7 @@ _INSTANTS: Final = {
     "sla": "a job has waited as long as it may",
     "tdm": "the window of a revocable zone changes",
 }
-"""What happens when time alone changes the answers of a plugin."""
+"""Events by which time alone changes the answers of a plugin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +38,10 @@ class Forecast:
 
     state: str
     in_s: float | None = None
-    """Seconds until it starts; None if it does not as far as can be seen."""
+    """Seconds until it starts; None if it does not start within sight."""
     at: str = ""
     after: list[str] = field(default_factory=list)
-    """Jobs of which pods end before, in order."""
+    """Jobs whose pods end before, in order."""
     victims: list[str] = field(default_factory=list)
     """Pods that are evicted for it."""
     places: dict[str, str] = field(default_factory=dict)
@@ -49,13 +49,13 @@ class Forecast:
     text: str = ""
 
     def to_data(self) -> dict[str, Any]:
-        """Write all down as plain data."""
+        """Return all as plain data."""
         return asdict(self)
 
 
 @dataclass
 class Course:
-    """A timeline that is followed until jobs have started."""
+    """A timeline that is played until jobs have started."""
 
     timeline: Timeline
     horizon_s: float = HORIZON_S
@@ -69,7 +69,7 @@ class Course:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be seen."""
+        """Whether nothing more can happen."""
         at = self.timeline.next_at
         return (
             at is None
@@ -88,19 +88,19 @@ class Course:
             self.first_bind.setdefault(bound.job, place)
 
     def settle(self) -> None:
-        """Play until nothing changes any more but by the clock, or a storm is seen."""
+        """Play until nothing changes any more except by the clock, or a storm is seen."""
         while not self.is_over and not self.storms.storm:
             self.step()
             if self.timeline.is_at_rest:
                 return
 
     def play(self, jobs: Collection[str]) -> None:
-        """Play until these jobs have started or nothing more is to be seen."""
+        """Play until these jobs have started or nothing more can happen."""
         while not self.is_over and not all(job in self.first_bind for job in jobs):
             self.step()
 
     def forecast(self, job: str) -> Forecast:
-        """Return when a job started, as far as was played."""
+        """Return when a job started, in the part that was played."""
         if job not in self.first_bind:
             return self._not_seen()
         timeline, story = self.timeline, self.timeline.story
@@ -121,7 +121,7 @@ class Course:
         )
 
     def _last_cause(self, at: float) -> str:
-        """Say what happened last before a start; empty if nothing had to."""
+        """Describe what happened last before a start; empty if nothing had to."""
         story, start = self.timeline.story, self.timeline.start
         causes: list[tuple[float, str]] = [
             (when, _INSTANTS.get(name, f"plugin {name} changes its decision"))
@@ -182,7 +182,7 @@ def forecast_all(
     default_s: float | None = None,
     horizon_s: float = HORIZON_S,
 ) -> dict[str, Forecast]:
-    """Tell in one run when jobs start, by default all that wait.
+    """Return, from one run, when jobs start, by default all that wait.
 
     Raises:
         InputError: a time that a pod runs cannot be read.
@@ -234,7 +234,7 @@ def _joined(names: list[str]) -> str:
 
 
 def span(seconds: float) -> str:
-    """Write a span of time for people: its two largest units."""
+    """Write a span of time in its two largest units."""
     parts, left = [], round(seconds)
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         n, left = divmod(left, size)

@@ -1,4 +1,4 @@
-"""What a dump leaves out although its objects speak of it; an answer says so first of all."""
+"""What a dump lacks although its objects refer to it; an answer reports that first."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -12,7 +12,7 @@ _NAMED: Final = 3
 
 
 def missing_input(world: ClusterState) -> list[str]:
-    """Tell what is missing from a world, a sentence each."""
+    """Describe what is missing from a world, a sentence each."""
     return [
         *_configuration(world),
         *_named("PriorityClass", _priority_classes(world), {*world.of_kind("PriorityClass")}),

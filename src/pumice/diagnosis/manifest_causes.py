@@ -1,4 +1,4 @@
-"""What keeps a job waiting before any session looks at it: told from the objects alone."""
+"""Causes for which a job waits before any session considers it: from the objects alone."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,7 +18,7 @@ _SUSPENDED: Final = ("Aborting", "Aborted")
 
 
 def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
-    """List what the objects of a job (by its pod group) themselves say."""
+    """List the findings in the objects of a job (by its pod group)."""
     job = world.job_of(group)
     found = [
         *_invalid(world, job),
@@ -31,7 +31,7 @@ def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
 
 
 def _invalid(world: ClusterState, job: Manifest | None) -> Iterator[Finding]:
-    """Tell why the admission rules refuse a job that is not begun yet."""
+    """Yield why the admission rules refuse a job that has not begun yet."""
     if job is None or phase_of(job) not in NOT_BEGUN:
         return
     spec = job.get("spec") or {}
@@ -67,7 +67,7 @@ def _no_queue(world: ClusterState, group: str) -> Iterator[Finding]:
 
 
 def _other_scheduler(world: ClusterState, group: str) -> Iterator[Finding]:
-    """Tell of pods that another scheduler is to place, if the gang cannot do without them."""
+    """Yield pods that another scheduler is to place, if the gang needs them."""
     pods = [pod for pod in world.pods_by_group.get(group, ()) if not _is_over(pod)]
     foreign = [pod for pod in pods if not _is_ours(pod)]
     least = int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)
@@ -96,7 +96,7 @@ def _is_over(pod: Manifest) -> bool:
 
 
 def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:
-    """Tell of a class that does not exist, as long as pods have still to be made."""
+    """Yield a class that does not exist, as long as pods have still to be created."""
     pods = world.pods_by_group.get(group, ())
     if pods and not any(is_expected(pod) for pod in pods):
         return
@@ -112,7 +112,7 @@ def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:
 
 
 def _depends_on(world: ClusterState, group: str, job: Manifest | None) -> Iterator[Finding]:
-    """Tell of tasks whose pods wait for another task, if the gang cannot do without them."""
+    """Yield tasks whose pods wait for another task, if the gang needs them."""
     tasks = (job or {}).get("spec", {}).get("tasks") or ()
     if job is None or not any(task.get("dependsOn") for task in tasks):
         return

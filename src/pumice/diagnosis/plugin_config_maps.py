@@ -10,10 +10,10 @@ from pumice.scheduler import Scheduler
 
 
 def plugin_config_maps(cluster: ReadableCluster, conf: str) -> list[Manifest]:
-    """Get those that the plugins of a configuration read, as far as they can be had."""
+    """Return those that the plugins of a configuration read, if available."""
     try:
         wanted = Scheduler(parse_conf(conf)).config_maps
-    except PumiceError:  # told by whoever uses the configuration
+    except PumiceError:  # reported where the configuration is used
         return []
     found = []
     for key in wanted:

@@ -1,6 +1,6 @@
-"""The scheduler behind a question: it decides as ever, but has no effect on anything outside.
+"""The scheduler behind a question: it decides as usual, but has no effect outside.
 
-An extender is told of nothing.  Only what has no effect may be asked of it, each distinct question
+An extender is notified of nothing.  It is asked only questions without effect, each distinct one
 once, and only if the user agrees; otherwise its vote is unknown.
 """
 
@@ -53,7 +53,7 @@ def question_scheduler(world: ClusterState) -> Scheduler:
 
 
 def unknown_votes(world: ClusterState) -> list[str]:
-    """Say which votes the answer leaves out."""
+    """List the votes that the answer leaves out."""
     names = {entry.name for tier in world.scheduler_conf.tiers for entry in tier.plugins}
     if SERVICE not in names or SERVICE in world.plugins:
         return []

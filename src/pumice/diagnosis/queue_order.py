@@ -1,6 +1,6 @@
-"""The order in which queues and jobs are considered, and which plugin says so.
+"""The order in which queues and jobs are considered, and which plugin decides that.
 
-Asked of the same ordering hooks that a cycle asks, when the cycle begins; what comes of it is told
+Asked of the same ordering hooks that a cycle asks, when the cycle begins; the outcome is taken
 from the cycle itself.
 """
 
@@ -25,13 +25,13 @@ class Line:
 
     name: str
     keys: dict[str, str] = field(default_factory=dict)
-    """Plugin to what it orders by, in words."""
+    """Plugin to its order in words."""
     values: dict[str, list[float]] = field(default_factory=dict)
     """Plugin to the keys it gave; lower goes first."""
     after: str = ""
-    """Why it stands behind the one before it; empty for the first."""
+    """Why it comes after the one before it; empty for the first."""
     turn: int | None = None
-    """Its place in the order in which jobs were really taken, queues taking turns; from 1."""
+    """Its place in the order in which jobs were actually taken, queues taking turns; from 1."""
     outcome: str = ""
 
 
@@ -45,12 +45,12 @@ class QueueOrder:
     """Queues or jobs, the plugin, and what it puts first, in the order in which they are asked."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all down as plain data."""
+        """Return all as plain data."""
         return asdict(self)
 
 
 def queue_order(world: ClusterState) -> QueueOrder:
-    """Say in what order the next cycle will consider queues and jobs."""
+    """Return the order in which the next cycle will consider queues and jobs."""
     watcher = _Watcher()
     Replay(world).decide(watcher)
     return watcher.order
@@ -72,7 +72,7 @@ class _Watcher(Observer):
         self.order = QueueOrder(queues=_queue_lines(ssn, rows), jobs=jobs, rules=_rules(ssn))
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Add when each job had its turn, and what came of it."""
+        """Add when each job had its turn, and the result."""
         for queue, rows in self._rows.items():
             told = [
                 _with_outcome(ssn, line, row, decisions)
@@ -120,7 +120,7 @@ def _lines(
 
 
 def _why(i: int, keys: Sequence[Keys], ties: Sequence[tuple[float, str]]) -> str:
-    """Name the first difference to the one before."""
+    """Name the first difference from the one before."""
     return difference(i - 1, i, keys, ties) if i else ""
 
 

@@ -1,6 +1,6 @@
-"""Pods that controllers outside Volcano make again: those of replica sets, stateful sets and so on.
+"""Pods that controllers outside Volcano create again: those of replica sets and stateful sets.
 
-The embedded cluster has no such controllers; forecasts need what they would do once a pod is
+The embedded cluster has no such controllers; forecasts need their reaction to a pod that is
 evicted or lost.
 """
 
@@ -13,9 +13,9 @@ from pumice.controllers.ownership import controller_of
 from pumice.diagnosis.unseen_jobs import owner_of
 
 AT_ONCE: Final = frozenset({"ReplicaSet", "ReplicationController"})
-"""Owners that replace a pod as soon as it is told to leave, under another name."""
+"""Owners that replace a pod as soon as it is deleted, under another name."""
 _IN_PLACE: Final = frozenset({"StatefulSet", "Job"})
-"""Owners that wait until a pod is gone; a Volcano job that is not known is taken to be one."""
+"""Owners that wait until a pod is gone; an unknown Volcano job counts as one."""
 _DROPPED: Final = (
     "uid",
     "resourceVersion",
@@ -36,9 +36,9 @@ class Replacements:
         cluster.listeners.append(self._hear)
 
     def make(self) -> None:
-        """Make the pods that are due."""
+        """Create the pods that are due."""
         due, self._due = self._due, []
-        self._cluster.restore(due)  # their owners need not be there
+        self._cluster.restore(due)  # their owners may be missing
 
     def _hear(self, kind: str, event: Event) -> None:
         if kind != "Pod":
@@ -55,7 +55,7 @@ class Replacements:
             self._replace(pod)
 
     def _is_managed(self, pod: Manifest) -> bool:
-        """Return whether the controllers at hand make the pod again themselves."""
+        """Return whether the controllers at hand create the pod again themselves."""
         job = owner_of(pod)
         space, _, name = job.partition("/")
         return bool(job) and self._cluster.peek(JOB, space, name) is not None

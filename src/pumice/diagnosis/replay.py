@@ -1,6 +1,6 @@
-"""A world on the deciding core: what the next cycle decides, with nothing at stake.
+"""A world on the deciding core: the decisions of the next cycle, without effect.
 
-Used by every answer about one cycle; ``timeline`` lets time pass.
+Used by every answer about one cycle; ``timeline`` adds time.
 """
 
 from pumice.api.decisions import Decisions
@@ -48,5 +48,5 @@ class Replay:
 
 
 def usage_at(world: ClusterState, now: float) -> dict[str, dict[str, float]]:
-    """Return what nodes are measured to use, as if measured now."""
+    """Return the measured use of nodes, as if measured now."""
     return {name: {**one, "metricsTime": now} for name, one in world.node_usage.items()}

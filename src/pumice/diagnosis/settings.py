@@ -24,7 +24,7 @@ _AMOUNTS: Final = {
     "minResources": ("spec", "minResources"),
     "allocatable": ("status", "allocatable"),
 }
-"""Fields that hold amounts: what stands behind them is the name of a resource, dots and all."""
+"""Fields that hold amounts: the rest is the name of a resource, including dots."""
 _SETTABLE: Final = {
     "queue": "Queue",
     "podgroup": "PodGroup",
@@ -33,7 +33,7 @@ _SETTABLE: Final = {
     "job": "Job",
 }
 MOST_NODES: Final = 10_000
-"""New nodes of one question."""
+"""Maximum number of new nodes of one question."""
 _NODES: Final = re.compile(r"(?P<n>[0-9]{1,10})(?:=(?:like )?(?P<like>.+))?")
 
 
@@ -78,12 +78,12 @@ def _node_like(
 
 
 def remove_node(name: str) -> Change:
-    """Take a node away; its pods are lost, and controllers make theirs again."""
+    """Remove a node; its pods are lost, and controllers create theirs again."""
     return Change(f"remove node {name}", (Remove(kind="Node", name=name),))
 
 
 def drain_node(world: ClusterState, name: str) -> Change:
-    """Close a node and take its pods off, but for those of daemons and of the node itself.
+    """Cordon a node and remove its pods, except those of daemon sets and of the node itself.
 
     Raises:
         InputError: no such node.
@@ -108,7 +108,7 @@ def _is_drained(pod: Manifest) -> bool:
 
 
 def nodes_from_text(world: ClusterState, text: str) -> Change:
-    """Read ``N``, ``N=NODE`` or ``N=like NODE``; without a name the largest node is meant.
+    """Read ``N``, ``N=NODE`` or ``N=like NODE``; without a name, the largest node.
 
     Raises:
         InputError: not such a text, or no such node.
@@ -149,7 +149,7 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
     """Read a setting such as ``queue/NAME.capability.cpu=20`` or ``podgroup/NS/NAME.minMember=2``.
 
     Raises:
-        InputError: not such a text, no such object, no such field, or a value of no use.
+        InputError: not such a text, no such object, no such field, or an unusable value.
     """
     target, equals, value = text.partition("=")
     word, slash, rest = target.partition("/")

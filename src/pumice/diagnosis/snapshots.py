@@ -1,7 +1,7 @@
 """Snapshots: a world in one file, a summary of it, and what differs between two.
 
 A snapshot is a scenario without expectations, so `pumice run` plays it and `pumice run --write`
-makes a policy test of it.  What could hold a secret (environment, commands) is not saved.
+makes it a policy test.  Possible secrets (environment, commands) are not saved.
 """
 
 import json
@@ -73,7 +73,7 @@ _Dumper.add_representer(str, _text)
 
 
 def _deciding(world: ClusterState) -> Iterator[Manifest]:
-    """Walk over the objects that decide; a ConfigMap only if a plugin reads it."""
+    """Yield the objects that decide; a ConfigMap only if a plugin reads it."""
     read = set(Scheduler(world.scheduler_conf).config_maps)
     for one in world.objects:
         if one["kind"] != "ConfigMap" or key_of(one) in read:
@@ -147,7 +147,7 @@ class Summary:
     pods: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all down as plain data."""
+        """Return all as plain data."""
         return asdict(self)
 
 
@@ -223,7 +223,7 @@ def _queue_use(
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What is not the same in two worlds, and in what the next cycle decides on them."""
+    """The differences of two worlds, and of the next cycle's decisions on them."""
 
     added: dict[str, list[str]]
     """Kind to names that only the second one has."""
@@ -231,7 +231,7 @@ class Difference:
     changed: dict[str, dict[str, dict[str, tuple[Any, Any]]]]
     """Kind to name to field to both values."""
     conf: bool
-    """Whether the configurations say different things."""
+    """Whether the configurations differ."""
     seconds: float
     """Time from the first to the second."""
     decisions: dict[str, dict[str, tuple[str, str]]]
@@ -239,11 +239,11 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs but, perhaps, the time."""
+        """Whether nothing differs except, perhaps, the time."""
         return not (self.added or self.removed or self.changed or self.conf or self.decisions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all down as plain data."""
+        """Return all as plain data."""
         return asdict(self)
 
 

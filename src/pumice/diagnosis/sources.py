@@ -1,7 +1,7 @@
-"""Where a world comes from: manifest files, `kubectl get -o yaml` output, scenarios, a cluster.
+"""Sources of a world: manifest files, `kubectl get -o yaml` output, scenarios, a cluster.
 
 One function, `load_world`, joins any number of sources.  Files are read leniently: kinds that
-scheduling does not look at are counted and left out.
+scheduling does not read are counted and left out.
 """
 
 from collections import Counter
@@ -32,28 +32,28 @@ from pumice.webhooks.files import stored_job
 
 CONF_NAME: Final = "volcano-scheduler-configmap"
 CONF_SUFFIX: Final = "scheduler.conf"
-"""How the key of a ConfigMap ends whose text is a scheduler configuration."""
+"""Suffix of a ConfigMap's key whose text is a scheduler configuration."""
 _NEEDED: Final = frozenset({"Node", "Pod"})
-"""Kinds without which nothing can be said; any other may be missing or hidden."""
+"""Kinds without which no answer is possible; any other may be missing or hidden."""
 _MEASURING: Final = frozenset({"usage", "rescheduling"})
-"""Plugins that look at the measured use of nodes."""
+"""Plugins that read the measured use of nodes."""
 
 
 @dataclass
 class Reading:
-    """What a cluster said."""
+    """What was read from a cluster."""
 
     now: float
     objects: list[Manifest] = field(default_factory=list)
     jobs: list[Manifest] = field(default_factory=list)
     conf: tuple[str, str] | None = None
-    """Text of the scheduler configuration and where it stands."""
+    """Text of the scheduler configuration and its place."""
     notes: list[str] = field(default_factory=list)
     """What could not be read."""
 
 
 def read_cluster(cluster: ReadableCluster) -> Reading:
-    """Read everything that scheduling looks at.
+    """Read everything that scheduling uses.
 
     Raises:
         PumiceError: the cluster cannot be reached, or does not show its nodes and pods.
@@ -72,7 +72,7 @@ def read_cluster(cluster: ReadableCluster) -> Reading:
 
 
 def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manifest]:
-    """List a kind; one that is not served has no objects, one that is hidden is noted."""
+    """List a kind; a kind that is not served is empty, a hidden one is noted."""
     try:
         return cluster.list(kind)[0]
     except NotFoundError:
@@ -114,7 +114,7 @@ def _conf_texts(maps: Iterable[Manifest]) -> list[tuple[str, str]]:
 def measured_use(
     conf: SchedulerConf, objects: Iterable[Manifest], now: float, notes: list[str]
 ) -> dict[str, dict[str, float]]:
-    """Ask the source of measurements that a configuration names, if a plugin looks at them."""
+    """Ask the source of measurements that a configuration names, if a plugin reads them."""
     names = {plugin.name for tier in conf.tiers for plugin in tier.plugins}
     if not conf.metrics or not names & _MEASURING:
         return {}
@@ -128,7 +128,7 @@ def measured_use(
 
 
 Source = Path | str | ReadableCluster
-"""A file, a folder of files, a text, or anything that speaks the cluster protocol."""
+"""A file, a folder of files, a text, or anything with the cluster protocol."""
 
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
@@ -140,7 +140,7 @@ _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 
 @dataclass
 class _Pile:
-    """What was gathered so far."""
+    """The objects gathered so far."""
 
     objects: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)
     jobs: list[Manifest] = field(default_factory=list)
@@ -158,7 +158,7 @@ def load_world(
 ) -> ClusterState:
     """Join sources into one world; of two objects with the same name the later one counts.
 
-    Without a stated time it is the latest that any object speaks of, in a cluster not before its
+    Without a stated time it is the latest in any object, in a cluster not before its
     own.  A configuration comes from ``conf``, else from a scenario or a ConfigMap of a scheduler
     among the sources.
 
@@ -193,12 +193,12 @@ def load_world(
         left_out=dict(pile.left_out),
         notes=tuple(pile.notes),
     )
-    _ = world.scheduler_conf  # a bad configuration is told before anything else
+    _ = world.scheduler_conf  # report a bad configuration before anything else
     return _measured(world) if pile.is_live else world
 
 
 def _measured(world: ClusterState) -> ClusterState:
-    """Add what nodes really use, as far as the configuration says where to ask."""
+    """Add the measured use of nodes, if the configuration names a source."""
     notes: list[str] = []
     usage = measured_use(world.scheduler_conf, world.objects, world.now, notes)
     return replace(world, node_usage={**usage, **world.node_usage}, notes=(*world.notes, *notes))
@@ -267,7 +267,7 @@ def _items(content: Any) -> list[Any]:
 
 
 def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
-    """Take the objects of a scenario; an error names the line on which the object stands."""
+    """Take the objects of a scenario; an error names the line of the object."""
     given = _part(content, "objects", (list, str), "a list of manifests", path) or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
@@ -285,7 +285,7 @@ def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
 
 
 def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
-    """Take a scenario or a saved snapshot: its objects are the whole truth, nothing is added."""
+    """Take a scenario or a saved snapshot: its objects are complete, nothing is added."""
     _take_objects(pile, content, path)
     if "confFrom" in content:
         conf = path.parent / str(content["confFrom"])
@@ -321,7 +321,7 @@ def _part(
     *,
     within: str = "",
 ) -> Any:
-    """Return a part of a scenario, None if it is not there.
+    """Return a part of a scenario, None if it is missing.
 
     Raises:
         InputError: it is of another type.
@@ -339,7 +339,7 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
     kind = (str(item.get("apiVersion")), str(item["kind"]))
     if kind == _JOB:
         job = stored_job(dict(item), source=source)
-        expand(job, ManifestView(), source=source)  # says what is wrong while the source is known
+        expand(job, ManifestView(), source=source)  # reports errors while the source is known
         pile.jobs.append(job)
         return
     if kind == ("v1", "ConfigMap"):
@@ -348,7 +348,7 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
         pile.left_out[kind[1]] += 1
         return
     manifest = dict(in_namespace(item))
-    from_manifest(manifest, source=source)  # says what is wrong while the source is known
+    from_manifest(manifest, source=source)  # reports errors while the source is known
     if fresh and kind[1] == "Queue" and "status" not in manifest:
         manifest["status"] = {"state": "Open"}  # as the queue controller would
     meta = manifest["metadata"]

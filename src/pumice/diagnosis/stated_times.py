@@ -1,4 +1,4 @@
-"""The latest instant that the objects of a dump speak of: the time it was taken, or before."""
+"""The latest instant in the objects of a dump: the time it was taken, or before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -11,7 +11,7 @@ _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
 
 
 def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
-    """Return the latest instant that objects speak of; ``started`` leaves out ends to come."""
+    """Return the latest instant in objects; ``started`` leaves out future ends."""
     stamps = [epoch(stamp) for one in objects for stamp in _stamps(one, _STAMPS)]
     if not started:
         stamps += [asked for one in objects for asked in _deletion_asked(one)]
@@ -19,7 +19,7 @@ def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
 
 
 def _deletion_asked(manifest: Manifest) -> Iterator[float]:
-    """Return when an object was told to go: its grace period before it must be gone."""
+    """Yield when an object was deleted: its grace period before it must be gone."""
     meta = manifest["metadata"]
     if isinstance(meta.get("deletionTimestamp"), str):
         grace = meta.get("deletionGracePeriodSeconds")

@@ -9,14 +9,14 @@ from pumice.api.wording import counted, first_of
 from pumice.diagnosis.timeline import Moved, Timeline
 
 REPEATS: Final = 3
-"""How often a cluster must stand as it stood before it is called a storm."""
+"""How often a cluster must return to the same state before it is called a storm."""
 _LONGEST_S: Final = 3600.0
-"""Longest time from one round to the next; what recurs each day is no storm."""
+"""Longest time from one round to the next; a daily recurrence is not a storm."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Storm:
-    """Who evicts whom, and how often."""
+    """Which pods evict each other, and how often."""
 
     every_s: float
     """Seconds from one round to the next."""
@@ -24,18 +24,18 @@ class Storm:
     """Pods that are evicted in each round."""
     jobs: list[str] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
-    """A sentence for each pair: who makes room for whom, and by which action."""
+    """A sentence for each pair: which job makes room for which, and by which action."""
 
     @property
     def text(self) -> str:
-        """Say it in one sentence."""
+        """The storm in one sentence."""
         every = "every cycle" if self.every_s <= 1 else f"every {self.every_s:g} s"
         if len(self.pods) == 1:
             return f"{self.pods[0]} is evicted and comes back {every}"
         return f"{counted(len(self.pods), 'pod')} evict each other {every}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all down as plain data."""
+        """Return all as plain data."""
         return {**asdict(self), "text": self.text}
 
 
@@ -45,13 +45,13 @@ class StormWatch:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._seen: dict[Hashable, list[tuple[float, int]]] = {}
-        """How the cluster stood to the times at which it did, with the evictions before."""
+        """State of the cluster to the times at which it occurred, with the evictions before."""
         self.storm: Storm | None = None
         self.rounds = 0
-        """How often the storm went round so far."""
+        """Number of rounds of the storm so far."""
 
     def look(self, evicted: Sequence[str]) -> None:
-        """See whether a cycle that evicts found the cluster as an earlier one did."""
+        """Check whether a cycle that evicts found the same state as an earlier one."""
         if not evicted:
             return
         timeline, story = self._timeline, self._timeline.story
@@ -67,7 +67,7 @@ class StormWatch:
             self.storm = self._describe(at - then, story.evictions[before:after])
 
     def _stand(self, evicted: Sequence[str]) -> Hashable:
-        """Describe where pods run: by name, or by owner where names are made up."""
+        """Describe where pods run: by name, or by owner where names are generated."""
         places: Counter[tuple[str, str]] = Counter()
         for pod in self._timeline.pods():
             node = pod["spec"].get("nodeName")

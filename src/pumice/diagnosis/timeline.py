@@ -2,7 +2,7 @@
 
 Scheduler, controllers and kubelet are those of `pumice up`, so what happens here is what would
 happen there, to the second.  A cycle follows a second after each in which something changed;
-else time moves at once to the next moment at which something may.
+otherwise time moves at once to the next moment at which something may.
 """
 
 import copy
@@ -40,7 +40,7 @@ from pumice.scheduler import Observer
 CYCLE_S: Final = 1.0
 """Seconds from one cycle to the next while something changes."""
 MOST_UNTOLD_S: Final = 3600.0
-"""How long plugins that do not tell when time counts are asked each second."""
+"""How long plugins that do not state when time matters are asked each second."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -62,21 +62,21 @@ class Moved:
 
 @dataclass
 class Story:
-    """What happened so far, in order."""
+    """The events so far, in order."""
 
     binds: list[Moved] = field(default_factory=list)
     evictions: list[Moved] = field(default_factory=list)
     ends: list[Moved] = field(default_factory=list)
     gone: list[Moved] = field(default_factory=list)
     instants: list[tuple[float, str]] = field(default_factory=list)
-    """Times at which time alone changed an answer, and the plugin that gave it."""
+    """Times at which time alone changed an answer, and the plugin."""
 
 
 class Timeline:
-    """One copy of a world that time passes for."""
+    """One copy of a world in which time passes."""
 
     def __init__(self, world: ClusterState, *, default_s: float | None = None) -> None:
-        """Make one; ``default_s`` is how long pods run that do not say so, None: for ever.
+        """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
@@ -111,7 +111,7 @@ class Timeline:
     # Time
 
     def step(self, observer: Observer | None = None) -> Decisions:
-        """Move on to the next cycle, decide it and let happen what was decided."""
+        """Move on to the next cycle, decide it and carry it out."""
         if self.next_at is not None and self.next_at > self.now:
             self.plane.clock.advance_to(self.next_at)
         before = self.cluster.version
@@ -123,7 +123,7 @@ class Timeline:
         return decisions
 
     def look(self, observer: Observer | None = None) -> Decisions:
-        """Decide a cycle as it would be now and leave everything as it is."""
+        """Decide a cycle at this moment and leave everything as it is."""
         self._informer.sync()
         return self._scheduler.decide(
             self._informer.snapshot,
@@ -134,7 +134,7 @@ class Timeline:
         )
 
     def _settle(self) -> None:
-        """Let controllers and kubelet react until nothing changes but by the scheduler."""
+        """Run controllers and kubelet until only the scheduler can change something."""
         while True:
             before = self.cluster.version
             self._kubelet.sync()
@@ -164,7 +164,7 @@ class Timeline:
         return decisions
 
     def _plan(self, asked: "_Asking", *, changed: bool) -> None:
-        """Set the time of the next cycle; of what passes until then plugins are told."""
+        """Set the time of the next cycle; plugins are notified of the time until then."""
         now, timer = self.now, self.plane.clock.next_at()
         self._changed = changed
         if changed:
@@ -182,7 +182,7 @@ class Timeline:
             plugin.passed_over(self._process.plugins, self.next_at)
 
     def _instant(self, instants: Sequence[tuple[str, float]]) -> float | None:
-        """Return when time alone may change an answer, as a time at which there is a cycle."""
+        """Return when time alone may change an answer, rounded to the time of a cycle."""
         if not instants:
             return None
         at = min(at for _, at in instants)
@@ -193,7 +193,7 @@ class Timeline:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing changed in the last cycle and no pod is on its way out."""
+        """Whether nothing changed in the last cycle and no pod is terminating."""
         return not self._changed and not any(
             pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
             for pod in self.pods()
@@ -202,7 +202,7 @@ class Timeline:
     # Pods
 
     def ident(self, pod: Manifest) -> str:
-        """Name a pod by what stays when it is made again."""
+        """Name a pod by what stays when it is created again."""
         owner = controller_of(pod)
         if owner is not None and owner.get("kind") in AT_ONCE:
             return f"{pod['metadata'].get('namespace')}/{owner.get('name')}"
@@ -229,7 +229,7 @@ class Timeline:
         return RUN_SECONDS not in marks and self._lasts(pod) is None
 
     def _lasts(self, pod: Manifest) -> float | None:
-        """Return how long a pod runs that does not say so itself; those of no group never end."""
+        """Return the run time of a pod that states none itself; those of no group never end."""
         if not group_of(pod):
             return None
         space, _, name = group_of(pod).partition("/")
@@ -315,7 +315,7 @@ class _Asking(Observer):
 
 
 def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
-    """Name the pods of a group that wait, but for those that a gate holds back."""
+    """Name the pods of a group that wait, except those that a gate holds back."""
     jobs, tasks = snapshot.jobs, snapshot.tasks
     rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
     waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]
@@ -323,7 +323,7 @@ def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
 
 
 def _started(one: Manifest) -> Manifest:
-    """Return a running pod with the time it started at, its creation if it does not say so."""
+    """Return a running pod with its start time, its creation time if not stated."""
     status, created = one.get("status") or {}, one["metadata"].get("creationTimestamp")
     if one["kind"] != "Pod" or status.get("phase") != "Running" or not created:
         return one
@@ -331,10 +331,10 @@ def _started(one: Manifest) -> Manifest:
 
 
 def check_run_times(world: ClusterState) -> None:
-    """Check the times that pods and pod groups say their pods run.
+    """Check the run times that pods and pod groups state.
 
     Raises:
-        InputError: one is no number of seconds.
+        InputError: one is not a number of seconds.
     """
     for kind in ("Pod", "PodGroup"):
         for key, one in world.of_kind(kind).items():

@@ -1,4 +1,4 @@
-"""Cycles on a copy of a world, and what they do with one job."""
+"""Cycles on a copy of a world, and their result for one job."""
 
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
@@ -9,7 +9,7 @@ from pumice.examine.job_outcome import JobOutcome, Watcher
 def look(
     world: ClusterState, job: str, cycles: int = 1, replay: Replay | None = None
 ) -> JobOutcome:
-    """Play cycles and tell what the last one did with a job, or the first one that started it.
+    """Play cycles; return what the last one did with a job, or the first one that started it.
 
     A replay that is at hand is turned into the world, which is faster than making one.
     """

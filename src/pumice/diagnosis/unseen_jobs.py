@@ -1,7 +1,7 @@
 """Volcano jobs that no cluster has seen: they have no uid, and so their pod groups have no name.
 
-An embedded cluster gives each a uid, by which its controllers find what belongs to it.  Here that
-is put on before objects go in and taken off when they come out.
+An embedded cluster gives each a uid, by which its controllers find its objects.  Here that
+is added before objects go in and removed when they come out.
 """
 
 import zlib
@@ -35,7 +35,7 @@ class UnseenJobs:
                 self.add(job)
 
     def add(self, job: Manifest) -> None:
-        """Give a job a uid, the same one each time."""
+        """Assign a job a uid, the same one each time."""
         key, meta = key_of(job), job["metadata"]
         uid = f"job-{zlib.crc32(key.encode()):08x}"
         self._jobs[key] = {**job, "metadata": {**meta, "uid": uid}}

@@ -1,4 +1,4 @@
-"""All jobs that wait, each with its decisive cause: one cycle, looked at for every one of them."""
+"""All jobs that wait, each with its decisive cause: one cycle, examined for every one of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pumice.framework.session import Session
 from pumice.scheduler import Observer
 
 MOST_EXAMINED: Final = 300
-"""Jobs whose every gate is asked; of further ones the record of the cycle is told."""
+"""Jobs for which every gate is asked; further ones show the record of the cycle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class WaitingJob:
     forecast: Mapping[str, Any] | None = None
 
     def to_data(self) -> dict[str, Any]:
-        """Write it as JSON has it."""
+        """Return it as JSON data."""
         return {
             "job": self.job,
             "name": self.name,
@@ -45,7 +45,7 @@ class WaitingJob:
 
 
 class _All(Observer):
-    """Watches one cycle for many jobs."""
+    """Observes one cycle for many jobs."""
 
     def __init__(self, keys: list[str]) -> None:
         self.examiners = [Examiner(key) for key in keys]
@@ -59,7 +59,7 @@ class _All(Observer):
             each.opened(ssn)
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """See what became of each."""
+        """Record the outcome of each."""
         for each in self.examiners:
             each.decided(ssn, decisions)
 

@@ -1,6 +1,6 @@
-"""What if: would a job start now, when else, at whose cost, and what does a change change.
+"""What if: would a job start now or when, at whose cost, and what would a change do.
 
-Both sides, as it is and as it would be, are played until nothing moves any more, and compared.  A
+Both sides, as it is and as it would be, are played until nothing changes any more, and compared.  A
 side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
@@ -21,21 +21,21 @@ from pumice.diagnosis.timeline import Timeline
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked: about a job of the cluster, a new job, changes, or all of them."""
+    """The question: about a job of the cluster, a new job, changes, or all of them."""
 
     job: str = ""
-    """Name of a job that is there."""
+    """Name of an existing job."""
     new_job: Sequence[Manifest] = ()
-    """Objects of a job that is not there yet."""
+    """Objects of a new job."""
     changes: Sequence[Change] = ()
     default_runtime_s: float | None = None
-    """How long pods run that say nothing; None: for ever."""
+    """Run time of pods that state none; None: for ever."""
     horizon_s: float = HORIZON_S
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobAnswer:
-    """What becomes of the job; ``state`` is that of a forecast, or running."""
+    """The future of the job; ``state`` is that of a forecast, or running."""
 
     job: str
     state: str
@@ -51,7 +51,7 @@ class JobAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """One job on both sides: how many of its pods run and its phase, once all is settled."""
+    """One job on both sides: its running pods and its phase, once the cluster is settled."""
 
     job: str
     before: str
@@ -62,11 +62,11 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Everything there is to tell."""
+    """The whole answer."""
 
     changes: list[str]
     notes: list[str]
-    """What the input leaves out."""
+    """What the input lacks."""
     settled: bool
     """Whether the changed cluster comes to rest; if not, all below is a moment of a storm."""
     storm: dict[str, Any] | None
@@ -74,9 +74,9 @@ class Answer:
     jobs: list[Effect]
     """Jobs that differ."""
     waiting: dict[str, str]
-    """Job to why it waits, once all is settled; every job that waits."""
+    """Job to why it waits, once the cluster is settled; every waiting job."""
     pods: dict[str, tuple[str, str]]
-    """Pod to what becomes of it before and after, where that differs or it is evicted."""
+    """Pod to its fate before and after, where that differs or it is evicted."""
     binds: dict[str, tuple[str, str]]
     """Pod to its nodes before and after where they differ; empty: it has none."""
     evictions: dict[str, tuple[bool, bool]]
@@ -87,12 +87,12 @@ class Answer:
     """Seconds until the changed cluster comes to rest; None if it does not."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all down as plain data."""
+        """Return all as plain data."""
         return asdict(self)
 
 
 def waiting_text(decisions: Decisions, job: str) -> str:
-    """Say why a job waits; empty if it does not."""
+    """Return why a job waits; empty if it does not."""
     return decisions.explanations.get(job, "")
 
 
@@ -112,7 +112,7 @@ class Played:
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def nodes(self) -> dict[str, str]:
-        """Map pods that run to their nodes."""
+        """Map running pods to their nodes."""
         return {
             key: str(pod["spec"]["nodeName"])
             for key, pod in self._pods.items()
@@ -120,7 +120,7 @@ class Played:
         }
 
     def fate(self, pod: str, known: Container[str] = ()) -> str:
-        """Say what becomes of a pod; ``known`` are pods that were there before a change."""
+        """Describe the fate of a pod; ``known`` are pods that existed before a change."""
         found = self._pods.get(pod)
         node = "" if found is None else found["spec"].get("nodeName")
         if found is None:
@@ -170,7 +170,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     """Answer a question about a world.
 
     Raises:
-        InputError: the question names something that is not there, or a change is refused.
+        InputError: the question names a missing object, or a change is refused.
     """
     changes = [*question.changes, *_submission(question.new_job)]
     changed = chain(changes)(world) if changes else world
@@ -207,7 +207,7 @@ def _submission(objects: Sequence[Manifest]) -> list[Change]:
 
 
 def _asked(changed: ClusterState, question: Question) -> str:
-    """Name the job that is asked about."""
+    """Return the job in question."""
     if question.new_job:
         text = _submission(question.new_job)[0].text
         return changed.title(changed.find_job(text.removeprefix("submit ")))
@@ -215,7 +215,7 @@ def _asked(changed: ClusterState, question: Question) -> str:
 
 
 def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
-    """Say what becomes of a job; plays on if it has not started yet."""
+    """Return the future of a job; plays on if it has not started yet."""
     course = played.course
     if job not in course.first_bind and played.has_pods(job) and not played.pending(job):
         return JobAnswer(job=job, state="running", sentence=f"{job} has no pending pods")
@@ -236,7 +236,7 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
 
 
 def _unseen(world: ClusterState, job: str) -> str:
-    """Say why no cycle looks at a job, from its objects alone."""
+    """Return why no cycle considers a job, from its objects alone."""
     found = manifest_findings(world, _group(world, job))
     return found[0].text if found else "no cycle considers it"
 

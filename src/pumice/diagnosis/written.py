@@ -1,6 +1,6 @@
-"""One write to a world: the object itself, and what the controllers then make of it.
+"""One write to a world: the object itself, and the reaction of the controllers.
 
-The write is carried out on an embedded cluster that holds what belongs together with the object:
+The write is carried out on an embedded cluster that holds the objects connected with it:
 the Volcano job, its pod group, its pods and its claims.
 """
 
@@ -17,9 +17,9 @@ from pumice.diagnosis.control_plane import ControlPlane, expanded, no_keys, seed
 from pumice.errors import InputError, NotFoundError, RejectedError
 
 _SMALL: Final = ("Queue", "PriorityClass", "StorageClass")
-"""Kinds that every write may have to look at."""
+"""Kinds that every write may need."""
 _KEPT: Final = frozenset({"ResourceQuota", "PodDisruptionBudget"})
-"""Kinds whose status follows from the pods of their namespace."""
+"""Kinds whose status depends on the pods of their namespace."""
 _FRESH: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 
@@ -27,24 +27,24 @@ _CONTROLLED: Final = frozenset({"Job", "PodGroup", "Pod", *_KEPT})
 
 
 def is_controlled(kind: str) -> bool:
-    """Return whether something follows from an object of a kind beside the object itself."""
+    """Return whether objects of a kind have further effects beside the object itself."""
     return kind in _CONTROLLED
 
 
 def stored_alone(new: Manifest) -> Manifest:
-    """Return a new object as it is once it is stored; a queue is opened by its controller."""
+    """Return a new object as stored; a queue is opened by its controller."""
     return {"status": {"state": "Open"}, **new} if new["kind"] == "Queue" else new
 
 
 def is_draft(manifest: Manifest) -> bool:
-    """Return a job that no cluster has seen: all of it may still be written otherwise."""
+    """Return whether no cluster has seen a job: all of it may still be changed."""
     return manifest["kind"] == "Job" and not (
         manifest["metadata"].get("uid") or manifest.get("status")
     )
 
 
 class Written:
-    """A world that something is written to."""
+    """A world to write to."""
 
     def __init__(self, world: ClusterState) -> None:
         self._world = world
@@ -87,7 +87,7 @@ class Written:
         return self._settled(plane, old)
 
     def delete(self, old: Manifest) -> ClusterState:
-        """Take an object away with what it owns; nothing waits for a grace period."""
+        """Remove an object with what it owns; nothing waits for a grace period."""
         if not is_controlled(old["kind"]) and old["kind"] != "Node":
             return self._world.edited(lambda one: None if one is old else one)
         plane = self._plane(old)
@@ -104,7 +104,7 @@ class Written:
         return self._settled(plane, old)
 
     def end(self, pods: Sequence[str]) -> ClusterState:
-        """Let pods be over."""
+        """End pods."""
         gone, ended = set(pods), set[str]()
         for key in pods:
             pod = self._world.of_kind("Pod")[key]
@@ -134,10 +134,10 @@ class Written:
         jobs |= {key_of(one)} if one["kind"] == "Job" else set()
         return expanded(world, jobs) if jobs else world
 
-    # What belongs together
+    # Connected objects
 
     def _family(self, one: Manifest) -> list[Manifest]:
-        """Collect the objects that a write to one may concern."""
+        """Collect the objects that a write to one may affect."""
         world = self._world
         found = {(each["kind"], key_of(each)): each for each in self._alone(one)}
         for group in self._groups(one):
@@ -167,7 +167,7 @@ class Written:
         return [pod for pod in pods if (pod.get("spec") or {}).get("nodeName") == key_of(node)]
 
     def _groups(self, one: Manifest) -> set[str]:
-        """Name the pod groups that a write to an object concerns."""
+        """Return the pod groups that a write to an object affects."""
         world = self._world
         if one["kind"] == "Job":
             return {key for key in world.groups if world.title(key) == key_of(one)}

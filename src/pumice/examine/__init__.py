@@ -1,1 +1,1 @@
-"""What keeps one job waiting, asked of the session that decided: causes, nodes, evictions."""
+"""Why one job waits, from the session that decided: causes, nodes, evictions."""

@@ -1,4 +1,4 @@
-"""What keeps a job of a session waiting, the decisive cause first."""
+"""Causes for which a job of a session waits, the decisive one first."""
 
 from typing import Final
 
@@ -13,12 +13,12 @@ _NAMED: Final = 3
 
 
 def session_causes(examiner: Examiner, early: list[Finding] | None = None) -> list[Finding]:
-    """List what keeps a job waiting; ``early`` is what was found before any session."""
+    """List the causes for which a job waits; ``early`` are those found before any session."""
     outcome, examination = examiner.outcome, examiner.examination
     if outcome.makes_room:
         return [_waits_for_evicted(outcome)]
     later = examination.findings() if examination is not None else []
-    if early:  # what keeps pods from being made, or from being ours, is told once
+    if early:  # causes that keep pods from being created, or from being ours, are reported once
         later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
     found = [*(early or ()), *later]
     found += _no_pods(outcome, found)
@@ -28,7 +28,7 @@ def session_causes(examiner: Examiner, early: list[Finding] | None = None) -> li
 
 
 def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
-    """Tell of a pod group without pods, if nothing else says why it has none."""
+    """Yield a pod group without pods, if no other cause explains that."""
     if outcome.counts or found or outcome.awaits_entry:
         return []
     about = ObjectRef.of_key("PodGroup", outcome.job)
@@ -55,7 +55,7 @@ _CODES = {
 
 
 def as_recorded(outcome: JobOutcome) -> Finding:
-    """Tell the record of the cycle, where asking every gate found nothing."""
+    """Return the record of the cycle, where no gate gave a cause."""
     why = outcome.last.why if outcome.last is not None else Why.NOT_TAKEN
     return Finding(_CODES[why], outcome.sentence or why.value)
 

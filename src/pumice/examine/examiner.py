@@ -1,4 +1,4 @@
-"""Watches one cycle for one job: what it finds as the cycle begins, and what comes of it."""
+"""Observes one cycle for one job: its gates as the cycle begins, and the outcome."""
 
 import numpy as np
 
@@ -21,14 +21,14 @@ _IN_ITS_QUEUE = (Stage.QUEUE, Stage.QUOTA)
 
 
 class Examiner(Watcher):
-    """Asks every gate as the cycle begins; at its end, who went first and who was spared."""
+    """Asks every gate as the cycle begins; at its end finds the jobs ahead and the pods spared."""
 
     def __init__(self, key: str, cycle: int = 1) -> None:
         super().__init__(key, cycle)
         self.book: OrderBook | None = None
-        """Keys that others use, too; made if there are none yet."""
+        """Keys that others use, too; made if missing."""
         self.asks = True
-        """Whether every gate is asked, or only looked at what comes of it."""
+        """Whether every gate is asked, or only the outcome is observed."""
         self.examination: Examination | None = None
         self.spared: list[SparedPods] = []
         self.position: Position | None = None
@@ -45,7 +45,7 @@ class Examiner(Watcher):
         self.examination = examine(ssn, row) if self.asks else Examination()
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """See who went first, and why nobody was evicted."""
+        """Find the jobs that went first, and why no pod was evicted."""
         super().decided(ssn, decisions)
         row = ssn.snapshot.jobs.row_of.get(self._key)
         if row is None or self.examination is None:
@@ -78,7 +78,7 @@ class Examiner(Watcher):
         )
 
     def _who_is_ahead(self, ssn: Session, row: int) -> Finding | None:
-        """Name the jobs that this cycle gave what the job needs, the first one first."""
+        """Return the jobs that received in this cycle what the job needs, the first one first."""
         jobs = ssn.snapshot.jobs
         stop = self.outcome.last
         if stop is not None and stop.stage is Stage.ENQUEUE:
@@ -110,7 +110,7 @@ class Examiner(Watcher):
         return np.flatnonzero(pending & now & jobs.listed[: len(pending)]).tolist()
 
     def _served(self, ssn: Session, row: int) -> list[int]:
-        """List the jobs whose pods this cycle gave room that the job could use."""
+        """List the jobs whose pods got room in this cycle that the job could use."""
         tasks, decided = ssn.snapshot.tasks, self.decisions
         pods = [tasks.row_of[pod] for pod in {**decided.binds, **decided.pipelined}]
         pending = ssn.ordering.sort_tasks(ssn.pending_tasks(row))
@@ -125,14 +125,14 @@ class Examiner(Watcher):
         return int(jobs.queue[other]) == int(jobs.queue[row]) or self._at_above()
 
     def _at_above(self) -> bool:
-        """Return whether a queue above the job's own is what refused it."""
+        """Return whether a queue above the job's own refused it."""
         stop = self.outcome.last
         at = stop.numbers.get("at") if stop is not None else None
         return at is not None and at != self.outcome.queue
 
 
 def _went_first(names: list[str], done: str, key: str) -> str:
-    """Word that jobs were placed or admitted before, and by which key."""
+    """Describe which jobs were placed or admitted before, and by which key."""
     n = len(names)
     who = f"job {names[0]}" if n == 1 else f"{counted(n, 'job')} ({first_of(names, _NAMED)})"
     why = f"; {names[0]} goes first: {key}" if key else ""

@@ -11,7 +11,7 @@ EXTENDER: Final = "extender"
 
 
 def failed_in(ssn: Session, plugin: Plugin, hook: str) -> Finding | None:
-    """Tell that a plugin failed in a hook, if it did."""
+    """Return that a plugin failed in a hook, if it did."""
     error = ssn.failures.errors.get((plugin.name, hook))
     if error is None:
         return None

@@ -1,4 +1,4 @@
-"""The data of an explanation: what was found, before anybody words it for a screen."""
+"""The data of an explanation: the findings, before they are worded for a screen."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class ObjectRef:
         return cls(kind, name, namespace)
 
     def to_data(self) -> dict[str, str]:
-        """Write it as JSON has it."""
+        """Return it as JSON data."""
         return {"kind": self.kind, "namespace": self.namespace, "name": self.name}
 
 
@@ -37,7 +37,7 @@ class Finding:
     """What was compared; amounts in cores, bytes or pieces."""
 
     def to_data(self) -> dict[str, Any]:
-        """Write it as JSON has it."""
+        """Return it as JSON data."""
         return {
             "code": self.code.value,
             "text": self.text,
@@ -57,7 +57,7 @@ class SparedPods:
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
     def to_data(self) -> dict[str, Any]:
-        """Write it as JSON has it."""
+        """Return it as JSON data."""
         return {
             "code": self.code.value,
             "pods": self.pods,
@@ -76,13 +76,13 @@ class FunnelRow:
     text: str
 
     def to_data(self) -> dict[str, Any]:
-        """Write it as JSON has it."""
+        """Return it as JSON data."""
         return {"constraint": self.constraint, "left": self.left, "text": self.text}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Where a job stands in line when the cycle begins."""
+    """The place of a job in the order when the cycle begins."""
 
     queue: str
     place: int
@@ -92,12 +92,12 @@ class Position:
     """Of its queue among the queues with waiting jobs, from 1."""
     queues: int
     turn: int | None = None
-    """When it was really taken to be placed, from 1; None if it never was."""
+    """When it was actually taken to be placed, from 1; None if it never was."""
     behind: Sequence[tuple[str, str]] = ()
     """The jobs of its queue right before it, each with the key that puts it first."""
 
     def to_data(self) -> dict[str, Any]:
-        """Write it as JSON has it."""
+        """Return it as JSON data."""
         return {
             "queue": self.queue,
             "place": self.place,

@@ -1,7 +1,7 @@
 """How many nodes are left for a pod after each constraint, one after the other.
 
-Every constraint is asked by itself over all nodes, so that each says the truth about itself; the
-order is fixed, what can never change first.
+Every constraint is tested by itself over all nodes, so that each result is its own; the
+order is fixed, with unchangeable constraints first.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Constraint:
 
     @property
     def code(self) -> Cause:
-        """The cause that it is, where it leaves no node."""
+        """The cause of a job for which it leaves no node."""
         return Cause.INSUFFICIENT_RESOURCE if self.name == CAPACITY else Cause(self.name)
 
 
@@ -64,25 +64,25 @@ class Funnel:
     def __init__(self, ssn: Session, task: Task) -> None:
         self.snapshot = ssn.snapshot
         self.task = task
-        self._room = Nodes(ssn.snapshot).future_idle.copy()  # the session goes on
+        self._room = Nodes(ssn.snapshot).future_idle.copy()  # the session continues
         self.plugins: dict[str, set[str]] = {}
         """Constraint to the plugins that refuse nodes for it."""
         self.texts: dict[str, set[str]] = {}
-        """Constraint to the reasons as the filters tell them."""
+        """Constraint to the reasons as the filters state them."""
         self.words: dict[str, list[str]] = {}
-        """Constraint to what somebody outside said."""
+        """Constraint to messages from external services."""
         found = self._resources()
         self.failures = ssn.failures.errors
-        """What plugins failed with, by plugin and hook."""
+        """Failures of plugins, by plugin and hook."""
         for name, failed in self._filters(ssn).items():
             found[name] = found[name] | failed if name in found else failed
         self.compared = ssn.refusal_numbers(task)
-        """What plugins compared, by what they call it."""
+        """Numbers that plugins compared, by their names."""
         self.constraints = [Constraint(name, found[name]) for name in ORDER if name in found]
 
     @cached_property
     def lacking(self) -> Column:
-        """What each node lacks of each resource, leaving pods gone (R, n)."""
+        """What each node lacks of each resource once leaving pods are gone (R, n)."""
         lacking = np.asarray(self.task.need - self._room)
         lacking[PODS] = 0.0
         return np.where(lacking >= STEP, lacking, 0.0)
@@ -136,7 +136,7 @@ class Funnel:
             tests[reason.code] = tests[reason.code] | here if reason.code in tests else here
         return tests
 
-    # What comes of it
+    # Results
 
     @cached_property
     def left(self) -> list[tuple[Constraint, Mask]]:
@@ -154,7 +154,7 @@ class Funnel:
 
     @property
     def holds_when_empty(self) -> bool:
-        """Whether no node would do in an empty cluster either."""
+        """Whether no node would fit in an empty cluster either."""
         decisive = self.decisive
         return decisive is not None and decisive.name in _LASTING
 
@@ -165,7 +165,7 @@ class Funnel:
 
     @property
     def usable(self) -> Mask:
-        """The nodes that would do in an empty cluster (n,)."""
+        """The nodes that would fit in an empty cluster (n,)."""
         usable = np.ones(self.snapshot.nodes.n, dtype=bool)
         for each in self.constraints:
             if each.name in _LASTING:
@@ -187,7 +187,7 @@ class Funnel:
         return out
 
     def nearest(self, among: Mask) -> tuple[str, dict[str, float]] | None:
-        """Name the node of some that lacks least, in parts of the request, and what it lacks."""
+        """Return the node of some that lacks least, in parts of the request, and what it lacks."""
         rows = np.flatnonzero(among & (self.lacking > 0).any(axis=0))
         if not len(rows):
             return None

@@ -1,4 +1,4 @@
-"""What one cycle did with one job, from the records of the code that decided.
+"""The outcome of one cycle for one job, from the records of the code that decided.
 
 Used by explain and by every trial that asks whether a change helps.
 """
@@ -20,7 +20,7 @@ from pumice.scheduler import Observer
 
 @dataclass(frozen=True)
 class Stop:
-    """A no that a job was told on its way: at which stage, why, and the numbers compared."""
+    """A refusal on a job's path: at which stage, why, and the numbers compared."""
 
     stage: Stage
     why: Why
@@ -29,7 +29,7 @@ class Stop:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a job stands in line when a cycle begins, and whose turn came before it."""
+    """The place of a job in the order when a cycle begins, and the turns before it."""
 
     queues: tuple[str, ...] = ()
     """Queues with waiting jobs, the first one first."""
@@ -47,13 +47,13 @@ class JobOutcome:
 
     job: str
     listed: bool = False
-    """Whether the session knew it: its pod group and its queue exist."""
+    """Whether the session knows it: its pod group and its queue exist."""
     queue: str = ""
     phase: str = ""
     phase_before: str = ""
     min_member: int = 0
     ready: int = 0
-    """Tasks with a node or done, those placed in this cycle included."""
+    """Tasks with a node or finished, including those placed in this cycle."""
     waiting: int = 0
     """Tasks that were promised a node."""
     pending: int = 0
@@ -64,32 +64,32 @@ class JobOutcome:
     stops: Mapping[Stage, Stop] = field(default_factory=dict)
     last: Stop | None = None
     sentence: str = ""
-    """Why it waits, as the cycle puts it."""
+    """Why it waits, in the words of the cycle."""
     place: Place = field(default_factory=Place)
     binds: Mapping[str, str] = field(default_factory=dict)
     victims: Mapping[str, str] = field(default_factory=dict)
-    """Pods evicted for its sake, and their nodes."""
+    """Pods evicted for it, and their nodes."""
     promised: Mapping[str, str] = field(default_factory=dict)
     evicted: Mapping[str, str] = field(default_factory=dict)
     """Its own pods that this cycle evicts, and for which pod or job; empty: for none."""
     evicted_by: tuple[str, ...] = ()
     """The actions that evict them."""
     leaving: tuple[str, ...] = ()
-    """Its own pods that are on their way out already."""
+    """Its own pods that are already terminating."""
     makes_way: tuple[str, ...] = ()
-    """Pods on their way out on nodes that its own pods are promised."""
+    """Terminating pods on nodes that its own pods are promised."""
     leaves_in_s: float = 0.0
-    """Seconds within which the last of the pods that make way is gone."""
+    """Seconds within which the last of the leaving pods is gone."""
     cycle: int = 1
 
     @property
     def started(self) -> bool:
-        """Whether the cycle gave it a node."""
+        """Whether it got a node in the cycle."""
         return bool(self.binds)
 
     @property
     def makes_room(self) -> bool:
-        """Whether it only waits for pods that are on their way out."""
+        """Whether it only waits for terminating pods."""
         return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
 
     @property
@@ -100,12 +100,12 @@ class JobOutcome:
 
     @property
     def awaits_entry(self) -> bool:
-        """Whether it has no pods because they are made only once it is admitted to its queue."""
+        """Whether it has no pods because they are created only once it is admitted to its queue."""
         return self.listed and not self.counts and self.phase in ("Pending", "")
 
 
 class Watcher(Observer):
-    """Looks at one job in one session."""
+    """Observes one job in one session."""
 
     def __init__(self, key: str, cycle: int) -> None:
         self._key = key
@@ -116,7 +116,7 @@ class Watcher(Observer):
         self.decisions = Decisions()
 
     def opened(self, ssn: Session) -> None:
-        """See who stands in line, and ask for more to be noted of the job."""
+        """Record the order of jobs, and request more detail about the job."""
         jobs, queues = ssn.snapshot.jobs, ssn.snapshot.queues
         row = jobs.row_of.get(self._key)
         if row is None or not jobs.listed[row]:
@@ -128,7 +128,7 @@ class Watcher(Observer):
         self._jobs = tuple(jobs.keys[each] for each in mine)
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Copy what was noted of the job."""
+        """Copy the records of the job."""
         snapshot, self.decisions = ssn.snapshot, decisions
         row = snapshot.jobs.row_of.get(self._key)
         if row is None or snapshot.jobs.groups[row] is None:
@@ -212,7 +212,7 @@ def _leaving(ssn: Session, rows: Iterable[int]) -> tuple[str, ...]:
 
 
 def _leaves_in(ssn: Session, decisions: Decisions, own: set[str]) -> float:
-    """Return the seconds until all pods are gone that make way for a job."""
+    """Return the seconds until all pods are gone that leave for a job."""
     tasks = ssn.snapshot.tasks
     waits = [0.0]
     for key in (*_victims(ssn, decisions, own), *_making_way(ssn, decisions, own)):

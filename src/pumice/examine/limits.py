@@ -18,7 +18,7 @@ from pumice.framework.session import Session
 
 
 def refused(ssn: Session, code: Cause, why: Why, numbers: Mapping[str, Any], job: int) -> Finding:
-    """Tell a refusal of a queue, a quota or the cluster."""
+    """Return the finding for a refusal of a queue, a quota or the cluster."""
     row = numbers.get("queue")
     queue = "" if row is None else ssn.snapshot.queues.names[row]
     about = ObjectRef("Queue", queue)
@@ -63,7 +63,7 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
 
 
 def _is_whole_cluster(ssn: Session, queue: str, short: Short) -> bool:
-    """Return a limit that no queue states: it is the size of the cluster."""
+    """Return whether a limit is the size of the cluster, because no queue states it."""
     queues, res = ssn.snapshot.queues, ssn.snapshot.resources.names.index(short.resource)
     stated = queues.capability_given[res, queues.row_of[queue]]
     return not stated and short.limit > 0 and short.limit >= float(ssn.total[res]) - STEP
@@ -95,7 +95,7 @@ def _compared(short: Short) -> str:
 
 
 def _whose_limit(ssn: Session, queue: str, short: Short) -> str:
-    """Name the queue that states a limit: one above, if the queue only has it from there."""
+    """Name the queue that states a limit: an ancestor, if the queue inherits it."""
     queues, res = ssn.snapshot.queues, ssn.snapshot.resources.names.index(short.resource)
     row = queues.row_of[queue]
     for plugin in ssn.plugins:
@@ -112,7 +112,7 @@ def _whose_limit(ssn: Session, queue: str, short: Short) -> str:
 
 
 def _guarantees(ssn: Session, queue: str, short: Short) -> dict[str, float]:
-    """Name the queues whose guarantees make a limit lower than the capability that is stated."""
+    """Name the queues whose guarantees make a limit lower than the stated capability."""
     row, res = ssn.snapshot.queues.row_of[queue], ssn.snapshot.resources.names.index(short.resource)
     for plugin in ssn.plugins:
         limits = plugin.queue_limits(ssn.snapshot, ssn.total)
@@ -137,7 +137,7 @@ def _guarantees(ssn: Session, queue: str, short: Short) -> dict[str, float]:
 
 
 def overused(ssn: Session, queue: int) -> Finding:
-    """Tell that a queue has what it deserves."""
+    """Return the finding that a queue has what it deserves."""
     snapshot = ssn.snapshot
     name, names = snapshot.queues.names[queue], snapshot.resources.names
     view = ssn.queue(queue)
@@ -164,7 +164,7 @@ def overused(ssn: Session, queue: int) -> Finding:
 
 
 def closed(ssn: Session, job: int) -> Iterator[Finding]:
-    """Tell of a queue that is not open to a job without pods."""
+    """Yield a queue that is not open to a job without pods."""
     queue = ssn.queue(int(ssn.snapshot.jobs.queue[job]))
     if not queue.is_open and ssn.hooks.tiers(Plugin.allocatable):
         text = f"queue {queue.name} is not open"

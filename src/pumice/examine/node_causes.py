@@ -1,4 +1,4 @@
-"""What the nodes have against a pod, in words: one text for each constraint."""
+"""Reasons of nodes against a pod, in words: one text for each constraint."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from pumice.framework.waiting_reason import claim_reason
 RESOURCE_CLAIM: Final = "ResourceClaim"
 _SHOWN: Final = 3
 _NODES: Final = "node(s) "
-"""How a reason begins that is a sentence about nodes."""
+"""Prefix of a reason that is a sentence about nodes."""
 _BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
@@ -40,9 +40,9 @@ def funnel_rows(funnel: Funnel) -> list[FunnelRow]:
 
 
 def node_findings(funnel: Funnel, missing: int) -> list[Finding]:
-    """List what keeps a pod off all nodes, the decisive constraint first.
+    """List the causes that keep a pod off all nodes, the decisive constraint first.
 
-    After it come those that by themselves leave no node, and those without which the ``missing``
+    After it come those that alone leave no node, and those without which the ``missing``
     pods of the job would have their nodes.
     """
     decisive = funnel.decisive
@@ -62,7 +62,7 @@ def node_findings(funnel: Funnel, missing: int) -> list[Finding]:
 
 
 def finding_of(funnel: Funnel, constraint: Constraint) -> Finding:
-    """Tell what one constraint has against a pod."""
+    """Return the finding of one constraint about a pod."""
     before = np.ones(funnel.snapshot.nodes.n, dtype=bool)
     for each, left in funnel.left:
         if each is constraint:
@@ -89,7 +89,7 @@ def _no_numbers(*_: object) -> dict[str, Any]:
 
 
 def _about(funnel: Funnel, refused: Mask, numbers: dict[str, Any]) -> ObjectRef | None:
-    """Name the claim or the node that the finding is about, where it is one."""
+    """Name the claim or the node that the finding is about, if it is one."""
     if "claim" in numbers:
         return ObjectRef.of_key(RESOURCE_CLAIM, numbers["claim"]["claim"])
     name = numbers.get("nearest") or numbers.get("largest")
@@ -158,7 +158,7 @@ def _capacity(funnel: Funnel, constraint: Constraint, _: Mask) -> str:
 
 
 def _beyond(funnel: Funnel) -> Iterator[tuple[str, float, float]]:
-    """List the resources of which a pod asks for more than any node has."""
+    """List the resources for which a pod asks for more than any node has."""
     short = (funnel.undersized > 0).all(axis=1)
     offered = NodeFacts(funnel.snapshot).allocatable
     for row in np.flatnonzero(short).tolist() if offered.shape[1] else ():

@@ -1,4 +1,4 @@
-"""The keys by which queues and jobs stand in line, and the first difference between two of them."""
+"""The keys that order queues and jobs, and the first difference between two of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 
 _NEVER = 2.0**53
-"""A time beyond which a deadline is none."""
+"""A time beyond which a deadline counts as none."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """What one plugin orders some rows by."""
+    """The keys of one plugin for some rows."""
 
     plugin: str
     rows: list[list[float]]
@@ -60,7 +60,7 @@ def job_keys(ssn: Session, rows: list[int]) -> _KeysAndTies:
 
 
 def queue_keys(ssn: Session, rows: list[int]) -> _KeysAndTies:
-    """Return keys where plugins give any; one that compares pairs gives ranks."""
+    """Return keys where plugins have any; one that compares pairs gets ranks."""
     queues = ssn.snapshot.queues
     view = Queues(ssn.snapshot, np.asarray(rows, dtype=np.intp))
     keys = [
@@ -93,7 +93,7 @@ def difference(
     ties: Sequence[tuple[float, str]],
     age: str = "younger",
 ) -> str:
-    """Name what puts one before another; ``age`` is said of the one that is spoken of."""
+    """Return what puts one before another; ``age`` is the word for the first."""
     for each in keys:
         if each.rows[first] != each.rows[second]:
             return f"{each.plugin}: {each.words(first)} before {each.words(second)}"
@@ -103,7 +103,7 @@ def difference(
 
 
 class OrderBook:
-    """The keys by which queues and jobs stand in line at one moment of a session."""
+    """The keys that order queues and jobs at one moment of a session."""
 
     def __init__(self, ssn: Session) -> None:
         lines = waiting_lines(ssn)
@@ -118,7 +118,7 @@ class OrderBook:
         self._names = ssn.snapshot.queues.names
 
     def why(self, first: int, second: int) -> str:
-        """Name the key that puts a waiting job (row) before another; empty if that is not known."""
+        """Name the key that puts a waiting job (row) before another; empty if unknown."""
         queues = [self._queue_of.get(row) for row in (first, second)]
         if None in queues:
             return ""
@@ -165,4 +165,4 @@ _WORDS: dict[str, Callable[[Sequence[float]], str]] = {
     "proportion": _queue_words,
     "capacity": _queue_words,
 }
-"""What the keys of built-in plugins mean; those of others are printed as numbers."""
+"""The meaning of built-in plugins' keys; those of others are printed as numbers."""

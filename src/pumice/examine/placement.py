@@ -1,4 +1,4 @@
-"""What the nodes have against the pods that found none, and how far the gang is."""
+"""Reasons of nodes against pods that found none, and the state of the gang."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,7 +16,7 @@ _CLAIM: Final = "PersistentVolumeClaim"
 
 
 def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
-    """Tell what the nodes have against the pods that found none, and how far the gang is."""
+    """Yield the nodes' reasons against pods that found none, and the state of the gang."""
     if trial.domain is not None:
         yield _no_domain(trial)
         yield from _shut_domains(ssn, job, trial)
@@ -58,7 +58,7 @@ def _barred(ssn: Session, pod: str, reason: Reason) -> Finding:
 
 
 def _unbound(ssn: Session, pod: str) -> Iterator[ObjectRef]:
-    """Name the claims of a pod that are missing or not bound."""
+    """Yield the claims of a pod that are missing or unbound."""
     space, _, name = pod.partition("/")
     task, claims = ssn.task(ssn.snapshot.tasks.row_of[pod]), ssn.snapshot.kind(_CLAIM)
     for volume in task.shape.spec.volumes:
@@ -71,7 +71,7 @@ def _unbound(ssn: Session, pod: str) -> Iterator[ObjectRef]:
 
 
 def _shut_domains(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
-    """Tell of constraints without which one of the domains would hold the whole job."""
+    """Yield constraints without which one of the domains would hold the whole job."""
     limit, rows = ssn.topology.limit(job), pending_rows(ssn, job)
     funnel = Funnel(ssn, ssn.task(rows[0]))
     domains = [each for each in ssn.topology.tree.domains if limit is None or each.tier <= limit]

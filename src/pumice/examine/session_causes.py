@@ -1,4 +1,4 @@
-"""What the session has against a job as the cycle begins, others left aside: gate by gate."""
+"""Causes in the session against a job as the cycle begins, other jobs aside: gate by gate."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,18 +22,18 @@ from pumice.framework.session import Session
 
 @dataclass
 class Examination:
-    """What was found when the cycle began."""
+    """The findings at the beginning of the cycle."""
 
     invalid: list[Finding] = field(default_factory=list)
     admission: list[Finding] = field(default_factory=list)
     queue: list[Finding] = field(default_factory=list)
-    """What its queue says when its pods are to be placed."""
+    """Its queue's answer when its pods are to be placed."""
     nodes: list[Finding] = field(default_factory=list)
     holds_when_empty: bool = False
-    """Whether the nodes would say so in an empty cluster, too."""
+    """Whether the nodes would refuse in an empty cluster, too."""
     funnel: Funnel | None = None
     starts: bool = False
-    """Whether it would start if it were the only job to be considered."""
+    """Whether it would start as the only job."""
 
     def findings(self) -> list[Finding]:
         """List all, the decisive one first."""
@@ -47,7 +47,7 @@ class Examination:
         return distinct([*self.invalid, *closed, *lasting, *others, *now, *echoes])
 
     def _follows(self, finding: Finding) -> bool:
-        """Return a limit of zero that follows from a resource which no node has at all."""
+        """Return whether a limit of zero follows from a resource that no node has at all."""
         numbers = finding.numbers
         absent = {
             name
@@ -64,7 +64,7 @@ _CLOSED: Final = (Cause.QUEUE_CLOSED, Cause.QUEUE_MISPLACED)
 
 
 def distinct(findings: list[Finding]) -> list[Finding]:
-    """Leave out what was found before: the same code about the same object."""
+    """Leave out repeated findings: the same code about the same object."""
     kept: dict[Any, Finding] = {}
     for each in findings:
         kept.setdefault((each.code, each.about if each.code not in _NODE_LIKE else None), each)
@@ -104,7 +104,7 @@ def examine(ssn: Session, job: int) -> Examination:
 
 @contextmanager
 def _opened(ssn: Session, job: int) -> Iterator[None]:
-    """Open a job's queue meanwhile, to see what else is against it."""
+    """Open a job's queue temporarily, to find further causes."""
     queues, row = ssn.snapshot.queues, int(ssn.snapshot.jobs.queue[job])
     state, queues.open[row] = bool(queues.open[row]), True
     try:
@@ -117,10 +117,10 @@ def _opened(ssn: Session, job: int) -> Iterator[None]:
 
 
 def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
-    """Tell what plugins say against the job as such."""
+    """Yield the objections of plugins to the job as such."""
     view = ssn.job(job)
     if not view.tasks and ssn.is_pending(job) and "enqueue" in ssn.actions:
-        return  # its pods are made once it is admitted
+        return  # its pods are created once it is admitted
     for plugin, ask in ssn.hooks.bound(Plugin.job_valid):
         problem = ask(view)
         if not problem:
@@ -131,7 +131,7 @@ def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
 
 
 def _too_few(ssn: Session, job: int) -> Finding | None:
-    """Tell a gang that lacks pods from other problems."""
+    """Return the finding of a gang that lacks pods, None for other problems."""
     view = ssn.job(job)
     alive = [Status(code) for code in range(len(view.counts)) if Status(code) is not Status.FAILED]
     statuses = [each for each in alive if each not in (Status.RELEASING, Status.UNKNOWN)]
@@ -153,7 +153,7 @@ def _too_few(ssn: Session, job: int) -> Finding | None:
 
 
 def _gated(ssn: Session, job: int) -> Iterator[Finding]:
-    """Tell of gates that hold back pods without which the gang is not complete."""
+    """Yield gates that hold back pods which the gang needs."""
     view, tasks = ssn.job(job), ssn.snapshot.tasks
     gated = [row for row in view.tasks if tasks.gated[row] and tasks.status[row] == Status.PENDING]
     free = view.counts[Status.PENDING] - len(gated)
@@ -171,7 +171,7 @@ def _gated(ssn: Session, job: int) -> Iterator[Finding]:
 
 
 def _unplaced_by(ssn: Session, job: int) -> Iterator[Finding]:
-    """Tell of an action that is not configured and without which nobody looks at its pods."""
+    """Yield a missing action without which its pods are never considered."""
     tasks = ssn.snapshot.tasks
     rows = ssn.pending_tasks(job)
     needed = {"backfill" if tasks.best_effort[row] else "allocate" for row in rows}
@@ -189,7 +189,7 @@ def _unplaced_by(ssn: Session, job: int) -> Iterator[Finding]:
 
 
 def _admission(ssn: Session, job: int) -> Iterator[Finding]:
-    """Tell who votes against admitting the job, if that is what the vote comes to."""
+    """Yield the votes against admitting the job, if they decide."""
     if not ssn.snapshot.jobs.has_min_resources[job] or ssn.policy.job_enqueueable(job):
         return
     view = ssn.job(job)
@@ -216,7 +216,7 @@ def _vote(ssn: Session, job: int, plugin: Plugin, vote: Any) -> Finding:
 
 
 def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
-    """Tell what its queue has against one of its pods."""
+    """Yield the objections of its queue to one of its pods."""
     record = trial.quota
     if record is None:
         return

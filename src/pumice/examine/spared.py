@@ -1,4 +1,4 @@
-"""Why nobody was evicted for a job: every pod that holds a node of other jobs, counted by code."""
+"""Why no pod was evicted for a job: every pod of other jobs that holds a node, counted by code."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ def why_spared(ssn: Session, job: int) -> list[SparedPods]:
 
 @dataclass(frozen=True)
 class _Way:
-    """How pods could be evicted: by which actions, asking which hook."""
+    """How pods could be evicted: by which actions, through which hook."""
 
     actions: tuple[str, str]
     hook: Method
@@ -95,7 +95,7 @@ def _sort(
 
 
 def _barred(ssn: Session, asker: Task, way: _Way) -> Spared | None:
-    """Say why a job may not evict in this way at all; None if it may."""
+    """Return why a job may not evict in this way at all; None if it may."""
     plain, gang = way.actions
     other = _PREEMPTING if way.reclaims else _RECLAIMING
     has = gang in ssn.actions or (

@@ -1,6 +1,6 @@
-"""One job placed as if it were the only one to be considered now, and taken back.
+"""One job placed as if it were the only one, and rolled back.
 
-Tells what stops a job that others have nothing to do with: its queue, its nodes, its gang.
+Shows what stops a job independently of others: its queue, its nodes, its gang.
 """
 
 from collections import deque
@@ -21,24 +21,24 @@ from pumice.framework.statement import Statement
 from pumice.framework.topology.search import DomainSearch
 
 _MOST_SHAPES = 8
-"""Different pods of a job that are looked at."""
+"""Maximum number of different pods of a job that are examined."""
 
 
 @dataclass(kw_only=True)
 class Trial:
-    """What came of it."""
+    """The outcome of the trial."""
 
     starts: bool = False
-    """Whether it has all it needs to start, now or once pods that leave are gone."""
+    """Whether it has all it needs to start, now or once leaving pods are gone."""
     placed: int = 0
-    """Its pods with a node, those of earlier cycles included."""
+    """Its pods with a node, including those of earlier cycles."""
     needed: int = 0
     short_roles: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Role to how many of its pods have a node, and how many must."""
     quota: Record | None = None
-    """What its queue said to a pod of it."""
+    """Its queue's refusal of one of its pods."""
     domain: Record | None = None
-    """What was said of network domains."""
+    """The refusal by network domains."""
     barred: dict[str, Reason] = field(default_factory=dict)
     """Pod to why no node at all can take it."""
     funnels: list[Funnel] = field(default_factory=list)
@@ -46,9 +46,9 @@ class Trial:
 
 
 def try_alone(ssn: Session, job: int) -> Trial:
-    """Place a job at this moment of a session, look, and take it back.
+    """Place a job at this moment of a session, examine, and roll it back.
 
-    Where its queue refuses it, nodes are looked at as if the queue did not.
+    Where its queue refuses it, nodes are examined as if it did not.
     """
     trial = _try(ssn, job)
     if trial.starts:
@@ -76,7 +76,7 @@ def _try(ssn: Session, job: int, *, anywhere: bool = False) -> Trial:
 
 @contextmanager
 def _undisturbed(ssn: Session) -> Iterator[None]:
-    """Leave no trace: not in the records, the queue gates or how equals are told apart."""
+    """Leave no trace: not in the records, the queue gates or the choice among equals."""
     records, state = ssn.records, ssn.placing.state
     ssn.records = Records(ssn.snapshot)
     try:
@@ -144,7 +144,7 @@ def _place(ssn: Session, job: int, rows: list[int], stmt: Statement) -> None:
 def _unplaced(
     ssn: Session, job: int, best_effort: list[int]
 ) -> tuple[dict[str, Reason], list[Funnel]]:
-    """Look at the nodes for each kind of pod that found none."""
+    """Examine the nodes for each kind of pod that found none."""
     seen: set[int] = set()
     barred: dict[str, Reason] = {}
     funnels: list[Funnel] = []

@@ -9,7 +9,7 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a session is told to do, and what the simulator may take for granted of it."""
+    """A step of a session, with what the simulator may assume about it."""
 
     run: Callable[[Session], None]
     simulator: SimulatorAssumptions

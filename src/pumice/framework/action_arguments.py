@@ -11,14 +11,14 @@ _ERROR_CACHE = "skip a node for a role that it refused before"
 
 @dataclass(kw_only=True)
 class AllocateArguments:
-    """What allocate can be told."""
+    """Arguments of allocate."""
 
     remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
 
 
 @dataclass(kw_only=True)
 class PreemptArguments:
-    """What preempt can be told."""
+    """Arguments of preempt."""
 
     remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
     by_dry_run: bool = arg(
@@ -42,9 +42,9 @@ class PreemptArguments:
 
 @dataclass(kw_only=True)
 class ForgetfulArguments:
-    """What backfill and reclaim can be told.
+    """Arguments of backfill and reclaim.
 
-    Volcano: both make a new cache for each task, so that there is never anything in it.
+    Volcano: both make a new cache for each task, so it is always empty.
     """
 
     remember_errors: bool = arg(
@@ -56,7 +56,7 @@ class ForgetfulArguments:
 
 @dataclass(kw_only=True)
 class GangEvictionArguments:
-    """What gangpreempt and gangreclaim can be told."""
+    """Arguments of gangpreempt and gangreclaim."""
 
     max_domains: int = arg("maxDomains", default=8, minimum=1, doc="network domains to try")
     take_whole: bool = arg(
@@ -66,7 +66,7 @@ class GangEvictionArguments:
 
 @dataclass(kw_only=True)
 class NoArguments:
-    """An action that can be told nothing."""
+    """An action without arguments."""
 
 
 ACTION_ARGUMENTS: dict[str, type] = {
@@ -82,6 +82,6 @@ _T = TypeVar("_T")
 
 
 def arguments_of(configured: Mapping[str, Any], action: str, cls: type[_T]) -> _T:
-    """Read an action's arguments; what cannot be used leaves the default."""
+    """Read an action's arguments; an unusable value leaves the default."""
     fields, _ = bind_arguments(cls, configured.get(action, {}))
     return cls(**fields)

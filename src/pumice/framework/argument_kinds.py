@@ -25,7 +25,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of argument: its name for people, and a reader that raises ValueError."""
+    """A type of argument: its display name, and a reader that raises ValueError."""
 
     name: str
     read: Callable[[Any], Any]
@@ -104,7 +104,7 @@ _CONTAINERS: Final[dict[Any, Kind]] = {
 
 
 def bare(annotation: Any) -> Any:
-    """Take off ``| None``: None can be a default, but not be written."""
+    """Strip ``| None``: None can be a default, but cannot be written."""
     if get_origin(annotation) in {Union, UnionType}:
         kinds = [each for each in get_args(annotation) if each is not NoneType]
         return kinds[0] if len(kinds) == 1 else annotation
@@ -112,7 +112,7 @@ def bare(annotation: Any) -> Any:
 
 
 def kind_of(annotation: Any, key: str) -> Kind:
-    """Return the kind of an annotation; one that has none is a mistake of the programmer."""
+    """Return the kind of an annotation; an annotation without one is a programming error."""
     kind = KINDS.get(annotation) or _CONTAINERS.get(get_origin(annotation) or annotation)
     if kind is None:
         raise TypeError(

@@ -1,6 +1,6 @@
 """Declared arguments: fields of a dataclass that are read from the scheduler configuration.
 
-A plugin or action says in its fields what it takes; the annotation is the type, ``arg`` gives
+A plugin or action declares its arguments as fields; the annotation is the type, ``arg`` has
 the YAML key, the default and the bounds:
 
     @dataclass(kw_only=True)
@@ -8,8 +8,8 @@ the YAML key, the default and the bounds:
         weight: int = arg("binpack.weight", default=1, minimum=0, doc="factor of the score")
         others: dict[str, int] = arg_pattern("binpack.resources.*", doc="weight of a resource")
 
-``bind_arguments`` turns what the file says into such fields. A value that cannot be used never
-stops it: the default stays and a Problem of severity "ignored" tells so; callers choose how
+``bind_arguments`` reads the file into such fields. A value that cannot be used never
+stops it: the default stays and a Problem of severity "ignored" reports it; callers choose how
 strict to be. Bound values are shared by every instance made from them: read, do not write.
 """
 
@@ -42,7 +42,7 @@ _METADATA: Final = "pumice.argument"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Declaration:
-    """What ``arg`` keeps in the metadata of a field."""
+    """The metadata of a field made by ``arg``."""
 
     key: str
     pattern: bool
@@ -56,7 +56,7 @@ class _Declaration:
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """One declared field with everything known about it."""
+    """One declared field with all its properties."""
 
     field: str
     kind: Kind
@@ -65,14 +65,14 @@ class _Argument:
     default: Any
 
     def suffix(self, key: str) -> str:
-        """Return the part of ``key`` that the star of a pattern stands for, "" for no match."""
+        """Return the part of ``key`` that matches the star of a pattern, "" for no match."""
         prefix = self.declaration.key[:-1]
         return key[len(prefix) :] if self.declaration.pattern and key.startswith(prefix) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRow:
-    """One argument as shown to people; all columns are text."""
+    """One argument as shown to users; all columns are text."""
 
     key: str
     type: str
@@ -83,7 +83,7 @@ class ArgumentRow:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A value of the right type that is of no use all the same; the key is one that was given."""
+    """An unusable value of the right type; the key is one that was given."""
 
     key: str
     wanted: str
@@ -116,7 +116,7 @@ def arg(
         choices: the only values allowed.
         fallback: what a value out of bounds becomes: a value, or a function of the bad one;
             without it the default.
-        doc: one line for people.
+        doc: one line for users.
     """
     if (default is MISSING) == (default_factory is MISSING):
         raise TypeError(f"argument '{key}' needs either a default or a default_factory")
@@ -148,7 +148,7 @@ def arg_pattern(
 ) -> Any:
     """Declare a ``dict[str, T]`` field that collects every key of the form ``prefix*``.
 
-    The part for which the star stands is the key of the dict. A value out of bounds becomes
+    The part that matches the star is the key of the dict. A value out of bounds becomes
     ``fallback`` or, without one, is left out.
     """
     if key.find("*") != len(key) - 1:
@@ -175,8 +175,8 @@ def bind_arguments(
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Read the arguments of a configuration into the declared fields of ``cls``.
 
-    Return the fields to construct ``cls`` with, absent where the default stays, and what was
-    wrong: every problem has the severity "ignored", the line that ``lines`` gives for the key, and
+    Return the fields to construct ``cls`` with, absent where the default stays, and the
+    problems: each has the severity "ignored", the line that ``lines`` gives for the key, and
     ``path``, such as the name of the plugin, before it.
     """
     binding = _Binding(cls, lines or {}, f"{path}." if path else "")
@@ -245,7 +245,7 @@ class _Binding:
         self.problems: list[Problem] = []
 
     def take(self, key: str, value: Any) -> None:
-        """Bind one key, or tell why not."""
+        """Bind one key, or report why not."""
         argument = self.find(key)
         if argument is None:
             near = nearest(key, self.exact)
@@ -297,7 +297,7 @@ class _Binding:
         return fallback
 
     def kept(self, argument: _Argument) -> str:
-        """Say what happens without a usable value."""
+        """Describe what happens without a usable value."""
         if argument.declaration.pattern:
             return "left out"
         return f"the default {_default(argument)} is kept"
@@ -316,7 +316,7 @@ class _Binding:
 
 
 def _quotes(kind: Kind, value: Any) -> str:
-    """Suggest to take quotes off, or put them on, if that would help."""
+    """Suggest to remove quotes, or add them, if that would help."""
     number = kind.name in {"integer", "number"}
     if number and isinstance(value, str) and re.fullmatch(r"[-+]?[0-9.]+", value):
         return "; write it without quotes"
@@ -349,7 +349,7 @@ def _bounds(declaration: _Declaration) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Write a default as a person would in YAML."""
+    """Write a default as YAML."""
     if value is None:
         return "none"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What a session leaves: phases and conditions of pod groups, amounts of queues, as plain data.
+"""The outcome of a session: phases and conditions of pod groups, amounts of queues, as plain data.
 
 Phases are computed for all jobs at once; only jobs that are reported cost a step of Python.
 """
@@ -40,7 +40,7 @@ _WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknow
 
 
 def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
-    """Close a session and write its outcome down.
+    """Close a session and return its outcome.
 
     With ``only_changes`` pod groups whose status stays as the cluster has it are left out.
     """
@@ -75,7 +75,7 @@ def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
 
 
 def _failed_for(ssn: Session) -> dict[str, list[str]]:
-    """Write down for which jobs plugins failed: their own, their tasks' or their shapes'."""
+    """Return for which jobs plugins failed: their own, their tasks' or their shapes'."""
     tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
     lines: dict[int, dict[str, None]] = {}
     for (kind, row), told in ssn.failures.about.items():
@@ -90,7 +90,7 @@ def _failed_for(ssn: Session) -> dict[str, list[str]]:
 
 
 def _record(ssn: Session, record: Record) -> JobRecord:
-    """Write a record down, with names instead of rows."""
+    """Return a record with names instead of rows."""
     numbers = dict(record.numbers)
     if "queue" in numbers:
         numbers["queue"] = ssn.snapshot.queues.names[numbers["queue"]]
@@ -98,7 +98,7 @@ def _record(ssn: Session, record: Record) -> JobRecord:
 
 
 def _tell_misplaced(ssn: Session) -> None:
-    """Give jobs whose queue has no valid place a condition that says so before anything else."""
+    """Set the condition of jobs whose queue has no valid place, before any other."""
     for row, record in ssn.records.by_job.items():
         if record.why is Why.QUEUE_MISPLACED:
             kind, status, reason, message = ssn.conditions.get(row, _UNSCHEDULABLE)
@@ -107,7 +107,7 @@ def _tell_misplaced(ssn: Session) -> None:
 
 
 def _moves(ssn: Session) -> Decisions:
-    """Write down where tasks go."""
+    """Return where tasks go."""
     tasks = ssn.snapshot.tasks
     decisions = Decisions(opened_gates=[tasks.keys[row] for row in ssn.queue_gates.opened])
     for intent in ssn.intents.made:
@@ -130,7 +130,7 @@ def _moves(ssn: Session) -> Decisions:
 
 
 def _tell_promises(ssn: Session, decisions: Decisions) -> None:
-    """Write down which tasks wait for room, and for which of them pods are evicted."""
+    """Record which tasks wait for room, and for which of them pods are evicted."""
     tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
     for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
         decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
@@ -147,7 +147,7 @@ def _evicted(decisions: Decisions, intent: Evict) -> None:
 
 
 def phases_of(ssn: Session) -> Phases:
-    """Say how far each group is, by what its tasks do now (n,)."""
+    """Return the phase of each group, from the status of its tasks (n,)."""
     table, jobs = ssn.snapshot.jobs, all_jobs(ssn.snapshot)
     counts = table.counts
     finished = counts[Status.SUCCEEDED] + counts[Status.FAILED]
@@ -163,7 +163,7 @@ def phases_of(ssn: Session) -> Phases:
 
 
 def _changed(ssn: Session, phases: Phases) -> Mask:
-    """Mark jobs whose status differs from what the cluster has (n,)."""
+    """Mark jobs whose status differs from that in the cluster (n,)."""
     jobs = ssn.snapshot.jobs
     changed = phases != jobs.stated_phase
     changed |= (jobs.counts[_STATED] != jobs.stated_counts).any(axis=0)
@@ -173,7 +173,7 @@ def _changed(ssn: Session, phases: Phases) -> Mask:
 
 
 def _is_known(job: Job, state: PodGroupState) -> bool:
-    """Return whether a group's own status says the same."""
+    """Return whether a group's own status is the same."""
     said, marks = job.group.status, job.group.metadata.annotations
     old = PodGroupState(
         phase=said.phase,
@@ -214,7 +214,7 @@ def _conditions(ssn: Session, job: Job) -> list[Condition]:
 
 
 def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
-    """Write down what each queue holds; in a tree it counts for all queues above it, too."""
+    """Return what each queue holds; in a tree it counts for all ancestors, too."""
     queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
     allocated = queues.allocated
     if ROOT in queues.row_of:

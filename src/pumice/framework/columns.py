@@ -37,12 +37,12 @@ class Jobs(HoldingRows, NamespacedRows):
 
     @property
     def min_member(self) -> Ints:
-        """Least numbers of tasks (n,)."""
+        """Minimum numbers of tasks (n,)."""
         return self._table.min_member[self.rows]
 
     @property
     def ready(self) -> Ints:
-        """Tasks that hold a node or have finished well (n,)."""
+        """Tasks that hold a node or have succeeded (n,)."""
         return self._count(_READY)
 
     @property
@@ -56,7 +56,7 @@ class Jobs(HoldingRows, NamespacedRows):
 
     @property
     def leaving(self) -> Ints:
-        """Tasks that are leaving a node, be it gone itself (n,)."""
+        """Tasks that are leaving a node, even one that is gone (n,)."""
         tasks = self.snapshot.tasks
         if not self._table.counts[Status.RELEASING].any():
             return np.zeros_like(self._table.counts[Status.RELEASING][self.rows])
@@ -68,7 +68,7 @@ class Jobs(HoldingRows, NamespacedRows):
 
     @property
     def pending_best_effort(self) -> Ints:
-        """Pending tasks that ask for nothing (n,)."""
+        """Pending tasks without requests (n,)."""
         return self._table.n_pending_best_effort[self.rows]
 
     @property
@@ -131,17 +131,17 @@ class Queues(HoldingRows):
 
     @property
     def capability(self) -> Column:
-        """The most they may hold (R, n); infinite where nothing is said."""
+        """The most they may hold (R, n); infinite where not stated."""
         return self._table.capability[:, self.rows]
 
     @property
     def deserved(self) -> Column:
-        """What others may not reclaim from them (R, n); 0 where nothing is said."""
+        """What others may not reclaim from them (R, n); 0 where not stated."""
         return self._table.deserved[:, self.rows]
 
     @property
     def guarantee(self) -> Column:
-        """What is kept free for them (R, n); 0 where nothing is said."""
+        """What is kept free for them (R, n); 0 where not stated."""
         return self._table.guarantee[:, self.rows]
 
 
@@ -185,5 +185,5 @@ class Tasks(NamespacedRows):
 
     @property
     def request(self) -> Column:
-        """What they ask for (R, n)."""
+        """Their requests (R, n)."""
         return self.snapshot.requests(self.rows)

@@ -1,6 +1,6 @@
 """How the answers of several plugins become one: the rules that hooks name.
 
-A rule is bound once, when a session opens, to those who answer, tier by tier.
+A rule is bound once, when a session opens, to the plugins that answer, tier by tier.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,17 +16,17 @@ from pumice.framework.refusals import PERMIT, REJECT, Refusal, Verdict
 Ask = Callable[..., Any]
 """A hook of one plugin, or of all of them combined."""
 Tiers = Sequence[Sequence[Ask]]
-"""Who answers: tiers in order, plugins of a tier in order; no tier is empty."""
+"""The plugins that answer: tiers in order, plugins of a tier in order; no tier is empty."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A way to combine answers."""
+    """A rule that combines answers."""
 
     words: str
-    """The rule as people are told it."""
+    """The rule in words."""
     bind: Callable[[Tiers], Ask]
-    """Return the one question that stands for asking them all."""
+    """Return one question that asks all of them."""
 
 
 def _flat(tiers: Tiers) -> tuple[Ask, ...]:
@@ -112,7 +112,7 @@ def _vote(tiers: Tiers) -> Ask:
 
 
 def _sum(tiers: Tiers) -> Ask:
-    """Add the columns to what is given first, one after the other: the last bits depend on it."""
+    """Add the columns to a start value, one after the other: the last bits depend on the order."""
     asks = _flat(tiers)
 
     def add(total: Any, *args: Any) -> Any:
@@ -153,7 +153,7 @@ def _tier_intersection(tiers: Tiers) -> Ask:
     """Intersect answers within a tier; the first tier that leaves victims decides.
 
     Volcano: an intersection that runs empty is forgotten, and the next plugin of the tier starts
-    afresh; only an empty answer ends a tier.
+    again; only an empty answer ends a tier.
     """
 
     def intersect(asker: Any, candidates: list[int]) -> list[int]:

@@ -1,7 +1,7 @@
-"""The one check of a configuration: what ``pumice config check`` says, and every start goes by.
+"""The one check of a configuration, for ``pumice config check`` and every start.
 
-Errors refuse a configuration.  Everything else is a warning: what Volcano would pass over has no
-effect here either, and what is odd works as it stands.
+Errors refuse a configuration.  Everything else is a warning: what Volcano ignores has no
+effect here either, and odd settings work as written.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,9 +20,9 @@ from pumice.framework.victim_guards import check_guards
 def check_conf(
     conf: SchedulerConf, plugins: Mapping[str, type[Plugin]], actions: Mapping[str, Any]
 ) -> list[Problem]:
-    """List everything wrong, in vain or odd in a configuration, in the order of its lines.
+    """List every error, setting without effect and oddity of a configuration, by line.
 
-    Where nothing is wrong, plugins that protect pods and can be passed over are named too.
+    If there are no errors, plugins that protect pods and can be overridden are named too.
     """
     problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
     problems += check_repeats(conf)
@@ -47,7 +47,7 @@ def errors_of(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
-    """List what is wrong with the arguments of a plugin, by their types and by its own word."""
+    """List the faults in the arguments of a plugin, by their types and by its own check."""
     if cls.trouble:
         yield Problem(
             line=entry.line,

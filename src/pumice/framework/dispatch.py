@@ -1,6 +1,6 @@
 """The hooks of a session: bound to its plugins tier by tier, guarded, and combined.
 
-Each is guarded, so that a plugin that raises hurts only whom it was asked about.
+Each is guarded, so that a plugin that raises affects only the object in question.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,17 +32,17 @@ class Enabled:
     switches: dict[str, bool]
 
     def offers(self, hook: str) -> bool:
-        """Return whether a hook is implemented and switched on."""
+        """Return whether a hook is implemented and enabled."""
         return hook in self.offered()
 
     def offered(self) -> dict[str, Check | None]:
-        """Return the hooks that are, with what their answers are held to."""
+        """Return the enabled hooks, with the checks of their answers."""
         cls: Any = type(self.plugin)
         return _offered(cls, tuple(self.switches.items()), hierarchy=self.plugin.hierarchy)
 
 
 Offer = tuple[Plugin, dict[str, Check | None]]
-"""A plugin and the hooks that it offers, with what their answers are held to."""
+"""A plugin and the hooks that it offers, with the checks of their answers."""
 Bound = tuple[Plugin, Ask]
 """A plugin and a hook of it, guarded."""
 BoundTiers = list[list[Bound]]
@@ -62,7 +62,7 @@ class Hooks:
         self._combined: dict[str, Ask] = {}
 
     def tiers(self, hook: Method) -> BoundTiers:
-        """Return who answers a hook, tier by tier; tiers that do not are left out.
+        """Return the plugins that answer a hook, tier by tier; other tiers are left out.
 
         Bound when first asked for: most cycles ask few hooks.
         """
@@ -81,7 +81,7 @@ class Hooks:
         ]
 
     def bound(self, hook: Method) -> list[Bound]:
-        """Return who answers a hook, in order."""
+        """Return the plugins that answer a hook, in order."""
         return [bound for tier in self.tiers(hook) for bound in tier]
 
     def __getitem__(self, hook: Callable[Concatenate[Plugin, P], A]) -> Callable[P, A]:
@@ -95,21 +95,21 @@ class Hooks:
     def sums(
         self, hook: Callable[Concatenate[Plugin, P], Column | None]
     ) -> Callable[Concatenate[Column | float, P], Column | float]:
-        """Return what adds the scores of all plugins to those given first."""
+        """Return the function that adds the scores of all plugins to the first ones."""
         return self._combine(hook)
 
     def keys(
         self, hook: Callable[Concatenate[Plugin, P], Column]
     ) -> Callable[P, list[list[float]]]:
-        """Return what lists the keys of some rows, those to be compared first first."""
+        """Return the function that lists the keys of some rows, in the order of comparison."""
         return self._combine(hook)
 
     def chosen(self, hook: Callable[Concatenate[Plugin, P], Mask | None]) -> Callable[P, list[int]]:
-        """Return what lists the candidates that plugins let go."""
+        """Return the function that lists the candidates that plugins offer."""
         return self._combine(hook)
 
     def ask_aside(self, plugin: Plugin, method: Method) -> Ask:
-        """Return a method of a plugin that is no hook, guarded; None if it fails."""
+        """Return a method of a plugin that is not a hook, guarded; None if it fails."""
         return guard(plugin, method.__name__, self.failures)
 
     def _combine(self, hook: Method) -> Ask:
@@ -126,9 +126,9 @@ class Hooks:
 def _offered(
     cls: Any, switches: tuple[tuple[str, bool], ...], *, hierarchy: bool
 ) -> dict[str, Check | None]:
-    """Return the hooks a plugin implements that are switched on, with what they are held to.
+    """Return the enabled hooks that a plugin implements, with the checks of their answers.
 
-    That is the same cycle after cycle.
+    This is the same cycle after cycle.
     """
     on = dict(switches)
     ours = cls.__module__.startswith("pumice.plugins.")
@@ -151,9 +151,9 @@ def guard(
     check: Check | None = None,
     answer: Answer = _ANY_ANSWER,
 ) -> Ask:
-    """Wrap a method of a plugin: what it raises is noted, and a safe answer is given instead.
+    """Wrap a method of a plugin: an exception is recorded, and a safe answer is returned instead.
 
-    Of several rows only those are answered so that it fails for.
+    Of several rows only those that fail get the safe answer.
     """
     method = getattr(plugin, name)
 
@@ -201,7 +201,7 @@ def _spare(
 
 
 def _askers(args: tuple[Any, ...]) -> list[Subject]:
-    """Return whom a question is asked for, where that is a task, a job or a shape."""
+    """Return the subjects of a question, where those are a task, a job or a shape."""
     first = args[0] if args else None
     if isinstance(first, Task):
         return [("task", first.row)]

@@ -1,7 +1,7 @@
 """Runs of equal tasks: place a whole gang with a few questions instead of a few for each task.
 
 Hooks treat rows independently, so they can be asked about rows that do not exist yet: a node with
-one, two, three more of the task on it.  The picks are those of the task-by-task way, bit for bit;
+one, two, three more of the task on it.  The picks are those of task-by-task placement, bit for bit;
 where that cannot be promised (terms between pods, ports, plugins that follow placements) no run is
 made.
 """
@@ -64,7 +64,7 @@ class Run:
         return picks
 
     def _draw(self, ties: list[int], best: float, n: int, picks: list[int]) -> None:
-        """Draw among equals until one of them is left or one becomes better than all."""
+        """Draw among equals until one is left or one becomes better than all."""
         spin = self._placing.spin
         while len(ties) > 1 and len(picks) < n:
             at = spin(len(ties))
@@ -80,7 +80,7 @@ class Run:
                 return
 
     def _likely(self, ties: list[int], at: int, n: int) -> list[int]:
-        """Foresee the next draws, if nodes go on dropping out, or staying, as the last one did."""
+        """Foresee the next draws, if nodes keep dropping out, or staying, as the last one did."""
         if len(ties) <= _FEW * n:
             return ties
         placing, state = self._placing, self._placing.state
@@ -111,7 +111,7 @@ class Run:
         return len(self._ahead.get(node, ())) > self._copies.get(node, 0)
 
     def _add(self, node: int) -> float:
-        """Put one more copy on a node and give its value after that."""
+        """Put one more copy on a node and return its value after that."""
         copies = self._copies.get(node, 0)
         self._copies[node] = copies + 1
         after = self._ahead[node][copies]
@@ -155,8 +155,8 @@ def equal_run(
 ) -> int:
     """Return how many of the first tasks can be placed as one run; 0 if they cannot.
 
-    Ends where the job is done and where its queue would refuse the next one; both are asked about
-    sums that do not exist yet, on the grounds that having more never makes a queue more generous
+    Ends where the job is complete and where its queue would refuse the next one; both are asked
+    about sums that do not exist yet, because holding more never makes a queue allow more
     nor a job less ready.
     """
     rows = np.asarray(tasks, dtype=np.intp)
@@ -198,7 +198,7 @@ def _alike(state: SessionState, tasks: list[int]) -> int:
 
 
 def is_plain(state: SessionState, row: int) -> bool:
-    """Tell tasks whose answers follow from node rows alone, also while copies of it are placed."""
+    """Return whether a task's answers follow from node rows alone, also while copies are placed."""
     if not state.policy.by_row:
         return False
     snapshot = state.snapshot
@@ -209,7 +209,7 @@ def is_plain(state: SessionState, row: int) -> bool:
 
 
 def has_plain_shape(shape: Shape) -> bool:
-    """Return shapes that say nothing of other pods, host ports, claims and devices."""
+    """Return whether a shape has no terms about other pods, host ports, claims and devices."""
     plain = shape.memo.get("plain")
     if plain is None:
         spec = shape.spec

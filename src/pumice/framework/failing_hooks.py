@@ -1,7 +1,7 @@
-"""Hooks that failed: in which plugins, for whom, and who can be answered all the same.
+"""Hooks that failed: in which plugins, for which objects, and the rows that still get answers.
 
 A question about several rows is asked again by halves, so that one bad object costs the others
-nothing: the answers of a right plugin treat rows independently.
+nothing: correct plugins treat rows independently.
 """
 
 import logging
@@ -14,12 +14,12 @@ from pumice.errors import PluginError
 log = logging.getLogger(__name__)
 
 Subject = tuple[Literal["task", "job", "shape"], int]
-"""Whom a hook failed for: a row of tasks or of jobs, or the number of a shape."""
+"""The subject of a failed hook: a row of tasks or of jobs, or the number of a shape."""
 
 _PATIENCE: Final = 64
-"""Failures after which the rows that are left of a question count as failed, too."""
+"""Failures after which the remaining rows of a question count as failed, too."""
 _LONGEST: Final = 256
-"""Characters of an error that are told: it may quote what somebody wrote to do harm."""
+"""Characters of an error that are shown: it may quote hostile input."""
 
 
 @dataclass
@@ -28,16 +28,16 @@ class Failures:
 
     errors: dict[tuple[str, str], Exception] = field(default_factory=dict)
     about: dict[Subject, dict[str, None]] = field(default_factory=dict)
-    """For whom they failed, and the lines that tell it."""
+    """The subjects of failures, and the lines that report them."""
 
     def lines(self) -> list[str]:
-        """Write each down in one line."""
+        """Return one line for each."""
         return [_line(*where, error) for where, error in self.errors.items()]
 
     def note(
         self, plugin: str, hook: str, error: Exception, subjects: Iterable[Subject] = ()
     ) -> None:
-        """Keep the first error of a hook and log it once; note whom it failed for."""
+        """Keep the first error of a hook and log it once; record its subject."""
         if (plugin, hook) not in self.errors:
             self.errors[plugin, hook] = error
             log.error("plugin %s failed in %s: %s", plugin, hook, error, exc_info=error)
@@ -46,7 +46,7 @@ class Failures:
 
 
 def _line(plugin: str, hook: str, error: Exception) -> str:
-    """Write a failure down; a broken contract is told without naming plugin and hook again."""
+    """Describe a failure; a broken contract does not repeat plugin and hook."""
     told = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     if len(told) > _LONGEST:
         told = f"{told[:_LONGEST]}…"

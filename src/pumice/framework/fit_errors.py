@@ -1,4 +1,4 @@
-"""What a pod group is told about its tasks, in Volcano's words; rendered at close from counts.
+"""Messages to a pod group about its tasks, in Volcano's words; rendered at close from counts.
 
 Used by gang's condition and by the outcome of a session.  Decides nothing.
 """
@@ -11,13 +11,13 @@ from pumice.framework.session_state import SessionState
 
 
 def gang_message(state: SessionState, job: Job) -> str:
-    """Say how many tasks a gang lacks, and why."""
+    """Describe how many tasks a gang lacks, and why."""
     lacking = lacking_tasks(state, job)
     return f"{lacking}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(state, job)}"
 
 
 def lacking_tasks(state: SessionState, job: Job) -> int:
-    """Return the number of tasks that a gang lacks: none for which a node was found.
+    """Return the number of tasks that a gang lacks: those for which a node was found do not count.
 
     Below zero for a job that waits for a role although it has enough tasks.
     """
@@ -25,7 +25,7 @@ def lacking_tasks(state: SessionState, job: Job) -> int:
 
 
 def fit_error(state: SessionState, job: Job) -> str:
-    """Count a job's tasks by status, its pending ones by reason, and tell the first reason."""
+    """Count a job's tasks by status, its pending ones by reason, and name the first reason."""
     counts = {Status(code).label: n for code, n in enumerate(job.counts) if n}
     is_ready = job.ready + job.pending_best_effort >= job.min_member
     standing = "pod group is ready" if is_ready else "pod group is not ready"
@@ -48,7 +48,7 @@ def _schedulable(state: SessionState, job: Job) -> list[int]:
 
 
 def _origin(state: SessionState, rows: Iterable[int]) -> str:
-    """Tell why the first task that found no node found none."""
+    """Describe why the first task that found no node found none."""
     no_fit, tasks = state.records.no_fit, state.snapshot.tasks
     found = [row for row in rows if row in no_fit]
     found.sort(key=lambda row: (int(tasks.index[row]), tasks.keys[row]))

@@ -1,10 +1,10 @@
 """Picks for plain tasks of several kinds, one after the other, foreseen and then checked.
 
-A node that takes a task answers all kinds anew.  Nodes that were alike before are taken to be alike
-after it, so most answers are known from nodes that took the same tasks before; the others are
+A node that takes a task changes its answers.  Nodes that were alike before are assumed to be alike
+afterwards, so most answers are known from nodes that took the same tasks before; the others are
 guessed to fall behind the best.  Then all answers of a walk are asked for at once, on imagined
-rows, and the picks stand up to the first that was made on a wrong answer.  They are those of the
-task-by-task way, bit for bit.
+rows, and the picks are kept up to the first that was made on a wrong answer.  They are those of
+task-by-task placement, bit for bit.
 """
 
 from bisect import bisect_left, insort
@@ -22,23 +22,23 @@ from pumice.framework.placing import Answers, Fit, Placing
 _FIRST, _LONGEST = 32, 1024
 """Steps of a walk: of the first one, and at most."""
 _LOOKED_BEYOND = 96
-"""States in which nodes end up that are looked beyond after a walk."""
+"""Number of node states to look ahead after a walk."""
 _BEHIND, _AHEAD = -np.inf, np.inf
-"""Guesses about a node that nothing is known about: it falls behind all others, or leads them."""
+"""Guesses about an unknown node: it becomes worse than all others, or better."""
 
 
 @dataclass(slots=True, eq=False)
 class _NodeState:
-    """What nodes have in common that were alike at first and took tasks of the same kinds."""
+    """The common state of nodes that were alike at first and took tasks of the same kinds."""
 
     family: dict[tuple[int, ...], "_NodeState"] = field(default_factory=dict)
     """The states of nodes that were alike at first, by what they took."""
     taken: tuple[int, ...] = ()
     """The kinds of the tasks taken, sorted."""
     after: dict[int, "_NodeState"] = field(default_factory=dict)
-    """The state that one more task of a kind leads to, as far as it was asked for."""
+    """The state that one more task of a kind leads to, if it was asked for."""
     values: dict[int, float] = field(default_factory=dict)
-    """What such nodes are worth to a kind, as far as it was asked."""
+    """The value of such nodes for a kind, if it was asked for."""
 
     def take(self, kind: int) -> "_NodeState":
         """Return the state that one more task leads to."""
@@ -53,20 +53,20 @@ class _NodeState:
 
 
 class _Kind:
-    """The nodes as one kind of task sees them while a walk goes on."""
+    """The nodes as one kind of task sees them during a walk."""
 
     def __init__(self, task: Task, fit: Fit) -> None:
         self.task = task
         self.fit = fit
         self.foreseen: list[float] = []
-        """At each step what the node is worth from then on; of guesses, what others are worth."""
+        """At each step the value of the node from then on; for guesses, the value of others."""
         self.guesses: list[int] = []
-        """The steps at which that was guessed."""
+        """The steps with guesses."""
         self.guess = _BEHIND
         self.start()
 
     def start(self) -> None:
-        """See the nodes as they are."""
+        """Use the nodes as they are."""
         self._value = self.fit.value.copy()
         self._find_best()
         self.forget()
@@ -94,7 +94,7 @@ class _Kind:
         return ties[0] if ties else None
 
     def step(self, node: int, known: float | None) -> None:
-        """Follow a node that took a task; what it is worth now may not be known."""
+        """Follow a node that took a task; its value may now be unknown."""
         if known is None:
             self.guesses.append(len(self.foreseen))
             self._others = self._others if self._best == _AHEAD else self._best
@@ -126,7 +126,7 @@ class _Kind:
         return at
 
     def settle(self, rows: NDArray[np.intp], value: Column) -> None:
-        """Put answers in the place of guesses after a walk that was right to its end."""
+        """Put answers in the place of guesses after a walk without errors."""
         if self.guesses:
             self._value[rows] = value
         if self._best == _AHEAD:
@@ -145,7 +145,7 @@ class ForeseenPicks:
         self._ranked: set[int] = set()
         """Kinds whose candidates must be compared."""
         self._kinds: dict[int, _Kind] = {}
-        """Those that the tasks at hand have, by number."""
+        """The kinds of the current tasks, by number."""
         self._alike: dict[tuple[bytes, ...], _NodeState] = {}
         self._states: dict[int, _NodeState] = {}
         self._cursor = 0
@@ -154,7 +154,7 @@ class ForeseenPicks:
         """The state of the generator after each step of a walk."""
 
     def kind(self, task: Task) -> int | None:
-        """Return the number of a task's kind; None if its candidates are known to be compared."""
+        """Return the number of a task's kind; None if its candidates must be compared."""
         key = self._placing.kind(task)
         number = self._numbers.get(key)
         if number is None:
@@ -163,7 +163,7 @@ class ForeseenPicks:
         return None if number in self._ranked else number
 
     def begin(self, kinds: Iterable[int]) -> bool:
-        """Look at nodes afresh, whatever moved meanwhile, as tasks of some kinds see them.
+        """Read nodes again, whatever moved meanwhile, as tasks of some kinds see them.
 
         False if there is a kind among them whose candidates must be compared.
         """
@@ -189,7 +189,7 @@ class ForeseenPicks:
     def pick(self, numbers: Sequence[int]) -> list[int]:
         """Return the nodes that the next tasks get; none if the first of them finds none.
 
-        ``numbers`` are the kinds of the tasks in turn.  The caller places them and says so.
+        ``numbers`` are the kinds of the tasks in turn.  After placing them call ``placed``.
         """
         steps = self._walk(numbers[: self._length])
         if not steps:
@@ -212,9 +212,9 @@ class ForeseenPicks:
     def _ask(
         self, rows: NDArray[np.intp], taken: Column, states: list[_NodeState]
     ) -> dict[int, Answers]:
-        """Ask what nodes are worth that have taken so much; and, for later, if they take one more.
+        """Ask for the value of nodes with these loads; and, for later, with one more task.
 
-        The states that one more task of each kind leads to are put behind the states given.
+        The states that one more task of each kind leads to are appended to the given states.
         """
         ends = {id(state): i for i, state in enumerate(states) if len(state.after) < len(self._at)}
         at = list(ends.values())[:_LOOKED_BEYOND]
@@ -234,12 +234,12 @@ class ForeseenPicks:
     def _part_ways(
         self, node: int, _: _NodeState, taken_for: _NodeState, worth: dict[int, float]
     ) -> None:
-        """Follow a node by itself that turned out to be unlike those it was taken for."""
+        """Separate a node that turned out to differ from those it was grouped with."""
         if taken_for.values != worth:
             self._states[node] = _NodeState()
 
     def _walk(self, numbers: Sequence[int]) -> list[tuple[int, _NodeState, _NodeState]]:
-        """Pick as far as can be foreseen; return nodes with their states before and after."""
+        """Pick as far as possible; return nodes with their states before and after."""
         steps: list[tuple[int, _NodeState, _NodeState]] = []
         placing, kinds, states = self._placing, self._kinds, self._states
         self._draws = []
@@ -264,20 +264,20 @@ class ForeseenPicks:
         return self._alike.setdefault(key, _NodeState())
 
     def _learn(self, states: list[_NodeState], answers: dict[int, Answers]) -> None:
-        """Remember what nodes in these states are worth."""
+        """Remember the value of nodes in these states."""
         for number, answer in answers.items():
             for state, value in zip(states, answer.value.tolist(), strict=True):
                 state.values.setdefault(number, value)
 
     def _adapt(self, right: int, n: int) -> None:
-        """Look further ahead the better that went."""
+        """Look further ahead after success."""
         if right > n == self._length:
             self._length = min(2 * n, _LONGEST)
         elif right <= n:
             self._length = max(_FIRST, 2 * right)
 
     def placed(self) -> None:
-        """See that the tasks were placed: what the nodes answer now is known already."""
+        """Record that the tasks were placed: the new answers of the nodes are already known."""
         moved = self._placing.snapshot.journal.moved
         self._cursor = len(moved)
         rows, answers, all_right = self._picked

@@ -1,8 +1,8 @@
-"""What answers of hooks must look like, so that a wrong one is told and never stops a session.
+"""The required form of answers of hooks, so that a wrong one is reported and never stops a session.
 
-Each kind of answer says what is looked at, and what a plugin that failed is taken to have said: the
-answer that changes least in the cluster.  A check gives what was wanted, nothing if the answer will
-do; it may raise on an answer that cannot even be looked at.
+Each kind of answer defines its check, and the answer used for a plugin that failed: the
+answer that changes least in the cluster.  A check returns what was wanted, nothing if the answer is
+valid; it may raise on an answer that cannot be inspected.
 """
 
 import math
@@ -20,7 +20,7 @@ from pumice.framework.refusals import Failed, Reason, Refusal
 Args = tuple[Any, ...]
 Reasons = Sequence[Reason]
 Check = Callable[[Any, Args, Reasons], str]
-"""Looks at an answer, what was asked, and the reasons that the plugin states."""
+"""Checks an answer, given the question and the plugin's reasons."""
 Spared = tuple[Any, list[int]]
 """An answer in which some rows failed, and these rows."""
 Spare = Callable[[Callable[..., Any], Args, Failed], Spared | None]
@@ -41,15 +41,15 @@ class Answer:
     """One kind of answer."""
 
     check: Check | None = None
-    """What every plugin is held to."""
+    """The check for every plugin."""
     cheap: Check | None = None
-    """The part that plugins of Pumice itself are held to; the tests hold them to the rest."""
+    """The part of it for plugins of Pumice itself; the tests do the rest."""
     exact: Check | None = None
-    """What the conformance tests ask for where that is more than ``check``."""
+    """The check of the conformance tests where it is stricter than ``check``."""
     safe: Callable[[Args, Failed], Any] = _nothing
-    """What a plugin that failed is taken to have said: told what was asked and who failed."""
+    """The answer used for a plugin that failed, from the question and the error."""
     spare: Spare | None = None
-    """How rows are answered that a failure is not due to; None: there is but one."""
+    """How the other rows of a failed question are answered; None: there is only one."""
 
 
 # Nodes
@@ -90,7 +90,7 @@ def _no_array(found: Any, args: Args) -> str:
 
 
 def _none_fits(place: int, args: Args, failed: Failed) -> Any:
-    """Let no node through; the reason stands behind those that the plugin states."""
+    """Refuse all nodes; the reason comes after those that the plugin states."""
     return np.full(len(args[1]), len(failed.reasons) + place, dtype=np.int16)
 
 
@@ -117,7 +117,7 @@ def _spare_scores(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | No
 
 
 def _scores(found: Any, args: Args, _: Reasons) -> str:
-    """Look at the numbers only where all nodes are asked: that is seldom."""
+    """Check the numbers only where all nodes are asked: that is rare."""
     if found is None:
         return ""
     n = len(args[1])
@@ -207,7 +207,7 @@ def _vote(found: Any, *_: Any) -> str:
 
 
 def _or_refusal(check: Check) -> Check:
-    """Let a refusal pass, too."""
+    """Accept a refusal, too."""
     return lambda found, *asked: "" if isinstance(found, Refusal) else check(found, *asked)
 
 
@@ -225,7 +225,7 @@ def _mask(found: Any, args: Args, _: Reasons) -> str:
 
 
 def _spare_mask(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | None:
-    """Leave out the candidates that it fails for; the others are asked about together."""
+    """Leave out the candidates for which it fails; the others are asked about together."""
     asker, candidates = args
     failed = _failing(lambda some: ask(asker, some), candidates)
     kept = np.array([row not in failed for row in candidates], dtype=bool)
@@ -292,7 +292,7 @@ CODES: Final = Answer(
 )
 SCORES: Final = Answer(_finite_scores, _scores, _exact_scores, spare=_spare_scores)
 RANKS: Final = Answer(_finite_scores, _scores, _exact_scores)
-"""Scores that hang on who else is asked about."""
+"""Scores that depend on the other nodes in the question."""
 REASON: Final = Answer(_reason, safe=lambda _, failed: failed.reason)
 CANDIDATE: Final = Answer(_candidate)
 KEYS: Final = Answer(
@@ -301,7 +301,7 @@ KEYS: Final = Answer(
 COMPARISON: Final = Answer(_number, safe=lambda *_: 0)
 YES_NO: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: False)
 NO_YES: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: True)
-"""Yes or no where yes changes least."""
+"""Yes or no, where yes changes least."""
 VERDICT: Final = Answer(
     _or_refusal(_yes_or_no),
     exact=_or_refusal(_true_or_false),

@@ -1,4 +1,4 @@
-"""What a hook is: one row from which all that is known about it follows.
+"""The definition of a hook: one row from which everything about it follows.
 
 The base class of plugins declares each hook where it declares the method, in one place; binding,
 checking, the documentation and the conformance tests read the row.
@@ -24,9 +24,9 @@ class Hook:
     rule: Rule
     """How the answers of several plugins become one."""
     answer: Answer
-    """What a right answer looks like, and what is taken if a plugin fails."""
+    """The form of a valid answer, and the answer used if a plugin fails."""
     volcano: str
-    """What Volcano calls it."""
+    """Volcano's name for it."""
     switch: str = ""
     """The key of the configuration file that turns it off; empty: cannot be turned off."""
 
@@ -37,7 +37,7 @@ class Hook:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What it is asked about: the types of its parameters by name."""
+        """The types of its parameters by name."""
         types = get_type_hints(self.method)
         types.pop("return")
         return types
@@ -57,7 +57,7 @@ class HookTable:
     def add(
         self, rule: Rule, answer: Answer, *, volcano: str, switch: str = ""
     ) -> Callable[[_Method], _Method]:
-        """Declare the method below to be a hook."""
+        """Declare the method below as a hook."""
 
         def declare(method: _Method) -> _Method:
             self.rows[method.__name__] = Hook(method, rule, answer, volcano, switch)

@@ -19,7 +19,7 @@ from pumice.framework.columns import Queues
 
 
 def cumulate(amounts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what rows have after each of several additions (…, n) to them, in this order."""
+    """Return the amounts of rows after each of several additions (…, n) to them, in this order."""
     order = np.argsort(rows, kind="stable")
     sorted_amounts = amounts[..., order]
     sums = sorted_amounts.cumsum(axis=-1)
@@ -32,7 +32,7 @@ def cumulate(amounts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What tasks add to some nodes."""
+    """The amounts that tasks add to some nodes."""
 
     request: Column
     """(R, n)."""
@@ -43,7 +43,7 @@ class Load:
 
     @classmethod
     def of_copies(cls, shape: Shape, copies: Column) -> "Load":
-        """Put so many tasks of one shape on each node (n,)."""
+        """Put given numbers of tasks of one shape on each node (n,)."""
         return cls(shape.request * copies, shape.nonzero * copies, copies.astype(np.int32))
 
     def part(self, chosen: slice) -> "Load":
@@ -100,14 +100,14 @@ class ImaginedNodes(Nodes):
 
 
 class ImaginedQueues(Queues):
-    """Queues with some more tasks placed; a queue may stand there several times."""
+    """Queues with some more tasks placed; a queue may occur several times."""
 
     __slots__ = ("_more",)
 
     def __init__(
         self, snapshot: Snapshot, rows: NDArray[np.intp], more: NDArray[np.float64]
     ) -> None:
-        """Make them; ``more`` is what is added to their sums (3, R, n)."""
+        """Make them; ``more`` is added to their sums (3, R, n)."""
         super().__init__(snapshot, rows)
         self._more = more
 

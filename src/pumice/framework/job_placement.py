@@ -24,17 +24,17 @@ from pumice.framework.statement import Statement
 
 @dataclass
 class JobMemory:
-    """What allocate remembers of a job for the rest of the session."""
+    """Memory of allocate about a job for the rest of the session."""
 
     failed_roles: set[int] = field(default_factory=set)
-    """Roles of which one task found no node; pods without a role are always tried."""
+    """Roles with a task that found no node; pods without a role are always tried."""
     mixed_roles: frozenset[int] | None = None
-    """Roles whose tasks differ in shape; None: not looked at yet."""
+    """Roles whose tasks differ in shape; None: not checked yet."""
 
 
 @dataclass
 class JobPlacement:
-    """Places tasks of one job in order; what it cannot place is gone for the cycle."""
+    """Places tasks of one job in order; tasks that it cannot place are done for the cycle."""
 
     state: SessionState
     job: int
@@ -46,17 +46,17 @@ class JobPlacement:
     remember_errors: bool = True
     """Skip a node for a role that it refused before in this round."""
     goes_on: Callable[[], bool] | None = None
-    """Whether to go on after a task found no node; None: what the job's least numbers say."""
+    """Whether to continue after a task found no node; None: as the job's minimum numbers allow."""
     on_placed: Callable[[int, int], None] | None = None
     most: Callable[[], int] | None = None
-    """How many to place before ``is_done`` is asked, where counts of the job do not tell."""
+    """How many to place before ``is_done`` is asked, where counts of the job do not show it."""
     _one_by_one: set[int] = field(default_factory=set)
     """Shapes that cannot be placed as a run in this round."""
     _refused: dict[int, Codes] = field(default_factory=dict)
     """Why nodes refused a task of a role first in this round, by role (n,)."""
 
     def run(self, stmt: Statement) -> None:
-        """Place tasks until the job is done, no task is left, or the job cannot make it."""
+        """Place tasks until the job is done, no task is left, or the job cannot become ready."""
         while self.tasks:
             if self._run_of_equals(stmt) and (not self.tasks or self.is_done()):
                 break
@@ -69,7 +69,7 @@ class JobPlacement:
                 break
 
     def _next_task(self) -> int:
-        """Take the first task; where placing changes the order, settle now who comes next.
+        """Take the first task; where placing changes the order, decide now which comes next.
 
         Volcano: a heap sifts when an element leaves it, so the next task is known before the
         one that left is placed.
@@ -83,7 +83,7 @@ class JobPlacement:
         return row
 
     def _run_of_equals(self, stmt: Statement) -> bool:
-        """Place equal tasks at the head of the line all at once, as far as there is room now."""
+        """Place equal tasks at the head of the list all at once, as far as there is room now."""
         if len(self.tasks) < SHORTEST or not self._may_run():
             return False
         state, task = self.state, Task(self.state.snapshot, self.tasks[0])
@@ -112,7 +112,7 @@ class JobPlacement:
         )
 
     def _try(self, row: int, stmt: Statement) -> bool | None:
-        """Place one task; False if no node would have it, None if it was not even tried."""
+        """Place one task; False if no node takes it, None if it was not even tried."""
         state, task = self.state, Task(self.state.snapshot, row)
         self._stop = False
         queue = int(state.snapshot.jobs.queue[self.job])
@@ -123,7 +123,7 @@ class JobPlacement:
             )
             return None
         if row in state.queue_gates.held:
-            state.queue_gates.open(row)  # placed once the cluster says that the gate is gone
+            state.queue_gates.open(row)  # placed once the cluster reports that the gate is gone
             return None
         role = int(state.snapshot.tasks.role[row])
         if role != NOWHERE and role in self.memory.failed_roles:
@@ -168,7 +168,7 @@ class JobPlacement:
         return placing.choose(task, fit, allowed)
 
     def _is_mixed(self, role: int) -> bool:
-        """Return a role whose tasks differ, so that a node may refuse one and take the next."""
+        """Return whether tasks of a role differ: then a node may refuse one and take the next."""
         if role == NOWHERE or not self.remember_errors:
             return False
         if self.memory.mixed_roles is None:
@@ -181,7 +181,7 @@ class JobPlacement:
         return role in self.memory.mixed_roles
 
     def _no_node(self, row: int, role: int, why: Fit | Reason) -> bool:
-        """Remember that a task found no node, and why: what nodes say, or what bars them all."""
+        """Remember that a task found no node, and why: reasons of nodes, or one for all of them."""
         state = self.state
         if role != NOWHERE:
             self.memory.failed_roles.add(role)
@@ -202,7 +202,7 @@ class JobPlacement:
         return False
 
     def _must_stop(self) -> bool:
-        """Return whether a task without a node means that the job cannot make it."""
+        """Return whether a task without a node means that the job cannot become ready."""
         if not self._stop:
             return False
         if self.goes_on is not None:
@@ -211,7 +211,7 @@ class JobPlacement:
 
 
 def can_still_start(job: Job, failed_roles: set[int]) -> bool:
-    """Return whether a job may reach its least numbers without the roles that failed."""
+    """Return whether a job may reach its minimum numbers without the roles that failed."""
     if len(job.tasks) == 1 or job.min_member >= len(job.tasks):
         return False
     wanted = job.group.spec.min_task_member
@@ -235,8 +235,8 @@ def can_still_start(job: Job, failed_roles: set[int]) -> bool:
 
 
 def _may_reopen(task: Task) -> bool:
-    """Return shapes whose filters can open a node again while tasks are placed.
+    """Return whether the filters of a shape can open a node again while tasks are placed.
 
-    Room and host ports only shrink during a round; counts of other pods can go either way.
+    Room and host ports only shrink during a round; counts of other pods can grow and shrink.
     """
     return bool(task.shape.spec.affinity or task.shape.spec.topology_spread_constraints)

@@ -1,4 +1,4 @@
-"""What every decision leaves behind: where a job stopped, why, and the numbers compared.
+"""Records of every decision: where a job stopped, why, and the numbers compared.
 
 Messages are rendered from records; nothing is decided from them.
 """
@@ -38,11 +38,11 @@ class Record:
     why: Why
     numbers: dict[str, Any] = field(default_factory=dict)
     code: Cause | None = None
-    """The cause that a plugin gave; None where the stage and the reason tell it."""
+    """The cause that a plugin gave; None where stage and reason imply it."""
 
 
 class Records:
-    """Records by job row; the last word of a cycle stands."""
+    """Records by job row; the last one of a cycle counts."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -50,17 +50,17 @@ class Records:
         self.no_fit: dict[int, dict[str, int]] = {}
         """Task row to nodes by reason, of the last attempt that found no node."""
         self.barred: dict[int, Mask | None] = {}
-        """Task row to the mask of nodes that no eviction could cure, of that attempt."""
+        """Task row to the mask of nodes that no eviction could open, of that attempt."""
         self.given_up: set[int] = set()
-        """Tasks that last had a node, but gave it back because their gang was not complete."""
+        """Tasks that last had a node, but lost it because their gang was not complete."""
         self.turns: dict[int, int] = {}
         """Job row to its place in the order in which jobs were first taken to be placed."""
         self.stops: dict[int, dict[Stage, Record]] = {}
-        """Job row to the last no of each stage; nothing of jobs that were only told yes."""
+        """Job row to the last refusal of each stage; absent for jobs without refusals."""
         self.compare: Callable[[Task], Mapping[str, Any]] = lambda _: {}
-        """Returns what plugins compared for a task that found no node."""
+        """Returns the numbers that plugins compared for a task that found no node."""
         self.watched: frozenset[int] = frozenset()
-        """Job rows of which more is noted than a cycle needs: the node that comes nearest."""
+        """Job rows with more detail than a cycle needs: the node that comes nearest."""
 
     def no_node(
         self,
@@ -69,14 +69,14 @@ class Records:
         barred: Mask | None = None,
         short: Mask | None = None,
     ) -> None:
-        """Write down that a task found no node.
+        """Record that a task found no node.
 
         Args:
             task: the task.
             nodes: nodes by reason.
             barred: those that no eviction could open (n,).
-            short: those that would do but for too little left; the most that is idle on those
-                that lack a resource is noted (n,).
+            short: those that would fit if they had more left; the most that is idle on those
+                that lack a resource is recorded (n,).
         """
         self.no_fit[task.row] = nodes
         self.barred[task.row] = barred
@@ -95,7 +95,7 @@ class Records:
         self.note(task.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes, **numbers)
 
     def _nearest(self, task: Task, short: Mask) -> dict[str, Any]:
-        """Find the node that lacks least, in parts of what is asked for, and how much it lacks."""
+        """Find the node that lacks least, in parts of the request, and how much it lacks."""
         nodes, rows = self._snapshot.nodes, np.flatnonzero(short)
         if not len(rows):
             return {}
@@ -109,7 +109,7 @@ class Records:
         return {"nearest": nodes.names[int(rows[best])], "lacks": lacks}
 
     def note_refused(self, job: int, stage: Stage, no: Vote, why: Why, **numbers: Any) -> None:
-        """Write down a no; a plugin that said why is believed."""
+        """Record a refusal; the reason of a plugin takes precedence."""
         if isinstance(no, Refusal):
             why, numbers = no.why, {**numbers, **no.numbers}
         self.note(job, stage, why, **numbers)
@@ -117,15 +117,15 @@ class Records:
             self.by_job[job].code = no.code
 
     def note_eviction(self, job: int, victims: list[str]) -> None:
-        """Write down that a job waits for pods to leave, and which of them go for its sake."""
+        """Record that a job waits for pods to leave, and which of them leave for it."""
         self.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION, victims=victims)
 
     def take_turn(self, job: int) -> None:
-        """Write down that a job is taken to be placed; its first turn counts."""
+        """Record that a job is taken to be placed; its first turn counts."""
         self.turns.setdefault(job, len(self.turns))
 
     def note(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
-        """Write down where a job stands."""
+        """Record the state of a job."""
         record = self.by_job[job] = Record(stage, why, numbers)
         if stage is not Stage.DONE:
             self.stops.setdefault(job, {})[stage] = record

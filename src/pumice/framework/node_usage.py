@@ -1,6 +1,6 @@
-"""What nodes were measured to use, as columns for plugins that look at real load.
+"""Measured use of nodes, as columns for plugins that consider real load.
 
-The measurements come in with the session (``ssn.node_usage``); where they come from is no matter
+The measurements come in with the session (``ssn.node_usage``); their source is not a concern
 of the deciding core.
 """
 
@@ -27,7 +27,7 @@ class NodeLoad:
         return self.measured_at > -np.inf
 
     def fresh(self, now: float, longest: float) -> Mask:
-        """Mark nodes measured at most so many seconds ago (N,)."""
+        """Mark nodes measured at most the given seconds ago (N,)."""
         return now - self.measured_at <= longest
 
 

@@ -1,4 +1,4 @@
-"""Who goes first: keys of queues, jobs and tasks, and the heaps that hold them."""
+"""Order: keys of queues, jobs and tasks, and the heaps that hold them."""
 
 import functools
 import heapq
@@ -21,7 +21,7 @@ Key = Any
 class Heap:
     """Rows in the order of their keys, which are taken when a row goes in.
 
-    A ``live`` heap looks at a key again when its row comes up: evictions move the keys of rows that
+    A ``live`` heap computes a key again when its row comes up: evictions move the keys of rows that
     sit inside, placements only those of the row that is out.
     """
 
@@ -90,7 +90,7 @@ class Ordering:
         return [ask for _, ask in sorted([*keyed, *pairwise], key=lambda entry: entry[0])]
 
     def job_policy_keys(self, rows: list[int]) -> list[tuple[float, ...]]:
-        """Return what plugins say of jobs, without tie-breaks."""
+        """Return the plugins' keys of jobs, without tie-breaks."""
         view = Jobs(self._snapshot, np.asarray(rows, dtype=np.intp))
         return _by_row(self._job_policy(view), len(rows))
 
@@ -121,7 +121,7 @@ class Ordering:
     def task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
         """List the plugins' keys of tasks, and which of them count between jobs.
 
-        Not a number: the plugin has no say about the task's job.
+        Not a number: the plugin does not order the task's job.
         """
         view = Tasks(self._snapshot, np.asarray(rows, dtype=np.intp))
         columns: list[Column] = []
@@ -178,9 +178,9 @@ class Ordering:
         return _sorted(self._settled(list(rows)), self.task_keys)
 
     def _settled(self, tasks: list[int]) -> list[int]:
-        """Take tasks in an order of their own where their keys may run in a circle.
+        """Take tasks in an order of their own where their keys may form a cycle.
 
-        What the circle becomes must not depend on who arrived first.
+        The result must not depend on the order of arrival.
         """
         numbered = self._snapshot.tasks.index[tasks] >= 0
         if self._has_silent_jobs or (numbered.any() and not numbered.all()):
@@ -197,14 +197,14 @@ class Ordering:
         return _sorted(list(rows), self.queue_keys)
 
     def sort_victims(self, victims: list[int], preemptor_queue: int) -> list[int]:
-        """Order victims: who is least worth keeping goes first."""
+        """Order victims: the least valuable goes first."""
         if len(victims) < 2:
             return list(victims)
         compare = self.victim_order(victims, preemptor_queue)
         return sorted(self._settled(victims), key=functools.cmp_to_key(compare))
 
     def victim_order(self, victims: list[int], preemptor_queue: int) -> Callable[[int, int], int]:
-        """Return the comparison of victims as things stand: negative if the left one goes first."""
+        """Return the comparison of victims at this moment: negative if the left one goes first."""
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         job_of = {row: int(tasks.job[row]) for row in victims}
         job_rows = sorted(set(job_of.values()))
@@ -227,7 +227,7 @@ class Ordering:
     def victims_in_turn(self, victims: list[int], preemptor_queue: int) -> Iterator[int]:
         """Return sorted victims one by one, while evictions move the order.
 
-        Volcano: a heap is sifted when a victim leaves it, so the next one is settled before the
+        Volcano: a heap is sifted when a victim leaves it, so the next one is fixed before the
         one that left is evicted; the rest is only put in order on the way.
         """
         heap = list(victims)
@@ -245,7 +245,7 @@ class Ordering:
             yield first
 
     def compare_victim_queues(self, left: int, right: int, preemptor: int) -> int:
-        """Compare queues as sources of victims: negative if the left one gives first."""
+        """Compare queues as sources of victims: negative if the left one loses tasks first."""
         snapshot = self._snapshot
         order = self._compare_victim_queues(
             Queue(snapshot, left), Queue(snapshot, right), Queue(snapshot, preemptor)
@@ -300,7 +300,7 @@ class _TaskTie:
 
 @functools.total_ordering
 class _TaskKey:
-    """The keys of a task, of which some may have no say beside another task."""
+    """The keys of a task, some of which may not count against another task."""
 
     __slots__ = ("_between", "_job", "_keys", "tie")
 

@@ -13,9 +13,9 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def per_node(method: _Method) -> _Method:
-    """Let a node hook look at one node at a time: ``f(self, task, node: NodeRow)``.
+    """Make a node hook that looks at one node at a time: ``f(self, task, node: NodeRow)``.
 
-    The slow way, for what columns cannot say.
+    Slower, for what columns cannot express.
     """
 
     @functools.wraps(method)

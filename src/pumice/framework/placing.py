@@ -1,7 +1,7 @@
-"""Which node: filters and scores of all plugins as cached columns, asked again only for moved rows.
+"""Which node: filters and scores of all plugins as cached columns, recomputed only for moved rows.
 
-A ``Fit`` holds, for one shape of task, what every node answers.  The journal says which rows moved
-since; only those are asked again.  Hooks treat rows independently, so both ways agree exactly.
+A ``Fit`` holds, for one shape of task, the answers of every node.  The journal shows which rows
+moved since; only those are asked again.  Hooks treat rows independently, so both agree exactly.
 """
 
 from collections.abc import Hashable
@@ -21,23 +21,23 @@ from pumice.framework.refusals import Failed, Reason
 
 Codes = NDArray[np.int16]
 _MANY = 256
-"""Nodes from which on resources are looked at one by one, if they are asked for at all."""
+"""Number of nodes from which resources are compared one by one, if they are requested at all."""
 NO_ROOM, FUTURE, IDLE = 0, 1, 2
-"""What a node can offer a request: nothing, room that is being freed, room now."""
+"""A node's offer to a request: nothing, room that is being freed, room now."""
 
 _MOST_BYTES = 256 << 20
-"""What all fits of a session may take together; those not asked for longest go first."""
+"""What all fits of a session may take together; the least recently used are dropped first."""
 
 
 def filter_reasons(plugin: Plugin) -> tuple[Reason, ...]:
-    """Return for what a plugin refuses nodes, last that its filters failed."""
+    """Return the reasons for which a plugin refuses nodes, last that its filters failed."""
     hooks = Plugin.filter_shape.__name__, Plugin.filter_nodes.__name__
     return (*plugin.reasons, *(Failed(plugin.name, hook).reason for hook in hooks))
 
 
 @dataclass(slots=True)
 class Fit:
-    """What all nodes say to one shape of task."""
+    """The answers of all nodes to one shape of task."""
 
     verdict: Codes
     """0 where all filters agree, else the number of a reason (n,)."""
@@ -48,17 +48,17 @@ class Fit:
     static_codes: list[Codes | None]
     static_score: Column | None
     rankers: list[Ask] = field(default_factory=list)
-    """Those who compare candidates for such tasks beyond their scores."""
+    """The plugins that compare candidates for such tasks beyond their scores."""
     cursor: int = 0
 
     @property
     def n_bytes(self) -> int:
-        """What it takes of memory."""
+        """Its memory in bytes."""
         columns = (self.verdict, self.room, self.score, self.value, self.static_score)
         return sum(each.nbytes for each in (*columns, *self.static_codes) if each is not None)
 
     def take(self, rows: Rows, answers: "Answers") -> None:
-        """Keep what some rows answer now."""
+        """Store the current answers of some rows."""
         self.verdict[rows] = answers.verdict
         self.room[rows] = answers.room
         self.score[rows] = answers.score
@@ -67,7 +67,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What some nodes say to one shape of task, column by column as in a fit (n,)."""
+    """The answers of some nodes to one shape of task, column by column as in a fit (n,)."""
 
     verdict: Codes | int
     room: NDArray[np.int8]
@@ -75,7 +75,7 @@ class Answers:
     value: Column
 
     def part(self, rows: slice) -> "Answers":
-        """Return what some of them say."""
+        """Return the answers of some of them."""
         verdict, score = self.verdict, self.score
         return Answers(
             verdict if isinstance(verdict, int) else verdict[rows],
@@ -164,7 +164,7 @@ class Placing:
         return self.fit_of(self.kind(task), task)
 
     def kind(self, task: Task) -> Hashable:
-        """Return what tasks have in common that get the same answers from every node."""
+        """Return the key of tasks that get the same answers from every node."""
         if self.varying:
             return (task.shape.id, *[vary_by(task) for vary_by in self.varying])
         return task.shape.id
@@ -182,7 +182,7 @@ class Placing:
             if isinstance(rows, slice) or len(rows):
                 self._refresh(fit, task, rows)
         fit.cursor = len(moved)
-        self._fits[key] = fit  # the one asked for last stands last
+        self._fits[key] = fit  # the one used last is last
         return fit
 
     def _new_fit(self, task: Task) -> Fit:
@@ -206,11 +206,11 @@ class Placing:
         return fit
 
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
-        """Ask about some rows again."""
+        """Ask again about some rows."""
         fit.take(rows, self.answers(fit, task, Nodes(self.snapshot, rows), rows))
 
     def answers(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Answers:
-        """Ask filters and scores about some rows, imagined ones too, and see their room."""
+        """Ask filters and scores about some rows, imagined ones too, and compute their room."""
         verdict = self.verdict(fit, task, nodes, rows)
         room = _room(task.need, nodes)
         score = self.score(fit, task, nodes, rows)
@@ -306,7 +306,7 @@ class Placing:
     # Explaining
 
     def plugin_codes(self, task: Task, position: int) -> Codes | None:
-        """Number what one plugin says to a task, whatever others say (n,); None: all fit."""
+        """Return the reason numbers of one plugin for a task, others aside (n,); None: all fit."""
         fit, nodes = self.fit(task), Nodes(self.snapshot)
         for each in self._filters:
             if each.position == position:
@@ -318,7 +318,7 @@ class Placing:
         return self.barred(fit.verdict)
 
     def refusals(self, task: Task, fit: Fit, known: Codes | None = None) -> Codes:
-        """Number why each node refuses a task (n,); where a refusal is known it stands.
+        """Number why each node refuses a task (n,); known refusals stay.
 
         0: it does not; above 0: the reason of a filter; below 0: it lacks that resource, the
         first of several.
@@ -351,14 +351,14 @@ class Placing:
 
 
 def _room(need: Column, nodes: Nodes) -> NDArray[np.int8]:
-    """See what nodes can offer a request (n,)."""
+    """Compute the offer of nodes to a request (n,)."""
     idle = nodes.idle
     future = idle + nodes.releasing - nodes.pipelined
     if idle.shape[1] < _MANY:
         now = (need - idle < STEP).all(axis=0)
         later = (need - future < STEP).all(axis=0)
     else:
-        asked = np.flatnonzero(need[:, 0] > -np.inf).tolist()  # anything fits what is not asked for
+        asked = np.flatnonzero(need[:, 0] > -np.inf).tolist()  # what is not requested always fits
         now = np.logical_and.reduce([need[row] - idle[row] < STEP for row in asked])
         later = np.logical_and.reduce([need[row] - future[row] < STEP for row in asked])
     return np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
@@ -373,7 +373,7 @@ def _codes(answer: Any) -> Codes | None:
 
 
 def _merge(static: Codes | None, live: Codes | None, curable: Mask) -> Codes | None:
-    """Join two answers of one plugin: what no eviction cures is told first."""
+    """Join two answers of one plugin: reasons that no eviction cures come first."""
     if static is None or live is None:
         return live if static is None else static
     prefer_live = (live > 0) & ((static == 0) | (curable[static] & ~curable[live]))

@@ -1,8 +1,8 @@
 """Turns of allocate that can be foreseen: of jobs with one plain task, taken many at a time.
 
 The order of the turns follows from the amounts of queues alone, so it can be drawn up ahead on
-imagined queues; the picks can be foreseen, too.  What a turn decides is what it would decide by
-itself; where that cannot be promised it is left to be taken by itself.
+imagined queues; the picks can be foreseen, too.  A turn decides exactly as it would by
+itself; where that cannot be guaranteed it is taken by itself.
 """
 
 import heapq
@@ -64,7 +64,7 @@ class PlainTurns:
         tasks: Mapping[int, deque[int]],
         tried: Container[int],
     ) -> None:
-        """See what there is: jobs by queue, tasks by job, and the jobs tried before."""
+        """Read the state: jobs by queue, tasks by job, and the jobs tried before."""
         self._state = state
         self._jobs = jobs
         self._tasks = tasks
@@ -89,7 +89,7 @@ class PlainTurns:
         return np.asarray(jobs.ready + jobs.pending_best_effort + 1 >= jobs.min_member)
 
     def forget(self, queue: int) -> None:
-        """See that a queue takes a turn by itself."""
+        """Record that a queue takes a turn by itself."""
         self._lines.pop(queue, None)
 
     def take(self, queues: Heap) -> bool:
@@ -110,7 +110,7 @@ class PlainTurns:
         return True
 
     def _adapt(self, placed: int, foreseen: int) -> None:
-        """Look as far ahead as turns can be foreseen, and not soon again where few can."""
+        """Look as far ahead as turns can be foreseen, and pause where few can."""
         if placed < _SHORTEST:
             self._wait, self._patience = self._patience, min(2 * self._patience, _LONGEST)
             self._length = _SHORTEST
@@ -119,7 +119,7 @@ class PlainTurns:
             self._length = min(4 * placed, _LONGEST) if placed == foreseen else placed
 
     def _advance(self, taken: list[Turn]) -> None:
-        """Take turns off the lines and jobs off the queues."""
+        """Remove turns from the lists and jobs from the queues."""
         for queue, n in Counter(turn.queue for turn in taken).items():
             del self._jobs[queue].entries[:n], self._lines[queue][:n]
             if not self._lines[queue]:
@@ -128,9 +128,9 @@ class PlainTurns:
     # The order of turns
 
     def _draw_up(self, queues: list[tuple[Key, int]]) -> list[Turn]:
-        """List the next turns as far as they can be foreseen, and take them off a heap.
+        """List the next turns as far as they can be foreseen, and remove them from a heap.
 
-        Queues that are compared in pairs look at sums as they would be.
+        Queues that are compared in pairs use sums as they would be.
         """
         self._foresee([queue for _, queue in queues if queue not in self._lines])
         turns: list[Turn] = []
@@ -157,7 +157,7 @@ class PlainTurns:
         return turns if len(turns) >= max(_SHORTEST, 2 * len(kinds)) else []
 
     def _count(self, turn: Turn, sign: int) -> None:
-        """Count a turn in sums as if it had been taken, or no more."""
+        """Count a turn in sums as if it had been taken, or undo that."""
         snapshot = self._state.snapshot
         shape = snapshot.shapes[snapshot.tasks.shape[turn.task]]
         snapshot.add_to_sums(turn.job, shape.step("place", sign, live=False)[1])
@@ -165,7 +165,7 @@ class PlainTurns:
             snapshot.journal.tick()
 
     def _foresee(self, queues: list[int]) -> None:
-        """Draw up the lines of some queues."""
+        """List the next turns of some queues."""
         most = max(4, 2 * self._length // max(1, len(queues)))
         found: list[tuple[int, int, int, int]] = []
         for queue in queues:
@@ -199,7 +199,7 @@ class PlainTurns:
         return row
 
     def _keys(self, turns: list[tuple[int, int, int, int]]) -> list[Key]:
-        """Return the keys of queues after each of their turns; those of a queue stand together."""
+        """Return the keys of queues after each of their turns; those of a queue are together."""
         if not turns:
             return []
         if self._by_pair:
@@ -243,10 +243,10 @@ class PlainTurns:
         return len(turns)
 
     def _is_within_limits(self, turns: list[Turn]) -> bool:
-        """Return whether queues would have let all these turns happen, which did.
+        """Return whether queues allow all these turns, which were taken.
 
         Asked about the last turn of each queue and kind, with all others in place: a queue that has
-        less is not less generous.
+        less does not allow less.
         """
         last_of_queue = {turn.queue: turn for turn in turns}
         last_of_kind = {(turn.queue, turn.kind): turn for turn in turns}

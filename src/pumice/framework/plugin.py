@@ -73,31 +73,31 @@ class Plugin:
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
     judges_alone: ClassVar[frozenset[str]] = frozenset()
-    """Its hooks about victims that judge each by itself, whoever else is there or was evicted."""
+    """Its hooks about victims that judge each by itself, whatever other candidates there are."""
     foreseeable: ClassVar[bool] = False
-    """Whether turns of one-task jobs can be foreseen as far as this plugin has a say.
+    """Whether turns of one-task jobs can be foreseen as far as this plugin is concerned.
 
-    Its hooks about queues and readiness then read nothing that placements change but sums, and
-    ``order_queues`` takes them from what it is handed; a queue that has more is never let have
+    Its hooks about queues and readiness then read nothing that placements change except sums, and
+    ``order_queues`` takes them from its argument; a queue that holds more is never allowed
     more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
     """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
-    """Why a candidate that it does not offer stays."""
+    """Why a candidate that it does not offer is spared."""
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
     simulator: ClassVar[SimulatorAssumptions] = UNDECLARED
-    """What the simulator may take for granted; a subclass declares it anew."""
+    """What the simulator may assume; a subclass needs its own declaration."""
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""
     position: int = field(default=0, init=False, repr=False, compare=False)
-    """Where it stands in the configuration, counted over all tiers."""
+    """Its place in the configuration, counted over all tiers."""
     moving_jobs: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Jobs (rows) whose ``order_tasks`` keys change while their tasks are placed; set at open."""
     ordered_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)
-    """Jobs (rows) whose tasks ``order_tasks`` has a say about, None for all; set at open."""
+    """Jobs (rows) whose tasks ``order_tasks`` orders, None for all; set at open."""
 
     def __init_subclass__(cls, name: str = "", **rest: Any) -> None:
-        """Refuse public methods that are no hook: a misspelt hook would never be called."""
+        """Refuse public methods that are not hooks: a misspelt hook would never be called."""
         super().__init_subclass__(**rest)
         if name:
             cls.name = name
@@ -108,73 +108,73 @@ class Plugin:
                 raise UnknownHookError(cls.name, attribute, nearest(attribute, _hooks.rows) or "")
 
     def faults(self) -> Iterable[Fault]:
-        """Return which arguments have the right type and are yet of no use; for checks only."""
+        """Yield arguments of the right type that cannot be used; for checks only."""
         return ()
 
     def config_maps(self) -> Iterable[str]:
-        """Name the ConfigMaps ("namespace/name") that it finds in the snapshot if they exist."""
+        """Return the ConfigMaps ("namespace/name") that it reads from the snapshot, if any."""
         return ()
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> QueueLimits | None:
-        """Return the limits that this plugin holds queues to, None if there are none.
+        """Return the limits that this plugin enforces on queues, None if there are none.
 
-        ``total`` is what all nodes offer (R,).  Metrics and the simulator ask for them.
+        ``total`` is the allocatable amount of all nodes (R,).  Metrics and the simulator use them.
         """
         return None
 
     def admission_limit(self, snapshot: Snapshot, total: Column) -> AdmissionLimit | None:
-        """Return what bounds the jobs that ``job_enqueueable`` permits, None if unknown."""
+        """Return the bound of the jobs that ``job_enqueueable`` permits, None if unknown."""
         return self.queue_limits(snapshot, total)
 
     def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return when this plugin may decide otherwise although nothing happens in the cluster.
+        """Return when this plugin may change its decision although nothing happens in the cluster.
 
-        Asked at the end of a cycle of plugins that declare ``timed``, by forecasts, which let time
-        pass without cycles up to then; None: at no time.  Unless told, each second may count.
+        Called at the end of a cycle for plugins that declare ``timed``, by forecasts, where time
+        passes without cycles up to then; None: at no time.  By default, each second may count.
         """
         return ssn.now + 1.0
 
     def passed_over(self, memory: dict[str, Any], now: float) -> None:
-        """Bring the memory up to what a cycle each second would have left in it, before ``now``.
+        """Update the memory as a cycle each second before ``now`` would have done.
 
         Called by forecasts after time passed without cycles.
         """
 
     def vary_by(self, task: Task) -> Hashable:
-        """Return what, beside the shape, the answers of this plugin's node hooks depend on."""
+        """Return what the answers of this plugin's node hooks depend on besides the shape."""
         return None
 
     def may_rank(self, task: Task) -> bool:
-        """Return whether ``rank_nodes`` may compare nodes for a task of this kind at all.
+        """Return whether ``rank_nodes`` may compare nodes for a task of this kind.
 
         Asked once for all tasks that get the same answers; the answer holds for the session.
         """
         return True
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
-        """Return what this plugin compared when it refused a task that found no node.
+        """Return the numbers that this plugin compared when it refused a task that found no node.
 
-        For whoever explains that; asked once for a task that found none.
+        For explanations; called once for a task that found none.
         """
         return {}
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask | None:
-        """Mark at least every candidate that ``hook`` could ever name, in whatever company.
+        """Mark at least every candidate that ``hook`` could ever name, with any others.
 
-        ``hook`` is "preemptable" or "reclaimable".  Asked once about candidates of many nodes, so
-        that nodes without victims need not be asked one by one; None: cannot tell.
+        ``hook`` is "preemptable" or "reclaimable".  Called once for candidates of many nodes, so
+        that nodes without victims need not be asked one by one; None: unknown.
         """
         return None
 
     def node_tests(self, task: Task, nodes: Nodes) -> Mapping[Cause, Mask] | None:
         """Return which nodes each test of the filters refuses by itself (n,); None: ask filters.
 
-        For answers to people: the filters tell the first reason only.
+        For explanations: the filters return the first reason only.
         """
         return None
 
     def own_words(self) -> list[str]:
-        """Return what was said against nodes in this session beside the stated reasons."""
+        """Return messages against nodes in this session besides the stated reasons."""
         return []
 
     def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:
@@ -230,7 +230,7 @@ class Plugin:
 
     @_hooks.add(rule.FIRST_DIFFERENCE, answer.COMPARISON, volcano="VictimQueueOrder")
     def compare_victim_queues(self, left: Queue, right: Queue, preemptor: Queue) -> float:
-        """Compare two queues as sources of victims: negative if the left one gives first."""
+        """Compare two queues as sources of victims: negative if the left one loses tasks first."""
         raise NotImplementedError
 
     @_hooks.add(rule.KEYS, answer.KEYS, volcano="JobOrder", switch="enableJobOrder")
@@ -265,7 +265,7 @@ class Plugin:
 
     @_hooks.add(rule.EACH, answer.NOTHING, volcano="JobEnqueued", switch="enableJobEnqueued")
     def on_enqueued(self, job: Job) -> None:
-        """Book a job that was admitted."""
+        """Reserve the resources of a job that was admitted."""
         raise NotImplementedError
 
     @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="JobReady", switch="enableJobReady")
@@ -310,22 +310,22 @@ class Plugin:
 
     @_hooks.add(rule.TIER_INTERSECT, answer.MASK, volcano="Preemptable", switch="enablePreemptable")
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask | None:
-        """Mark candidates (task rows) that may go for a task of their queue; None: no opinion."""
+        """Mark candidates (task rows) evictable for a task of their queue; None: no opinion."""
         raise NotImplementedError
 
     @_hooks.add(rule.TIER_INTERSECT, answer.MASK, volcano="Reclaimable", switch="enableReclaimable")
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask | None:
-        """Mark candidates (task rows) that may go for another queue; None: no opinion."""
+        """Mark candidates (task rows) evictable for another queue; None: no opinion."""
         raise NotImplementedError
 
     @_hooks.add(rule.TIER_INTERSECT, answer.MASK, volcano="UnifiedEvictable")
     def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask | None:
-        """Mark candidates (task rows) that may go for a whole job; None: no opinion."""
+        """Mark candidates (task rows) evictable for a whole job; None: no opinion."""
         raise NotImplementedError
 
     @_hooks.add(rule.TIER_UNION, answer.TASKS, volcano="VictimTasks", switch="enabledVictim")
     def victims(self, running: list[int]) -> list[int]:
-        """Name running tasks to evict although nobody asked for their place."""
+        """Return running tasks to evict although no job asks for their place."""
         raise NotImplementedError
 
     @_hooks.add(
@@ -341,7 +341,7 @@ class Plugin:
         raise NotImplementedError
 
     def levels_within(self, part: SubGroup, some: list[Domain]) -> list[list[list[Domain]]] | None:
-        """Return what ``domain_levels`` answers to "allocate" within each; None: ask it."""
+        """Return the answers of ``domain_levels`` to "allocate" within each; None: ask it."""
         return None
 
     @_hooks.add(
@@ -374,7 +374,7 @@ class Plugin:
 
     @_hooks.add(rule.EACH, answer.NOTHING, volcano="OnSessionClose")
     def on_close(self, ssn: PluginSession) -> None:
-        """Look at the outcome of a session before phases are computed."""
+        """Process the outcome of a session before phases are computed."""
 
 
 HOOKS: Final[Mapping[str, Hook]] = _hooks.rows

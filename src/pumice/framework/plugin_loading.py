@@ -1,10 +1,10 @@
-"""Plugins that a command is told of: classes of a Python file or of a module, by a text.
+"""Plugins given to a command: classes of a Python file or of a module, by a text.
 
     policy.py               every plugin of the file
     policy.py:Policy        one of them
     my_package.policy:Policy   one of a module that can be imported; without a class, every one
 
-The texts are what is passed along, also to other processes; each process loads them once.
+The texts are passed along, also to other processes; each process loads them once.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ PluginSource = str | type[Plugin]
 
 
 def load_plugins(sources: Iterable[PluginSource]) -> dict[str, type[Plugin]]:
-    """Return the plugins that are given or that texts speak of, by name.
+    """Return the plugins that are given or named by texts, by name.
 
     Raises:
-        InputError: a text speaks of no plugin, of one that cannot be loaded, or of a second one
+        InputError: a text names no plugin, one that cannot be loaded, or a second one
             with the same name.
     """
     found: dict[str, type[Plugin]] = {}
@@ -48,7 +48,7 @@ def load_plugins(sources: Iterable[PluginSource]) -> dict[str, type[Plugin]]:
 
 
 def whole_source(source: str) -> str:
-    """Return a text with the whole path of its file, for processes that run in other folders."""
+    """Return a text with the absolute path of its file, for processes that run in other folders."""
     where = _parse(source)
     if where.path is None:
         return source
@@ -82,7 +82,7 @@ def _parse(source: str) -> _Source:
 
 
 def _classes(text: str) -> tuple[type[Plugin], ...]:
-    """Load a file or a module and return the plugins that are asked for."""
+    """Load a file or a module and return the requested plugins."""
     source = _parse(text)
     module = _import(source)
     if source.class_name:
@@ -115,7 +115,7 @@ def _with_name(source: _Source, cls: type[Plugin]) -> type[Plugin]:
 
 
 def _check_usable(source: _Source, cls: type[Plugin]) -> None:
-    """Refuse a class that no session could make an instance of."""
+    """Refuse a class that no session could instantiate."""
     if any(isinstance(each, dataclasses.Field) for each in vars(cls).values()):
         hint = f"write @dataclass(kw_only=True) above class {cls.__name__}"
         raise source.error("a dataclass, since it declares arguments", cls.__name__, hint)
@@ -150,7 +150,7 @@ def _import(source: _Source) -> ModuleType:
 
 
 def _leads_to(missing: str, source: _Source) -> bool:
-    """Say whether a missing module is the one that is asked for, or a package on the way to it."""
+    """Return whether a missing module is the requested one, or one of its packages."""
     return source.path is None and f"{source.place}.".startswith(f"{missing}.")
 
 

@@ -1,6 +1,6 @@
-"""What a plugin sees of a session: all it may read, and the little it may do.
+"""A plugin's view of a session: all it may read, and the little it may do.
 
-Whatever a plugin keeps for itself it changes through ``journal``, so that a roll-back covers it.
+A plugin changes its own state through ``journal``, so that a roll-back covers it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,11 +25,11 @@ class PluginSession(Protocol):
 
     @property
     def journal(self) -> Journal:
-        """Takes every write of the cycle back; ``moved`` lists the node rows that have changed."""
+        """Undoes every write of the cycle; ``moved`` lists the node rows that have changed."""
 
     @property
     def topology(self) -> Topology:
-        """Network domains, sub-groups, and where jobs lie."""
+        """Network domains, sub-groups, and the domains of jobs."""
 
     @property
     def now(self) -> float:
@@ -37,34 +37,34 @@ class PluginSession(Protocol):
 
     @property
     def total(self) -> Column:
-        """What all nodes offer together (R,)."""
+        """Allocatable amounts of all nodes together (R,)."""
 
     @property
     def memory(self) -> dict[str, Any]:
-        """What a plugin wants to find again in the next cycle, under its own name.
+        """State of a plugin for the next cycle, under its own name.
 
         It belongs to the process: a reload of the configuration leaves it as it is.
         """
 
     @property
     def started_at(self) -> float | None:
-        """When the process took a live cluster up; None in scenarios and simulations."""
+        """When the process began to schedule a live cluster; None in scenarios and simulations."""
 
     @property
     def node_usage(self) -> Mapping[str, Any]:
-        """What nodes were measured to use, by name."""
+        """Measured use of nodes, by name."""
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """The section ``metrics`` of the configuration: where measurements come from, how often."""
+        """The section ``metrics`` of the configuration: source and interval of measurements."""
 
     @property
     def services(self) -> Mapping[str, Any]:
-        """Ways to other programs, by name."""
+        """Clients of other programs, by name."""
 
     @property
     def queue_gates(self) -> QueueGates:
-        """What pods reserve whose queue gates are open and that are not placed yet."""
+        """Reservations of pods whose queue gates are open and that are not placed yet."""
 
     def jobs(self) -> list[int]:
         """List the jobs (rows) whose pod group and queue exist."""
@@ -76,32 +76,32 @@ class PluginSession(Protocol):
         """Return all nodes."""
 
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
-        """Order tasks as all plugins want them; not before every plugin has opened."""
+        """Order tasks by all plugins; not before every plugin has opened."""
 
     def add_node_column(self, name: str, fill: float = 0.0) -> Column:
         """Add a node column of the plugin's own (N,); write it through ``journal.save``."""
 
     def annotate(self, task: int, annotations: Mapping[str, str]) -> None:
-        """Write annotations on a task's pod when it is bound; a roll-back takes it back."""
+        """Write annotations on a task's pod when it is bound; a roll-back undoes it."""
 
     def drop_annotations(self, task: int) -> None:
-        """Forget annotations and node lock of a task that is not placed after all."""
+        """Forget annotations and node lock of a task that is not placed in the end."""
 
     def lock_node(self, task: int, lock: str) -> None:
-        """Lock the node of a task by an annotation before it is bound; a roll-back takes it back.
+        """Lock the node of a task by an annotation before it is bound; a roll-back undoes it.
 
-        The annotation holds the time. Its device plugin takes it off; after five minutes it does
+        The annotation holds the time. Its device plugin removes it; after five minutes it does
         not count any more.
         """
 
     def reserve_claims(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
-        """Reserve resource claims for a task before it is bound; a roll-back takes it back."""
+        """Reserve resource claims for a task before it is bound; a roll-back undoes it."""
 
     def release_claims(self, claims: Iterable[str]) -> None:
-        """Take their devices from claims ("namespace/name") that only waiting pods have."""
+        """Free the devices of claims ("namespace/name") that only waiting pods have."""
 
     def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
-        """Let the pod of a task that is to be bound wait for its claims; asked at close."""
+        """Make the pod of a task that is to be bound wait for its claims; called at close."""
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

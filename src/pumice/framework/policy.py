@@ -1,4 +1,4 @@
-"""What the plugins of a session say together, asked by row."""
+"""The combined answers of a session's plugins, by row."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ A = TypeVar("A")
 
 
 class _Combined(Generic[P, A]):
-    """A combined hook of a policy, bound when first asked: most cycles ask few."""
+    """A combined hook of a policy, bound on first use: most cycles use few."""
 
     def __init__(self, bind: Callable[[Hooks], Callable[P, A]]) -> None:
         self._bind = bind
@@ -77,7 +77,7 @@ class Policy:
 
     @cached_property
     def follows_placements(self) -> bool:
-        """Whether some plugin must be told of each placement by itself."""
+        """Whether some plugin must be notified of each placement by itself."""
         return bool(self.hooks.tiers(Plugin.on_place))
 
     @cached_property
@@ -96,7 +96,7 @@ class Policy:
         return self._job_enqueueable(Job(self._snapshot, job))
 
     def job_enqueued(self, job: int) -> None:
-        """Tell plugins that a job was admitted."""
+        """Notify plugins that a job was admitted."""
         self._on_enqueued(Job(self._snapshot, job))
 
     def job_ready(self, job: int) -> Verdict:
@@ -145,7 +145,7 @@ class Policy:
 
     @contextmanager
     def queue_limits_lifted(self) -> Iterator[None]:
-        """Let every queue take every task meanwhile, for those who ask about nodes alone."""
+        """Lift all queue limits temporarily, for questions about nodes alone."""
         asked, own = self._allocatable, vars(self)
         own["_allocatable"] = lambda *_: True
         try:

@@ -1,4 +1,4 @@
-"""What a scheduler keeps from cycle to cycle; it belongs to the process, not to a configuration."""
+"""State of a scheduler from cycle to cycle; it belongs to the process, not to a configuration."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +9,6 @@ class ProcessMemory:
     """Outlives a reload of the configuration; a new process starts with an empty one."""
 
     plugins: dict[str, Any] = field(default_factory=dict)
-    """What plugins want to find again, under their names."""
+    """State of plugins, under their names."""
     started_at: float | None = None
-    """When the process took a live cluster up; None where nothing runs between the cycles."""
+    """When the process began to schedule a live cluster; None if nothing runs between cycles."""

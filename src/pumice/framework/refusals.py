@@ -1,4 +1,4 @@
-"""How a plugin says no: a vote, a reason against nodes, a refusal with the numbers compared."""
+"""Refusals of a plugin: a vote, a reason against nodes, a refusal with the numbers compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,7 +22,7 @@ class Reason:
     text: str
     curable: bool = True
     code: Cause = Cause.PLUGIN_REFUSED
-    """The cause that it is, where a job waits for it."""
+    """Its cause, where a job waits for it."""
 
 
 class Why(Enum):
@@ -53,13 +53,13 @@ _NEEDED: Final[Mapping[Why, frozenset[str]]] = {
     Why.GANG_SHORT: frozenset({"placed", "needed"}),
     Why.WAITING_FOR_EVICTION: frozenset({"victims"}),
 }
-"""The numbers without which a reason cannot be told."""
+"""The numbers that the message of a reason needs."""
 _COMPARED: Final = frozenset({"at", "used", "request", "limit"})
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A no that says why: false where a hook answers yes or no, a reject where it votes.
+    """A no with its reason: false where a hook answers yes or no, a reject where it votes.
 
     ``numbers`` are those that were compared; ``queue`` among them is a row.
     """
@@ -67,10 +67,10 @@ class Refusal:
     why: Why
     numbers: Mapping[str, Any] = field(default_factory=dict)
     code: Cause = Cause.PLUGIN_REFUSED
-    """The cause that it is, where a job waits for it."""
+    """Its cause, where a job waits for it."""
 
     def __post_init__(self) -> None:
-        """Refuse what could not be told to anyone.
+        """Refuse a refusal that could not be explained.
 
         Raises:
             ValueError: A number is missing.
@@ -85,9 +85,9 @@ class Refusal:
 
 
 Verdict = bool | Refusal
-"""Yes, or no with or without saying why."""
+"""Yes, or no with or without a reason."""
 Vote = int | Refusal
-"""PERMIT, ABSTAIN or REJECT; a refusal is a reject that says why."""
+"""PERMIT, ABSTAIN or REJECT; a refusal is a reject with a reason."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Failed:
 
     @property
     def text(self) -> str:
-        """What those are told for whom it failed."""
+        """The message to the objects for which it failed."""
         return f"plugin {self.plugin} failed in {self.hook}"
 
     @property
@@ -110,21 +110,21 @@ class Failed:
 
     @property
     def refusal(self) -> Refusal:
-        """The same as a no that says why."""
+        """The same as a no with its reason."""
         return Refusal(Why.PLUGIN_FAILED, {"problem": self.text}, Cause.PLUGIN_FAILED)
 
 
 def queue_closed(queue: int) -> Refusal:
-    """Refuse whatever a queue (row) is asked for: it is not open."""
+    """Refuse any request to a queue (row): it is not open."""
     return Refusal(Why.QUEUE_CLOSED, {"queue": queue}, Cause.QUEUE_CLOSED)
 
 
 def over_quota(
     short: Sequence[Short], *, queue: int, at: str, code: Cause = Cause.PLUGIN_REFUSED
 ) -> Refusal:
-    """Refuse a request for the resources that are short; ``at`` names whose limit it is.
+    """Refuse a request for the resources that are short; ``at`` names the owner of the limit.
 
-    That is a queue, a resource quota or the cluster.  The first resource stands among the numbers
+    That is a queue, a resource quota or the cluster.  The first resource is among the numbers
     itself, others under ``more``.
     """
     first, *more = map(asdict, short)
@@ -142,9 +142,9 @@ def within_quota(
     at: str,
     code: Cause = Cause.PLUGIN_REFUSED,
 ) -> Verdict:
-    """Let a request (R,) pass that fits beside what is used, in all it names but ``pods``.
+    """Allow a request (R,) that fits beside the used amounts, in all it names except ``pods``.
 
-    Compared strictly as floats; refused for every resource that there is too much of.
+    Compared strictly as floats; the refusal lists every resource that is exceeded.
     """
     over = (used + request > limit) & (request > 0)
     over[PODS] = False

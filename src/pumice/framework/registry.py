@@ -1,6 +1,6 @@
-"""Names to plugin and action classes: the built-ins, what entry points add, what a caller adds.
+"""Names to plugin and action classes: built-ins, entry points, and those of a caller.
 
-A registry is a value handed to the scheduler; nothing registers itself on import.
+A registry is a value passed to the scheduler; nothing registers itself on import.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ GROUP = "pumice.plugins"
 def known_plugins(
     builtin: Mapping[str, type[Plugin]], more: Mapping[str, type[Plugin]]
 ) -> dict[str, type[Plugin]]:
-    """Return all plugins by name: an installed one goes before a built-in, ``more`` before both."""
+    """Return all plugins by name: an installed one replaces a built-in, ``more`` replaces both."""
     return {**builtin, **installed_plugins(), **more}
 
 
 def installed_plugins() -> dict[str, type[Plugin]]:
     """Load plugins that other distributions offer under the entry-point group.
 
-    One that cannot be loaded is stood in for by a class that says so when it is configured.
+    One that cannot be loaded is replaced by a class that reports this when it is configured.
     """
     return {entry.name: _load(entry) for entry in metadata.entry_points(group=GROUP)}
 
@@ -50,7 +50,7 @@ def _broken(entry: metadata.EntryPoint, why: str) -> type[Plugin]:
 def build_tiers(
     conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]
 ) -> tuple[list[list[Enabled]], list[Problem]]:
-    """Make a fresh instance of every configured plugin; say what was ignored on the way."""
+    """Make a fresh instance of every configured plugin; return what was ignored."""
     problems: list[Problem] = []
     tiers = []
     for tier in conf.tiers:
@@ -68,7 +68,7 @@ def build_tiers(
 def deciding_order(
     conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]
 ) -> list[tuple[str, str, str, list[str]]]:
-    """Say per hook which plugins decide, in order: (hook, switch, rule, plugin names)."""
+    """Return by hook which plugins decide, in order: (hook, switch, rule, plugin names)."""
     tiers, _ = build_tiers(conf, plugins)
     rows = []
     for hook in HOOKS.values():

@@ -1,4 +1,4 @@
-"""Least numbers of tasks by role (``minTaskMember``), and who counts towards them."""
+"""Minimum numbers of tasks by role (``minTaskMember``), and the tasks that count for them."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,7 @@ READY = ALLOCATED_CLASS | {Status.SUCCEEDED}
 
 
 def minima(job: Job) -> dict[str, int]:
-    """Return the least number of tasks of each role.
+    """Return the minimum number of tasks of each role.
 
     They bind only if the job needs at least as many tasks as they add up to.
     """
@@ -38,12 +38,12 @@ def count_roles(
 
 
 def meets_minima(counts: dict[str, int], wanted: dict[str, int]) -> bool:
-    """Return whether every role has its least number."""
+    """Return whether every role has its minimum number."""
     return all(counts.get(role, 0) >= least for role, least in wanted.items())
 
 
 def roles_ready(job: Job, *, pipelined: bool = False) -> bool:
-    """Return whether every role has its least number placed (or pipelined)."""
+    """Return whether every role has its minimum number placed (or pipelined)."""
     wanted = minima(job)
     if not wanted:
         return True

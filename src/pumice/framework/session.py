@@ -1,4 +1,4 @@
-"""One scheduling cycle: the state, what the cycle is told, and what plugins see and leave in it."""
+"""One scheduling cycle: its state, its input, and what plugins see and leave in it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -20,7 +20,7 @@ from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 
 _OPENED_GATES: Final = "queue gates"
-"""Where the memory of the process keeps the pods whose gates the last session opened."""
+"""The key in the process memory of pods whose gates the last session opened."""
 
 
 class Session(SessionState):
@@ -64,11 +64,11 @@ class Session(SessionState):
         self.failures = self.hooks.failures
         self.plugins = self.hooks.plugins
         self.job_memory: dict[int, JobMemory] = {}
-        """What allocate remembers of jobs, also if it runs again."""
+        """Memory of allocate about jobs, also if it runs again."""
         self.unschedulable: set[int] = set()
-        """Jobs whose condition says in this cycle that they cannot start."""
+        """Jobs whose condition in this cycle is that they cannot start."""
         self.scheduled: Mask = np.zeros(len(snapshot.jobs.phase), dtype=bool)
-        """Jobs whose condition says in this cycle that they can."""
+        """Jobs whose condition in this cycle is that they can."""
         self.conditions: dict[int, tuple[str, str, str, str]] = {}
         """Job to a new condition: type, status, reason, message."""
         self._plugged = plugged
@@ -83,11 +83,11 @@ class Session(SessionState):
         return Statement(self)
 
     def close(self) -> None:
-        """Let plugins look at the outcome."""
+        """Call plugins with the outcome."""
         self._call_all(Plugin.on_close, "OnSessionClose")
 
     def _call_all(self, hook: Callable[..., None], when: str) -> None:
-        """Let each plugin in turn do something, and whoever wants to know that it is done."""
+        """Call each plugin in turn, and report its time."""
         plugged = self._plugged
         if plugged is not None:
             plugged("", when)
@@ -96,7 +96,7 @@ class Session(SessionState):
             if plugged is not None:
                 plugged(plugin.name, when)
 
-    # What plugins do, see PluginSession
+    # The side of plugins, see PluginSession
 
     def nodes(self) -> Nodes:
         """Return all nodes."""
@@ -113,27 +113,27 @@ class Session(SessionState):
         return column
 
     def annotate(self, task: int, annotations: Mapping[str, str]) -> None:
-        """Write annotations on a task's pod when it is bound; a rollback takes it back."""
+        """Write annotations on a task's pod when it is bound; a rollback undoes it."""
         self.intents.annotate(task, annotations)
 
     def drop_annotations(self, task: int) -> None:
-        """Write nothing on a task's pod after all."""
+        """Write nothing on a task's pod in the end."""
         self.intents.drop_annotations(task)
 
     def lock_node(self, task: int, lock: str) -> None:
-        """Lock the node of a task by an annotation before it is bound; a rollback takes it back."""
+        """Lock the node of a task by an annotation before it is bound; a rollback undoes it."""
         self.intents.lock_node(task, lock)
 
     def reserve_claims(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
-        """Reserve resource claims for a task before it is bound; a rollback takes it back."""
+        """Reserve resource claims for a task before it is bound; a rollback undoes it."""
         self.intents.reserve(task, claims)
 
     def release_claims(self, claims: Iterable[str]) -> None:
-        """Take their devices from claims that only pods without a node have."""
+        """Free the devices of claims that only pods without a node have."""
         self.intents.released_claims += claims
 
     def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
-        """Let a task's pod be bound only once its claims are."""
+        """Bind a task's pod only once its claims are bound."""
         self.intents.bind_volumes(task, choices, timeout_s)
 
     def mark_scheduled(self, jobs: Mask) -> None:

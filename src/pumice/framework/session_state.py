@@ -1,6 +1,6 @@
-"""What everything that decides in a session works on: the snapshot and the answers about it.
+"""The common state of everything that decides in a session: the snapshot and answers about it.
 
-Drawn from below: hooks and topology, then policy, ordering and placing, then this; statements,
+From the bottom up: hooks and topology, then policy, ordering and placing, then this; statements,
 placements, evictions and the search over domains take it, and the session is made of it.
 """
 
@@ -35,11 +35,11 @@ from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.topology.job_topology import Topology
 
 _FEW = 8
-"""Below so many rows plain lists are faster than columns."""
+"""Number of rows below which plain lists are faster than columns."""
 
 
 class Intents:
-    """Binds and evictions that stand, and what will go with them."""
+    """Committed binds and evictions, and what is written with them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -52,9 +52,9 @@ class Intents:
         self.node_locks: dict[int, tuple[str, ...]] = {}
         """Task to the annotations that lock its node before it is bound."""
         self.released_claims: list[str] = []
-        """Resource claims whose devices nobody needs."""
+        """Resource claims whose devices are not needed any more."""
         self.nominations: dict[int, int] = {}
-        """Task to the node where evictions make room for it; -1 if not any more."""
+        """Task to the node where evictions make room for it; -1 if no longer."""
 
     def bind(self, tasks: list[int]) -> None:
         """Bind placed tasks of one job."""
@@ -63,7 +63,7 @@ class Intents:
         self.announce(tasks, self._snapshot.tasks.node[rows].tolist())
 
     def announce(self, tasks: list[int], nodes: list[int]) -> None:
-        """Bind tasks that stand as being bound already."""
+        """Bind tasks that already have the status of being bound."""
         keys, names = self._snapshot.tasks.keys, self._snapshot.nodes.names
         for task, node in zip(tasks, nodes, strict=True):
             if self.annotations.get(task):
@@ -79,12 +79,12 @@ class Intents:
         self.made.append(eviction)
 
     def annotate(self, task: int, annotations: Mapping[str, str]) -> None:
-        """Add to what is written on a task's pod when it is bound; a rollback takes it back."""
+        """Add to what is written on a task's pod when it is bound; a rollback undoes it."""
         known = self.annotations.get(task, {})
         self._snapshot.journal.put(self.annotations, task, {**known, **annotations})
 
     def drop_annotations(self, task: int) -> None:
-        """Write nothing on a task's pod after all, and lock no node for it."""
+        """Write nothing on a task's pod in the end, and lock no node for it."""
         self._snapshot.journal.put(self.annotations, task, {})
         if task in self.node_locks:
             self._snapshot.journal.put(self.node_locks, task, ())
@@ -95,7 +95,7 @@ class Intents:
         self._snapshot.journal.put(self.node_locks, task, (*known, lock))
 
     def reserve(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
-        """Reserve resource claims for a task when it is bound; a rollback takes it back."""
+        """Reserve resource claims for a task when it is bound; a rollback undoes it."""
         self._snapshot.journal.put(self.reservations, task, claims)
 
     def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
@@ -103,19 +103,19 @@ class Intents:
         self.made.append(BindVolumes(self._snapshot.tasks.keys[task], tuple(choices), timeout_s))
 
     def nominate(self, task: int, node: int) -> None:
-        """Note that evictions make room for a task on a node."""
+        """Record that evictions make room for a task on a node."""
         self._snapshot.journal.put(self.nominations, task, node)
 
     def drop_nomination(self, task: int) -> None:
-        """Note that a task no longer waits for its node."""
+        """Record that a task no longer waits for its node."""
         if task in self.nominations:
             self._snapshot.journal.put(self.nominations, task, -1)
 
 
 class SessionState:
-    """The tables, who answers questions about them, and what was decided so far.
+    """The tables, the hooks about them, and the decisions so far.
 
-    The snapshot is changed only through statements, so that closing can put every cell back.
+    The snapshot is changed only through statements, so that closing can restore every cell.
     """
 
     def __init__(
@@ -147,16 +147,16 @@ class SessionState:
 
     @cached_property
     def ordering(self) -> Ordering:
-        """Who goes first; made when first asked for, once all plugins have opened."""
+        """The order of queues, jobs and tasks; made on first use, once all plugins have opened."""
         return Ordering(self.snapshot, self.hooks)
 
     @cached_property
     def placing(self) -> Placing:
-        """Which node; made when first asked for, once all plugins have opened."""
+        """The choice of nodes; made on first use, once all plugins have opened."""
         return self._placing(self.snapshot, self.hooks, self._seed)
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
-        """Return what plugins compared when a task found no node."""
+        """Return the numbers that plugins compared when a task found no node."""
         found: dict[str, Any] = {}
         for ask in self._comparing:
             found |= ask(task) or {}

@@ -1,4 +1,4 @@
-"""What a plugin or an action lets the simulator take for granted."""
+"""What a plugin or an action allows the simulator to assume."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ class SimulatorAssumptions:
     """A declaration; without one nothing is assumed, and every job takes part in every cycle."""
 
     bounded: bool = False
-    """Never lets a job start beyond the room on nodes and in queues, nor evicts on its own."""
+    """Never allows a job to start beyond the room on nodes and in queues, nor evicts on its own."""
     timed: bool = False
-    """May decide otherwise as time goes by, though nothing has happened in the cluster."""
+    """May change its decision as time passes, though nothing has happened in the cluster."""
     forgets: bool = False
-    """May admit in the next cycle what it refused in this one, though nothing was given back."""
+    """May admit in the next cycle what it refused in this one, though nothing was released."""
     evicts: bool = False
     """Makes room by evicting."""
 

@@ -1,7 +1,7 @@
 """A group of moves that happen together or not at all.
 
 Actions make moves only through a statement; ``commit`` turns them into intents, ``discard`` and
-``rollback`` take them back through the journal.
+``rollback`` undo them through the journal.
 """
 
 from itertools import groupby
@@ -38,12 +38,12 @@ class Statement:
         self._policy.on_place(Task(self._snapshot, task), node)
 
     def place_many(self, tasks: list[int], nodes: list[int]) -> None:
-        """Put equal tasks of one job on nodes, all at once; for plugins that follow no moves."""
+        """Put equal tasks of one job on nodes, all at once; if no plugin follows moves."""
         self._snapshot.place_many(np.asarray(tasks), np.asarray(nodes))
         self._moves.extend([("place", task) for task in tasks])
 
     def pipeline(self, task: int, node: int, *, freed: bool = False) -> None:
-        """Promise a task room on a node; ``freed`` says evictions of this attempt made it."""
+        """Promise a task room on a node; ``freed`` if evictions of this attempt made it."""
         self._snapshot.pipeline(task, node)
         self._moves.append(("pipeline", task))
         if freed:
@@ -51,14 +51,14 @@ class Statement:
         self._policy.on_place(Task(self._snapshot, task), node)
 
     def unpipeline(self, task: int) -> None:
-        """Take a promise back."""
+        """Withdraw a promise."""
         node = int(self._snapshot.tasks.node[task])
         self._snapshot.unpipeline(task)
         self._state.intents.drop_nomination(task)
         self._policy.on_evict(Task(self._snapshot, task), node)
 
     def evict(self, task: int, action: str, beneficiary: str = "") -> None:
-        """Take a running task off its node, for the good of a pod or job if there is one."""
+        """Evict a running task from its node, for a pod or job if there is one."""
         node = int(self._snapshot.tasks.node[task])
         self._snapshot.evict(task)
         self._moves.append(("evict", task))
@@ -80,7 +80,7 @@ class Statement:
         ]
 
     def repeat(self, moves: Moves) -> None:
-        """Make placements that were made and taken back before."""
+        """Make placements that were made and rolled back before."""
         shape, quiet = self._snapshot.tasks.shape, not self._policy.follows_placements
         for (pipelined, _), some in groupby(moves, key=lambda move: (move[2], shape[move[0]])):
             batch = list(some)
@@ -91,13 +91,13 @@ class Statement:
                 (self.pipeline if pipelined else self.place)(task, node)
 
     def rollback(self, checkpoint: tuple[int, int]) -> None:
-        """Take back what was done since a checkpoint."""
+        """Undo everything since a checkpoint."""
         mark, moves = checkpoint
         self._state.journal.rollback(mark)
         del self._moves[moves:]
 
     def discard(self) -> None:
-        """Take everything back."""
+        """Undo everything."""
         self._state.journal.rollback(self._mark)
         given_up = self._state.records.given_up
         for kind, task in self._moves:

@@ -1,8 +1,8 @@
-"""Which plugins keep pods from being evicted, and where a configuration lets such pods go.
+"""Plugins that keep pods from being evicted, and where a configuration exposes such pods.
 
 Used by ``pumice config check`` and by a starting scheduler.  Victims are what all plugins of a tier
-allow.  A tier that allows nobody leaves the choice to the next one, and within a tier an
-intersection that runs empty is begun anew by the next plugin: a guard holds only what is judged
+allow.  A tier that allows no victim leaves the choice to the next one, and within a tier an
+empty intersection is started again by the next plugin: a guard protects only what is judged
 together with it to the end.
 """
 
@@ -25,7 +25,7 @@ _HOOKS: Final = {
 
 
 def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> list[Problem]:
-    """List the plugins that protect pods and can be passed over, with who passes them over."""
+    """List the plugins that protect pods and can be overridden, with those that override them."""
     tiers, _ = build_tiers(conf, plugins)
     problems = []
     for tier, entries in zip(conf.tiers, tiers, strict=True):
@@ -47,7 +47,7 @@ def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> li
 
 
 def _passing(conf: SchedulerConf, tiers: list[list[Enabled]], guard: Enabled) -> Iterator[str]:
-    """List who can name victims that a guard was not asked about, or was overruled on."""
+    """List the plugins that can name victims without a guard, or against it."""
     if not guard.plugin.protects:
         return
     for action in conf.actions:
@@ -63,7 +63,7 @@ def _passing(conf: SchedulerConf, tiers: list[list[Enabled]], guard: Enabled) ->
 def _unguarded(asked: list[str], guard: str) -> list[str]:
     """Return the plugins of a tier that can decide alone: all without the guard.
 
-    With it those behind it, from the third on: two plugins cannot begin an intersection anew.
+    With it those after it, from the third on: two plugins cannot restart an intersection.
     """
     if guard not in asked:
         return asked

@@ -1,6 +1,6 @@
 """One plain sentence on why a job waits, with the numbers the decision compared.
 
-Rendered from records; a job that no action looked at is told apart from one that was refused.
+Rendered from records; a job that no action considered differs from one that was refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,12 +17,12 @@ from pumice.framework.session import Session
 
 Numbers = Mapping[str, Any]
 _NAMED = 3
-"""Victims that are told by name."""
+"""Maximum number of victims that are named."""
 _FOR_WANT_OF_ROOM = (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA)
 
 
 def waiting_reason(ssn: Session, job: Job) -> str:
-    """Say why a job still waits; empty if it has nothing pending and its pods are all made."""
+    """Return why a job still waits; empty if nothing is pending and all its pods exist."""
     pending = job.counts[Status.PENDING]
     unmade = not len(job.tasks) and ssn.is_pending(job.row)
     if not pending and not job.waiting and not unmade:
@@ -75,7 +75,7 @@ def _nodes(ssn: Session, numbers: Numbers) -> str:
 
 
 def claim_reason(claim: Numbers) -> str:
-    """Say what a resource claim lacks on the node that comes nearest."""
+    """Describe what a resource claim lacks on the node that comes nearest."""
     found = f"resource claim {claim['claim']}"
     if claim["request"]:
         wanted = claim["wanted"] or "all"

@@ -1,4 +1,4 @@
-"""Pumice as a library: what ``import pumice`` offers, for notebooks and programs.
+"""Pumice as a library: the names of ``import pumice``, for notebooks and programs.
 
-The names that are promised stand in ``pumice/__init__.pyi``; use them from ``pumice`` itself.
+The stable names are in ``pumice/__init__.pyi``; use them from ``pumice`` itself.
 """

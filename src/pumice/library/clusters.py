@@ -41,7 +41,7 @@ class Cluster:
     state: ClusterState
 
     def decide(self) -> Decisions:
-        """Run one scheduling cycle and return what it decides."""
+        """Run one scheduling cycle and return its decisions."""
         return Replay(self.state).decide()
 
     def waiting(self) -> Table:
@@ -102,7 +102,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What a change or a job would bring; ``details`` has everything."""
+    """The effect of a change or a job; ``details`` has everything."""
 
     details: Answer
 
@@ -113,7 +113,7 @@ class WhatIf:
 
     @property
     def starts_in(self) -> float | None:
-        """Seconds until the job starts that was asked about; None if it never does."""
+        """Seconds until the job in question starts; None if it never does."""
         return None if self.details.job is None else self.details.job.in_s
 
     @property
@@ -146,7 +146,7 @@ def load(
     Args:
         sources: Files or folders; a text with a line break is YAML itself.
         conf: A configuration: a file, or its text; without one, what the sources hold.
-        now: The moment of it, RFC 3339; without one, the latest that an object speaks of.
+        now: Its time, RFC 3339; without one, the latest in its objects.
         plugins: Plugins that the configuration may name beside the built-in ones.
 
     Raises:
@@ -163,7 +163,7 @@ def load(
 def explain(
     cluster: Cluster, job: str, *, remedies: bool = True, forecast: bool = True
 ) -> Explained:
-    """Explain why a job waits: causes with numbers, nodes, who was spared, what would help.
+    """Explain why a job waits: causes with numbers, nodes, spared pods, what would help.
 
     Raises:
         InputError: No job, or several, have that name.
@@ -184,13 +184,13 @@ def whatif(
     """Try a job or changes on a copy of a cluster.
 
     Args:
-        cluster: The cluster there is now.
-        job: The name of a job that is there, or a file with one that is not.
+        cluster: The present cluster.
+        job: The name of a job of the cluster, or a file with a new one.
         conf: Try this configuration.
-        settings: What if fields had these values, as in ``{"queue/a.capability.cpu": 20}``.
-        add_nodes: What if there were so many more nodes, like the largest; or ``"2=NODE"``.
-        drain: What if these nodes were closed and their pods taken off.
-        default_runtime: How long pods run that do not say so, such as ``"90m"``.
+        settings: Fields to set, as in ``{"queue/a.capability.cpu": 20}``.
+        add_nodes: Number of nodes to add, like the largest; or ``"2=NODE"``.
+        drain: Nodes to cordon and empty of pods.
+        default_runtime: Run time of pods that state none, such as ``"90m"``.
     """
     state, changes = cluster.state, list[Change]()
 

@@ -1,4 +1,4 @@
-"""A configuration as programs give it: a file, a text, or nothing for the built-in one."""
+"""A configuration as a program passes it: a file, a text, or nothing for the built-in one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ Configuration = str | Path | None
 
 @dataclass(frozen=True)
 class ReadConfiguration:
-    """A configuration that can be used, and where it came from."""
+    """A usable configuration, and its source."""
 
     text: str
     source: str
@@ -24,7 +24,7 @@ def read_configuration(given: Configuration) -> ReadConfiguration:
 
     Raises:
         InputError: The file cannot be read.
-        ConfError: It is no configuration.
+        ConfError: It is not a configuration.
     """
     if given is None:
         text, source = DEFAULT_CONF, "the built-in configuration"

@@ -1,4 +1,4 @@
-"""Libraries that only some users install: a missing one is named with the extra that brings it."""
+"""Optional libraries: a missing one is named with the extra that installs it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from pumice.errors import InputError
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Import what an extra of the package brings.
+    """Import the libraries of an extra.
 
     Raises:
         InputError: it is not installed.

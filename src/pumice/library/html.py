@@ -1,4 +1,4 @@
-"""How results look in a notebook: small pieces of HTML from templates that escape everything."""
+"""Results in a notebook: small pieces of HTML from templates that escape everything."""
 
 from functools import cache
 from importlib import resources

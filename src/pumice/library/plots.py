@@ -9,7 +9,7 @@ from pumice.library.extras import extra
 from pumice.sim.measure import Measures
 
 _UNITS = ((172800.0, 86400.0, "days"), (7200.0, 3600.0, "hours"), (120.0, 60.0, "minutes"))
-"""From how many seconds a unit is used, its seconds and its name."""
+"""Minimum seconds for a unit, its seconds and its name."""
 
 
 class Plots:
@@ -21,7 +21,7 @@ class Plots:
         self._time = f"time ({name})"
 
     def waits(self, ax: Any = None) -> Any:
-        """Draw which part of the jobs waited at most so long."""
+        """Draw the cumulative part of the jobs by wait time."""
         ax = _axes(ax)
         longest = max((float(each.waits().max(initial=0.0)) for each in self._measured), default=0)
         unit, name = _unit(longest)

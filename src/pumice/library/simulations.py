@@ -24,7 +24,7 @@ from pumice.sim.result_files import REPORT, ResultFiles
 from pumice.sim.workload import Workload
 
 SHORTEST_RUN_S = 10.0
-"""Bounded slowdown takes shorter runs for this long, as the literature does."""
+"""Shorter runs count as this long in bounded slowdowns, as in the literature."""
 _SECONDS = frozenset({"arrival", "start", "end", "wait", "run", "seconds", "waited"})
 """Columns of times."""
 
@@ -50,7 +50,7 @@ class Results(Mapping[str, "Result"]):
 
     @cached_property
     def measured(self) -> list[Measures]:
-        """What was measured, on one time axis."""
+        """The measurements, on one time axis."""
         return [each.measures for each in self.values()]
 
     @cached_property
@@ -104,7 +104,7 @@ class Result:
 
     @cached_property
     def jobs(self) -> Table:
-        """One row for each job: when it came, started and ended."""
+        """One row for each job: when it arrived, started and ended."""
         return _table(output.JOB_COLUMNS, output.jobs(self.measures))
 
     @cached_property
@@ -114,7 +114,7 @@ class Result:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What plugins did wrong; figures of a run with failures tell of another policy."""
+        """Errors of plugins; figures of a run with failures are not those of the policy."""
         return self.measures.outcome.failures
 
     @cached_property
@@ -136,7 +136,7 @@ class Result:
 
     @cached_property
     def bounded_slowdowns(self) -> Any:
-        """(wait + run) / run of every finished job, runs taken for ten seconds at least."""
+        """(wait + run) / run of every finished job, runs counted as ten seconds at least."""
         rows = [
             (row["end"] - row["arrival"], row["run"]) for row in self.jobs if row["end"] is not None
         ]
@@ -179,9 +179,9 @@ def simulate(
     """Run a workload to its end on a virtual clock.
 
     Args:
-        workload: A trace, manifests or a synthetic description in a file, or what
-            :func:`workload` made.
-        nodes: A file, or what :func:`nodes` made; without them, as the workload says.
+        workload: A trace, manifests or a synthetic description in a file, or the result of
+            :func:`workload`.
+        nodes: A file, or the result of :func:`nodes`; by default those of the workload.
         conf: A configuration: a file, or its text; without one, the built-in one.
         plugins: Plugins that the configuration may name: classes, files or modules.
         seed: Seed of everything random.
@@ -190,7 +190,7 @@ def simulate(
             options of ``pumice sim``.
 
     Raises:
-        PumiceError: Something that is given cannot be used.
+        PumiceError: An argument cannot be used.
     """
     confs = {_name(conf): conf}
     found = compare(
@@ -228,7 +228,7 @@ def compare(
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """Make a table whose seconds are all numbers of one type; what never happened is None."""
+    """Make a table whose seconds are all numbers of one type; missing times are None."""
     seconds = [name in _SECONDS for name in columns]
     return Table(
         columns,

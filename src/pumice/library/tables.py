@@ -1,4 +1,4 @@
-"""A table that any data library can take over: rows, columns, CSV, Arrow, pandas, Polars."""
+"""A table for any data library: rows, columns, CSV, Arrow, pandas, Polars."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ _SHOWN = 20
 
 
 class Table:
-    """Named columns of equal length; an amount that does not exist is None."""
+    """Named columns of equal length; a missing value is None."""
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         self._names = tuple(columns)

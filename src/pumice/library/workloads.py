@@ -15,20 +15,20 @@ from pumice.sim.limits import check_nodes
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 
 _NUMBERS: Final = {"arrival": 0, "run": 0, "pods": 1, "needed": 1, "walltime": 0}
-"""Columns of numbers, and the least that each may be."""
+"""Columns of numbers, and the minimum of each."""
 _COLUMNS: Final = frozenset({*_NUMBERS, "name", "queue", "priority_class", "request"})
 _AMOUNTS: Final = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
 
 
 def workload(jobs: Iterable[Mapping[str, Any]], *, name: str = "workload") -> Workload:
-    """Make a workload of rows, one for each job.
+    """Make a workload from rows, one for each job.
 
     A row has ``arrival`` and ``run`` in seconds, and as it needs: ``name``, ``pods`` (1),
     ``needed`` (all of them), ``cpu`` (1), ``memory``, ``gpu``, ``request`` (resource to amount),
     ``queue``, ``priority_class``, ``walltime`` (the seconds that its user asked for).
 
     Raises:
-        InputError: A row lacks something, or has what is not known.
+        InputError: A row lacks something, or has an unknown column.
     """
     specs = PodSpecs()
     found = [_job(number, row, specs) for number, row in enumerate(jobs)]
@@ -79,7 +79,7 @@ def nodes(count: int, **amounts: Any) -> list[Node]:
     """Make equal nodes, as in ``nodes(8, cpu=32, memory="128Gi", gpu=4)``; 110 pods fit each.
 
     Raises:
-        InputError: There are too many.
+        InputError: too many.
     """
     check_nodes(count, "nodes")
     named = {_AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}

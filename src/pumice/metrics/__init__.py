@@ -1,6 +1,6 @@
 """Metrics about a serving process for Prometheus: Volcano's by their exact names, and our own.
 
-Any layer from the cluster up may fill them; nothing decides by them.
+Any layer from the cluster up may fill them; no decision depends on them.
 """
 
 from pumice.metrics.catalogue import CATALOGUE, Group, MetricFamily, exponential_buckets

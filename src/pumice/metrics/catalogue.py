@@ -1,4 +1,4 @@
-"""Every metric there is: name, kind, labels, buckets, what it says.
+"""Every metric: name, kind, labels, buckets, documentation.
 
 The table is read by the facade, by the documentation and by tests; nothing is measured here.
 """
@@ -25,7 +25,7 @@ class MetricFamily:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     group: Group = "process"
-    """Which process serves it; what is of the process itself, all do."""
+    """Which process serves it; metrics of the process itself are served by all."""
 
 
 def exponential_buckets(least: float, most: float, count: int) -> tuple[float, ...]:

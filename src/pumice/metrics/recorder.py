@@ -1,4 +1,4 @@
-"""What the running parts call to have something counted; times go in as seconds.
+"""The calls by which the running parts record metrics; times are in seconds.
 
 One object a process, with a registry of its own.  Safe to call from several threads.
 """
@@ -26,7 +26,7 @@ def expose(registry: CollectorRegistry) -> str:
 
 def _family(metric: Metric) -> Iterator[str]:
     samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-    if not samples:  # as the Go library: a family without series is left out
+    if not samples:  # as in the Go library: a family without series is left out
         return
     name = metric.name
     if metric.type == "counter" and samples[0].name != name:
@@ -149,7 +149,7 @@ class Metrics:
         self._observe("plugin_scheduling_latency", seconds, plugin, on_session)
 
     def task_stage(self, stage: str, seconds: float) -> None:
-        """Count how long after its creation a task came to a stage."""
+        """Count how long after its creation a task reached a stage."""
         self._observe("task_scheduling_latency", seconds, stage)
 
     def stage_took(self, stage: str, seconds: float) -> None:
@@ -157,7 +157,7 @@ class Metrics:
         self._observe("scheduling_stage_duration", seconds, stage)
 
     def attempts(self, result: str, count: int = 1) -> None:
-        """Count tasks by what came of them: scheduled, unschedulable, error."""
+        """Count tasks by result: scheduled, unschedulable, error."""
         self._child("volcano_schedule_attempts_total", result).inc(count)
 
     # Jobs
@@ -252,7 +252,7 @@ class Metrics:
         weight: int | None = None,
         overused: bool | None = None,
     ) -> None:
-        """Set what is known of a queue's standing."""
+        """Set the state of a queue."""
         for name, value in zip(_QUEUE_STATES, (share, weight, overused), strict=True):
             if value is not None:
                 self._child(f"volcano_queue_{name}", queue).set(float(value))
@@ -263,7 +263,7 @@ class Metrics:
             self._child(f"volcano_queue_pod_group_{phase}_count", queue).set(counts.get(phase, 0))
 
     def namespace_state(self, namespace: str, share: float, weight: int, weighted: float) -> None:
-        """Set a namespace's standing."""
+        """Set the state of a namespace."""
         self._child("volcano_namespace_share", namespace).set(share)
         self._child("volcano_namespace_weight", namespace).set(weight)
         self._child("volcano_namespace_weighted_share", namespace).set(weighted)
@@ -314,13 +314,13 @@ class Metrics:
             self._child("pumice_controller_failures_total", controller).inc()
 
     def waiting_reconciles(self, count: int) -> None:
-        """Set how many objects wait to be looked at."""
+        """Set how many objects wait for reconciliation."""
         self._child("pumice_controller_queue_depth").set(count)
 
     # The process
 
     def leading(self, *, leads: bool) -> None:
-        """Set whether this process is the one at work."""
+        """Set whether this process is the active one."""
         self._child("pumice_leader").set(leads)
 
     def ready(self, *, is_ready: bool) -> None:
@@ -336,15 +336,15 @@ class Metrics:
         self._child("pumice_bad_objects_total", kind).inc()
 
     def watching(self, kind: str, *, is_well: bool) -> None:
-        """Set whether changes of a kind come in."""
+        """Set whether changes of a kind arrive."""
         self._child("pumice_watch_ok", kind).set(is_well)
 
     def events_lost(self, count: int) -> None:
-        """Count events that were left out or not taken."""
+        """Count events that were dropped or refused."""
         self._child("pumice_events_dropped_total").inc(count)
 
     def write_done(self, verb: str, result: str = "ok") -> None:
-        """Count a write: "ok", or the reason the cluster gave."""
+        """Count a write: "ok", or the cluster's reason."""
         self._child("pumice_writes_total", verb, result).inc()
 
     def write_failed(self, verb: str, reason: str) -> None:

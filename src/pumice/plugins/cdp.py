@@ -1,4 +1,4 @@
-"""cdp: a pod that has just started is left alone for a while (cooldown protection)."""
+"""cdp: a pod that has just started is not evicted for a while (cooldown protection)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 @dataclass(kw_only=True)
 class Cdp(Plugin, name="cdp"):
-    """Protect running pods for the time their label or annotation asks for.
+    """Protect running pods for the time that their label or annotation states.
 
     The time counts from the moment the pod was scheduled.
     """
@@ -31,29 +31,29 @@ class Cdp(Plugin, name="cdp"):
     spares = Spared.COOLDOWN
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Keep the time and prepare to look at each pod once."""
+        """Store the time and prepare to judge each pod once."""
         self._now = ssn.now
         self._pods = ssn.snapshot.tasks.pods
         self._offered = Verdicts(len(ssn.snapshot.tasks.status), self._may_go)
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
-        """Offer pods that have had their time."""
+        """Offer pods whose cooldown is over."""
         return self._offered.of(candidates)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
-        """Offer pods that have had their time."""
+        """Offer pods whose cooldown is over."""
         return self._offered.of(candidates)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as ever: each pod is judged by itself."""
+        """Answer as usual: each pod is judged by itself."""
         return self._offered.of(candidates)
 
     def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:
-        """Say until when the pod is protected."""
+        """Return until when the pod is protected."""
         return self.spares, {"until": rfc3339(_protected_until(candidate.pod))}
 
     def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return when the next pod has had its time."""
+        """Return when the next cooldown is over."""
         ends = [_protected_until(pod) for pod in self._pods if pod is not None]
         return min((end for end in ends if end > ssn.now), default=None)
 
@@ -74,7 +74,7 @@ def _protected_until(pod: Any) -> float:
 
 
 def _cooldown_s(pod: Any) -> float | None:
-    """Read the protected time of a pod: the label goes before the annotation."""
+    """Read the protected time of a pod: the label takes precedence over the annotation."""
     labels, marks = pod.metadata.labels, pod.metadata.annotations
     text = labels.get(COOLDOWN_TIME, marks.get(COOLDOWN_TIME))
     if text is None:

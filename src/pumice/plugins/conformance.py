@@ -1,4 +1,4 @@
-"""conformance: pods that the cluster itself rests on are no victims."""
+"""conformance: pods that the cluster itself depends on are not victims."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,24 +28,24 @@ class Conformance(Plugin, name="conformance"):
     spares = Spared.CRITICAL
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Prepare to look at each pod once."""
+        """Prepare to judge each pod once."""
         self._tasks = ssn.snapshot.tasks
         self._offered = Verdicts(len(self._tasks.status), self._may_go)
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
-        """Offer all pods but critical ones."""
+        """Offer all pods except critical ones."""
         return self._offered.of(candidates)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
-        """Offer all pods but critical ones."""
+        """Offer all pods except critical ones."""
         return self._offered.of(candidates)
 
     def gang_evictable(self, eviction: object, candidates: list[int]) -> Mask:
-        """Offer all pods but critical ones."""
+        """Offer all pods except critical ones."""
         return self._offered.of(candidates)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as ever: each pod is judged by itself."""
+        """Answer as usual: each pod is judged by itself."""
         return self._offered.of(candidates)
 
     def _may_go(self, row: int) -> bool:

@@ -1,4 +1,4 @@
-"""drf: dominant resource fairness among jobs, and among queues that stand in a tree."""
+"""drf: dominant resource fairness among jobs, and among queues in a tree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _ROOT = 0
 
 @dataclass(frozen=True)
 class Standing:
-    """How the branches of a tree stand for some holdings."""
+    """The shares of a tree's branches for some holdings."""
 
     share: list[float]
     """The dominant share of each branch, divided by its weight."""
@@ -33,7 +33,7 @@ class Standing:
 
 
 class Hierarchy:
-    """Branches drawn once; ``settle`` works shares out for given holdings of the jobs."""
+    """Branches built once; ``settle`` computes shares for given holdings of the jobs."""
 
     def __init__(self, snapshot: Snapshot, total: Column) -> None:
         self._snapshot = snapshot
@@ -70,7 +70,7 @@ class Hierarchy:
         return path
 
     def _arrange(self, leaf_parents: NDArray[np.intp]) -> None:
-        """Number leaves first and branches after them, and group both by the depth they hang at."""
+        """Number leaves first and branches after them, and group both by depth."""
         self._n_leaves, self._n_branches = len(leaf_parents), len(self._parents)
         self._parent = np.concatenate([leaf_parents, np.asarray(self._parents, dtype=np.intp)])
         depths = np.asarray(self._depths)
@@ -78,14 +78,14 @@ class Hierarchy:
         self._levels = [np.flatnonzero(hangs_at == d) for d in range(max(depths), -1, -1)]
 
     def holdings(self) -> Column:
-        """Return what each job holds or was promised now (R, leaves)."""
+        """Return the amounts that each job holds or was promised now (R, leaves)."""
         return self._snapshot.jobs.allocated_or_pipelined[:, self._rows]
 
     def settle(self, holdings: Column) -> Standing:
-        """Work out shares from the leaves up to the root.
+        """Compute shares from the leaves up to the root.
 
         Children that can use more are scaled to the smallest share among them before they are
-        added up, so that a branch is judged by what it gives each of its children.
+        added up, so that a branch is judged by the share of each of its children.
         """
         n, size = self._n_leaves, self._n_leaves + self._n_branches
         amounts = np.zeros((len(holdings), size))
@@ -99,7 +99,7 @@ class Hierarchy:
         return Standing(weighted.tolist(), saturated[n:].tolist())
 
     def _saturated(self, holdings: Column) -> Mask:
-        """Find jobs that have all they ask for of a resource, or ask for one that has run out."""
+        """Find jobs that have all they ask for of a resource, or request one that is exhausted."""
         taken = holdings.sum(axis=1, keepdims=True)
         exhausted = (self._total < STEP) | (taken >= self._total)
         asked = self._requests
@@ -109,7 +109,7 @@ class Hierarchy:
     def _settle_level(
         self, members: NDArray[np.intp], amounts: Column, share: Column, saturated: Mask
     ) -> None:
-        """Give the parents of some members their amounts, share and saturation."""
+        """Set amounts, share and saturation of the parents of some members."""
         n_branches, n_leaves = self._n_branches, self._n_leaves
         parent, own, full = self._parent[members], share[members], saturated[members]
         least = np.ones(n_branches)
@@ -151,7 +151,7 @@ def _total_requests(snapshot: Snapshot) -> Column:
 
 
 SHARE_DELTA = 1e-6
-"""Shares that differ by no more are equal when a task looks for victims."""
+"""Shares that differ by at most this are equal when a task looks for victims."""
 
 
 @dataclass(kw_only=True)
@@ -159,7 +159,7 @@ class Drf(Plugin, name="drf"):
     """Order jobs by their largest share of any resource of the cluster.
 
     A task may take the place of one whose job would still have the larger share without it.  With
-    ``enableHierarchy`` queues are compared by the shares of a tree that their annotations draw, and
+    ``enableHierarchy`` queues are compared by the shares of a tree from their annotations, and
     a task may reclaim from queues that would still come after its own.
     """
 
@@ -169,7 +169,7 @@ class Drf(Plugin, name="drf"):
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Keep the cluster's total, the whole that shares are taken of."""
+        """Store the cluster's total, the base of shares."""
         self._snapshot = ssn.snapshot
         self._total = ssn.total[:, None]
         self._moved = ssn.journal.moved
@@ -177,7 +177,7 @@ class Drf(Plugin, name="drf"):
 
     @cached_property
     def _tree(self) -> Hierarchy:
-        """The tree, drawn when a queue is first compared: a cycle with nothing to do needs none."""
+        """The tree, built when queues are first compared: an idle cycle needs none."""
         return Hierarchy(self._snapshot, self._total)
 
     def order_jobs(self, jobs: Jobs) -> Column:
@@ -185,8 +185,8 @@ class Drf(Plugin, name="drf"):
         return dominant_share(jobs.allocated_or_pipelined, self._total)
 
     def compare_queues(self, left: Queue, right: Queue) -> float:
-        """Compare the branches of two queues in the tree as it stands now."""
-        now = len(self._moved)  # grows with every move and with every move taken back
+        """Compare the branches of two queues in the present tree."""
+        now = len(self._moved)  # grows with every move and with every move undone
         if self._standing is None or self._standing[0] != now:
             self._standing = (now, self._tree.settle(self._tree.holdings()))
         return self._tree.compare(left.row, right.row, self._standing[1])
@@ -208,7 +208,7 @@ class Drf(Plugin, name="drf"):
         return out
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask | None:
-        """Judge each task as if it were the first of its job to go."""
+        """Judge each task as if it were the first victim of its job."""
         if hook != "preemptable":
             return None
         snapshot = self._snapshot
@@ -225,7 +225,7 @@ class Drf(Plugin, name="drf"):
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer tasks whose queue, without the task, would still come after the reclaimer's.
 
-        Each task is looked at alone, with the reclaimer in place.
+        Each task is judged alone, with the reclaimer in place.
         """
         snapshot, tree = self._snapshot, self._tree
         before = tree.holdings()

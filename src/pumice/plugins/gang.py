@@ -23,7 +23,7 @@ NOT_READY_REASON = "NotEnoughResources"
 
 @dataclass(kw_only=True)
 class Gang(Plugin, name="gang"):
-    """Start a job only when ``minMember`` tasks (and each role's least number) have a place.
+    """Start a job only when ``minMember`` tasks (and each role's minimum number) have a place.
 
     Also keeps running gangs whole: tasks beyond ``minMember`` may be evicted, no others.
     """
@@ -34,7 +34,7 @@ class Gang(Plugin, name="gang"):
     spares = Spared.VICTIM_GANG
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Keep the snapshot for questions about other jobs."""
+        """Store the snapshot for questions about other jobs."""
         self._snapshot = ssn.snapshot
         self._topology = ssn.topology
 
@@ -52,11 +52,11 @@ class Gang(Plugin, name="gang"):
         return ""
 
     def order_jobs(self, jobs: Jobs) -> Column:
-        """Let jobs that are not ready go first."""
+        """Put jobs that are not ready first."""
         return np.asarray(jobs.ready + jobs.pending_best_effort >= jobs.min_member, dtype=float)
 
     def job_ready(self, job: Job) -> bool:
-        """Count placed tasks; pending ones that ask for nothing hold nobody up."""
+        """Count placed tasks; pending ones without requests count as placed."""
         enough = job.ready + job.pending_best_effort >= job.min_member
         return (
             enough
@@ -75,7 +75,7 @@ class Gang(Plugin, name="gang"):
         return PERMIT if kept else REJECT
 
     def order_subgroups(self, left: SubGroup, right: SubGroup) -> float:
-        """Let parts of a job that are not ready go first."""
+        """Put parts of a job that are not ready first."""
         return float(left.is_ready) - float(right.is_ready)
 
     def subgroup_ready(self, subgroup: SubGroup) -> bool:
@@ -87,15 +87,15 @@ class Gang(Plugin, name="gang"):
         return PERMIT if subgroup.is_pipelined else REJECT
 
     def job_starving(self, job: Job) -> bool:
-        """Let a job below its least number evict others."""
+        """Allow a job below its minimum number to evict others."""
         return job.ready + job.waiting < job.min_member
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
-        """Offer what jobs have beyond their least number."""
+        """Offer tasks of jobs beyond their minimum number."""
         return self._surplus(candidates)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
-        """Offer what jobs have beyond their least number."""
+        """Offer tasks of jobs beyond their minimum number."""
         return self._surplus(candidates)
 
     def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
@@ -116,14 +116,14 @@ class Gang(Plugin, name="gang"):
         return out
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Mark tasks of jobs that have more than their least number."""
+        """Mark tasks of jobs that have more than their minimum number."""
         jobs = all_jobs(self._snapshot)
         return (jobs.ready > jobs.min_member)[self._snapshot.tasks.job[candidates]]
 
     def on_close(self, ssn: PluginSession) -> None:
-        """Say of every job with tasks whether its gang is ready.
+        """Set for every job with tasks the condition whether its gang is ready.
 
-        Nothing is said of a gang on its way out with nothing left to place.
+        A gang that is ending, with nothing left to place, gets none.
         """
         table, jobs = self._snapshot.jobs, all_jobs(self._snapshot)
         ready = jobs.ready + jobs.pending_best_effort >= jobs.min_member

@@ -37,7 +37,7 @@ class DomainBooks:
         self._weights = _lay_out(snapshot.resources, weights)
 
     def could_hold(self, need: Column, purpose: str) -> Mask:
-        """Mark the domains that are large enough for a need (R,); the same all session long."""
+        """Mark the domains that are large enough for a need (R,); fixed for the session."""
         key = (need.tobytes(), purpose)
         found = self._large_enough.get(key)
         if found is None:
@@ -50,7 +50,7 @@ class DomainBooks:
         return found
 
     def fullness(self, request: Column) -> Column:
-        """Give the weighted use of all domains with a request (R, 1) added; overflow is 0 (D,)."""
+        """Return the weighted use of all domains with a request (R, 1) added; 0 on overflow (D,)."""
         wanted = self._named & (request >= STEP)
         weights = np.where(wanted, self._weights, 0.0)
         total = weights.sum()
@@ -77,7 +77,7 @@ def _lay_out(resources: Resources, weights: Mapping[str, int]) -> Column:
 class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     """Try narrow domains first, prefer the fullest one that fits, stay near what is placed.
 
-    Pods that ask for no topology are packed into domains that are in use already.
+    Pods without a topology are packed into domains that are already in use.
     """
 
     simulator = SimulatorAssumptions(bounded=True)
@@ -114,7 +114,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     )
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Add up what domains offer, hold and have free before anything moves."""
+        """Add up the capacity, use and free amounts of domains before anything moves."""
         self._topology = ssn.topology
         self._tree = ssn.topology.tree
         self._snapshot, self._tasks = ssn.snapshot, ssn.snapshot.tasks
@@ -128,7 +128,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         self._asked: tuple[Any, Column] = (None, np.zeros(0))
 
     def _weigh_tiers(self) -> list[tuple[float, NDArray[np.intp]]]:
-        """Return each tier its part in the score of a normal pod, with the nodes' domains there."""
+        """Return the part of each tier in the score of a normal pod, with the nodes' domains."""
         tree = self._tree
         tiers = range(tree.min_tier, tree.max_tier + 1)
         weights = np.power(float(self.fading), np.array(tiers, dtype=float) - 1)
@@ -144,7 +144,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     def domain_levels(
         self, part: SubGroup | Job, within: Domain, purpose: str
     ) -> list[list[Domain]]:
-        """List domains within the limit that could hold what is asked, tier by tier.
+        """List domains within the limit that could hold the request, tier by tier.
 
         To place, the narrowest tier comes first; to evict, the widest.
         """
@@ -178,7 +178,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         ]
 
     def _waiting(self, part: SubGroup) -> Column:
-        """Return what the pending tasks of a sub-group ask for; the same until something moves."""
+        """Return the pending requests of a sub-group; the same until something moves."""
         now = (part.id, len(self._moved))
         if self._asked[0] != now:
             waiting = part.rows[self._tasks.status[part.rows] == Status.PENDING]
@@ -202,7 +202,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
                 left -= len(out[-1])
         return out
 
-    # How good domains are
+    # Scores of domains
 
     def score_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
         """Prefer the domain that the whole sub-group would leave fullest."""
@@ -211,7 +211,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         return self._books.fullness(request)[index] * 100.0 * self.weight
 
     def rank_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
-        """Prefer the domain where more of the sub-group lies."""
+        """Prefer the domain with more of the sub-group."""
         placed = self._placed(subgroup)
         if not len(placed):
             return np.zeros(len(domains))
@@ -229,7 +229,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         ]
         return np.array([node for node in nodes if node != NOWHERE], dtype=np.intp)
 
-    # How good nodes are
+    # Scores of nodes
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Prefer nodes near the tasks placed so far, or in domains that are in use."""
@@ -255,7 +255,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         return score / total * 100.0 * self.weight
 
     def _rank_by_nearness(self, part: SubGroup, near: Domain, rows: NDArray[np.intp]) -> Column:
-        """Score by the domain over a node and the place so far, equal ones by what lies there."""
+        """Score by the domain over a node and the place so far, equal ones by the tasks there."""
         homes = self._tree.homes
         score = self._nearness(near)[homes[rows]]
         best = score == score.max()

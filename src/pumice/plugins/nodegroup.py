@@ -1,4 +1,4 @@
-"""nodegroup: queues choose the groups of nodes their pods go to, and how much they take there."""
+"""nodegroup: queues choose the node groups of their pods, and limits in them."""
 
 import json
 from collections.abc import Hashable
@@ -27,21 +27,21 @@ _BAD_LIMITS, _NO_LABEL, _NO_AFFINITY, _UNSUITED, _OVER_LIMIT = range(1, 6)
 
 @dataclass(slots=True)
 class _Policy:
-    """One queue's word on every group; the last place is that of nodes without a group."""
+    """One queue's rules for every group; the last place is that of nodes without a group."""
 
     codes: Codes
     scores: Column
     limit: Column | None
-    """Most it may hold in each group (R, G + 1), infinite where nothing is said."""
+    """Most it may hold in each group (R, G + 1), infinite where not stated."""
     held: Column
     """What it holds or was promised there (R, G + 1)."""
     largest: Column
-    """The most that one of its tasks asks for, resource by resource (R,)."""
+    """The largest request among its tasks, resource by resource (R,)."""
 
 
 @dataclass(kw_only=True)
 class NodeGroup(Plugin, name="nodegroup"):
-    """Keep a queue's pods to the node groups it requires or prefers.
+    """Restrict a queue's pods to the node groups it requires or prefers.
 
     Labelled nodes are closed to queues without affinity; unlabelled ones are closed to all, or
     with ``strict: false`` open to such queues.
@@ -63,7 +63,7 @@ class NodeGroup(Plugin, name="nodegroup"):
     )
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Draw up each queue's word on each group."""
+        """Compute each queue's rules for each group."""
         snapshot = ssn.snapshot
         self._snapshot, self._journal = snapshot, ssn.journal
         labels = [each.get(NODE_GROUP) for each in snapshot.nodes.labels]
@@ -85,7 +85,7 @@ class NodeGroup(Plugin, name="nodegroup"):
         return task.queue
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes:
-        """Close the groups a queue does not want, and those where it has its limit."""
+        """Close the groups that a queue excludes, and those where it has reached its limit."""
         policy = self._policies[task.queue]
         codes = policy.codes
         if policy.limit is not None:
@@ -94,7 +94,7 @@ class NodeGroup(Plugin, name="nodegroup"):
         return codes[self._group_of[nodes.rows]]
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column:
-        """Prefer required groups to preferred ones; avoid what the queue would rather avoid."""
+        """Prefer required groups to preferred ones; avoid those that the queue prefers to avoid."""
         return self._policies[task.queue].scores[self._group_of[nodes.rows]]
 
     def on_place(self, task: Task, node: int) -> None:
@@ -160,7 +160,7 @@ class _Wishes:
         self.silent = not (self.required or self.preferred or self.avoided or self.disliked)
 
     def code(self, group: str) -> int:
-        """Say why a group is closed, 0 if it is open; a mild dislike does not close it."""
+        """Return why a group is closed, 0 if it is open; preferred anti-affinity does not close it."""
         if self.silent:
             return _NO_AFFINITY
         wanted = group in self.required or group in self.preferred
@@ -168,7 +168,7 @@ class _Wishes:
         return 0 if suits else _UNSUITED
 
     def score(self, group: str, *, in_order: bool) -> float:
-        """Score a group: 100 required, up to 50 preferred, -1 disliked."""
+        """Score a group: 100 required, up to 50 preferred, -1 avoided."""
         if group in self.disliked:
             return -1.0
         score = 100.0 if group in self.required else 0.0

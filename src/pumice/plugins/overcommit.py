@@ -1,4 +1,4 @@
-"""overcommit: admit a little more than the cluster holds, so that waiting jobs are at hand."""
+"""overcommit: admit a little more than the cluster holds, so that waiting jobs are ready."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 @dataclass(kw_only=True)
 class Overcommit(Plugin, name="overcommit"):
-    """Admit jobs while what they reserve fits the cluster, taken ``factor`` times, less its use."""
+    """Admit jobs while their reservations fit into ``factor`` times the cluster, less its use."""
 
     simulator = SimulatorAssumptions(bounded=True)
     factor: float = arg(
@@ -27,7 +27,7 @@ class Overcommit(Plugin, name="overcommit"):
     )
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Work out what is idle in the enlarged cluster and what is reserved of it."""
+        """Compute what is idle in the enlarged cluster and what is reserved of it."""
         self._names = ssn.snapshot.resources.names
         self._snapshot, self._total = ssn.snapshot, ssn.total
         ssn.journal.defer(lambda: (self._limit, self._idle, self._reserved))
@@ -53,7 +53,7 @@ class Overcommit(Plugin, name="overcommit"):
         return ClusterLimit(snapshot, total * self.factor)
 
     def job_enqueueable(self, job: Job) -> Vote:
-        """Permit a job whose needs fit beside all reservations, in what it asks for."""
+        """Permit a job whose needs fit beside all reservations, in the resources it names."""
         request = job.min_resources
         if request is None:
             return PERMIT
@@ -69,7 +69,7 @@ class Overcommit(Plugin, name="overcommit"):
         return verdict if isinstance(verdict, bool) else self._with_sums(verdict)
 
     def _with_sums(self, refusal: Refusal) -> Refusal:
-        """Tell what is in use and reserved together, against the whole enlarged cluster."""
+        """Add what is in use to a refusal, against the whole enlarged cluster."""
         enlarged = self._limit.total
         in_use = enlarged - self._idle
         short = [
@@ -85,6 +85,6 @@ class Overcommit(Plugin, name="overcommit"):
         return replace(told, numbers={**told.numbers, "factor": self.factor, "reserved": numbers})
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever admitted it."""
+        """Reserve what the job needs, whichever plugin admitted it."""
         if job.min_resources is not None:
             self._reserved = self._reserved + self._reservations.of_job(job.row)

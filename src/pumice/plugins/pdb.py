@@ -17,7 +17,7 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 @dataclass(kw_only=True)
 class Pdb(Plugin, name="pdb"):
-    """Walk candidates in order and use up what every matching budget still allows.
+    """Take candidates in order and use up what every matching budget still allows.
 
     Pods without labels are never offered; a budget without selector, or with an empty one, matches
     no pod.
@@ -43,7 +43,7 @@ class Pdb(Plugin, name="pdb"):
         return self._within_budgets(candidates)
 
     def victims(self, running: list[int]) -> list[int]:
-        """Name the running pods that no budget forbids to move."""
+        """Return the running pods that no budget forbids to move."""
         kept = self._within_budgets(running).tolist()
         return [row for row, keep in zip(running, kept, strict=True) if keep]
 
@@ -71,7 +71,7 @@ class Pdb(Plugin, name="pdb"):
         return out
 
     def _spend(self, left: list[int], budgets: list[int], pod: str) -> bool:
-        """Take one eviction off every budget, also of a pod that must stay; say if all allow it."""
+        """Take one eviction from every budget, also for a pod that must stay; True if all allow it."""
         allowed = True
         for i in budgets:
             if pod not in self._budgets[i].status.disrupted_pods:

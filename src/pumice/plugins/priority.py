@@ -29,7 +29,7 @@ class Priority(Plugin, name="priority"):
     spares = Spared.NO_LOWER_PRIORITY
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Keep the snapshot for questions about victims."""
+        """Store the snapshot for questions about victims."""
         self._snapshot = ssn.snapshot
 
     def order_jobs(self, jobs: Jobs) -> Column:
@@ -45,7 +45,7 @@ class Priority(Plugin, name="priority"):
         return right.priority - left.priority
 
     def job_starving(self, job: Job) -> bool:
-        """Let a job evict others while any of its tasks has no place."""
+        """Allow a job to evict others while any of its tasks has no place."""
         return job.ready + job.waiting < len(job.tasks)
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
@@ -53,7 +53,7 @@ class Priority(Plugin, name="priority"):
         return self._lower(preemptor, np.asarray(candidates, dtype=np.intp))
 
     def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
-        """Offer tasks of jobs of lower priority; between queues priority has no say."""
+        """Offer tasks of jobs of lower priority; between queues priority does not matter."""
         rows = np.asarray(candidates, dtype=np.intp)
         if eviction.reclaims:
             return np.ones(len(rows), dtype=bool)
@@ -61,7 +61,7 @@ class Priority(Plugin, name="priority"):
         return np.asarray(priority < eviction.job.priority)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as ever: each task is judged by itself."""
+        """Answer as usual: each task is judged by itself."""
         return self._lower(asker, candidates)
 
     def _lower(self, preemptor: Task, rows: NDArray[np.intp]) -> Mask:

@@ -63,11 +63,11 @@ class Proportion(Plugin, name="proportion"):
         return bool(fits(self._deserved[:, queue.row], queue.allocated_or_pipelined))
 
     def allocatable(self, queue: Queue, task: Task) -> Verdict:
-        """Let an open queue take a task that keeps it within its part."""
+        """Allow an open queue a task that keeps it within its part."""
         return self._within_part(queue, task.request[:, 0])
 
     def preemptive(self, queue: Queue, request: Column) -> Verdict:
-        """Let an open queue reclaim what keeps it within its part."""
+        """Allow an open queue to reclaim what keeps it within its part."""
         return self._within_part(queue, request)
 
     def _within_part(self, queue: Queue, request: Column) -> Verdict:
@@ -117,5 +117,5 @@ class Proportion(Plugin, name="proportion"):
         return self._fits(queue, used, request, limit, code)
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever admitted it."""
+        """Reserve what the job needs, whichever plugin admitted it."""
         self._commitments.admit(job)

@@ -47,7 +47,7 @@ class Proportional:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How one requested resource counts."""
+    """The rule for one requested resource."""
 
     row: int
     kind: str
@@ -56,7 +56,7 @@ class _Rule:
 
 @dataclass(kw_only=True)
 class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
-    """Score by use after placement: high use is good, or low use is, as said for each resource."""
+    """Score by use after placement: high or low use is better, as configured for each resource."""
 
     simulator = SimulatorAssumptions(bounded=True)
     weight: int = arg(
@@ -78,7 +78,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     )
 
     def faults(self) -> Iterator[Fault]:
-        """Tell of entries of ``resources`` that are passed over, and of a part without a weight."""
+        """Report entries of ``resources`` that are ignored, and a part without a weight."""
         if self.sra.enable and self.sra.weight <= 0:
             hint = "sra is enabled and has no effect"
             yield Fault("sra", "a weight above 0", self.sra.weight, hint, severity="odd")
@@ -160,7 +160,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
         return np.where(overflow, 0.0, total * (_MAX_SCORE * self.weight))
 
     def _rules_of(self, shape: Shape) -> list[_Rule]:
-        """Say how the resources that a shape asks for count; kept by shape."""
+        """Return the rules for the resources that a shape requests; kept by shape."""
         rules = self._rules.get(shape.id)
         if rules is None:
             rules = self._rules[shape.id] = self._find_rules(shape)
@@ -181,7 +181,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
         return rules
 
     def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
-        """Prefer nodes without the scarce resources, among those that have all that is asked."""
+        """Prefer nodes without the scarce resources, among those that have all requested ones."""
         if not self.sra.enable or self.sra.weight <= 0:
             return None
         allocatable = facts.allocatable
@@ -200,7 +200,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
 
 
 def _read_strategies(resources: dict[str, Any]) -> dict[str, tuple[str, int]]:
-    """Read type and weight of each entry; a star may only end a name and not be all of it."""
+    """Read type and weight of each entry; a star is allowed only at the end of a longer name."""
     if not resources:
         return {"cpu": (LEAST, 1), "memory": (LEAST, 1)}
     found = {}
@@ -215,12 +215,12 @@ def _read_strategies(resources: dict[str, Any]) -> dict[str, tuple[str, int]]:
 
 
 def _is_pattern(name: str) -> bool:
-    """Return whether a name has no star, or one at its end after something else."""
+    """Return whether a name has no star, or one at its end after other characters."""
     return "*" not in name or name.find("*") == len(name) - 1 > 0
 
 
 def _match(name: str, strategies: dict[str, tuple[str, int]]) -> tuple[str, int] | None:
-    """Find the entry of a resource: its own name before the longest beginning."""
+    """Find the entry of a resource: its own name before the longest prefix."""
     if name in strategies:
         return strategies[name]
     patterns = [p for p in strategies if p.endswith("*") and name.startswith(p[:-1])]
@@ -228,7 +228,7 @@ def _match(name: str, strategies: dict[str, tuple[str, int]]) -> tuple[str, int]
 
 
 def _pod_weights(text: str) -> dict[str, int]:
-    """Read a pod's own weights; anything but whole numbers makes them all void."""
+    """Read a pod's own weights; anything but whole numbers makes them all invalid."""
     try:
         weights = json.loads(text)
     except (ValueError, RecursionError):
@@ -247,6 +247,6 @@ def _whole(value: Any, default: int) -> int:
 
 
 def _rate(value: Any) -> float:
-    """Read a rate; none, a negative one or a strange one is 1."""
+    """Read a rate; none, a negative or an invalid one is 1."""
     usable = type(value) in {int, float} and 0 <= value < _INT64
     return float(value) if usable else 1.0

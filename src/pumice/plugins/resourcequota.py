@@ -1,7 +1,7 @@
 """resourcequota: admit a job only if its namespace's quotas leave room for it.
 
-Quotas and what a job needs to start are compared by their literal keys and as exact quantities: a
-quota on ``requests.cpu`` says nothing about ``cpu``.
+Quotas and the minimum of a job are compared by their literal keys and as exact quantities: a
+quota on ``requests.cpu`` does not limit ``cpu``.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _NANO = 10**9
 class ResourceQuotas(Plugin, name="resourcequota"):
     """Vote against jobs that, with those admitted before in this cycle, would overrun a quota."""
 
-    # what was admitted counts until the cycle ends; from then on only the quota's status does
+    # admitted jobs count until the cycle ends; from then on only the quota's status counts
     simulator = SimulatorAssumptions(bounded=True, forgets=True)
 
     def on_open(self, ssn: PluginSession) -> None:
@@ -53,7 +53,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         return PERMIT
 
     def on_enqueued(self, job: Job) -> None:
-        """Count what the job needs, whoever admitted it."""
+        """Count what the job needs, whichever plugin admitted it."""
         namespace = job.key.partition("/")[0]
         admitted = self._admitted.setdefault(namespace, Counter())
         admitted.update(_amounts(job.group.spec.min_resources))
@@ -66,7 +66,7 @@ def _short(name: str, used: int, request: int, limit: int) -> Short:
 
 
 def _amounts(quantities: ResourceList | None) -> Counter[str]:
-    """Read a resource list exactly, in nano units; a name that is not there counts as zero."""
+    """Read a resource list exactly, in nano units; a missing name counts as zero."""
     return Counter({name: parse_quantity(text) for name, text in (quantities or {}).items()})
 
 

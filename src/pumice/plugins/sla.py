@@ -1,4 +1,4 @@
-"""sla: how long a job may wait at most, and what it is owed once it has waited that long."""
+"""sla: the maximum wait of a job, and its rights once it has waited that long."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ _NEVER = 2.0**62
 
 @dataclass(kw_only=True)
 class Sla(Plugin, name="sla"):
-    """Order jobs by deadline; let an overdue one in, and keep its place while it waits."""
+    """Order jobs by deadline; admit an overdue one, and keep its place while it waits."""
 
     simulator = SimulatorAssumptions(timed=True)
     waiting_time: Duration | None = arg(
@@ -33,7 +33,7 @@ class Sla(Plugin, name="sla"):
     )
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Work out every job's deadline."""
+        """Compute every job's deadline."""
         jobs = ssn.snapshot.jobs
         self._now = ssn.now
         self._deadline = np.full(jobs.n, _NEVER)
@@ -51,11 +51,11 @@ class Sla(Plugin, name="sla"):
         return self.waiting_time
 
     def order_jobs(self, jobs: Jobs) -> Column:
-        """Let the earlier deadline go first, and jobs without one last."""
+        """Put the earlier deadline first, and jobs without one last."""
         return self._deadline[jobs.rows]
 
     def job_enqueueable(self, job: Job) -> int:
-        """Let an overdue job in."""
+        """Permit an overdue job."""
         return self._vote(job)
 
     def job_pipelined(self, job: Job) -> int:
@@ -72,7 +72,7 @@ class Sla(Plugin, name="sla"):
 
 
 def _positive_duration(text: str) -> float | None:
-    """Read a waiting time; None if it is none or cannot be one."""
+    """Read a waiting time; None if missing or invalid."""
     try:
         seconds = parse_duration(text)
     except InputError:

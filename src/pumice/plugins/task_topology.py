@@ -1,4 +1,4 @@
-"""task-topology: put tasks of a job together or apart, as annotations of its pod group ask."""
+"""task-topology: put tasks of a job together or apart, by annotations of its pod group."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ AFFINITY = "volcano.sh/task-topology-affinity"
 ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
 TASK_ORDER = "volcano.sh/task-topology-task-order"
 SELF_APART, TOGETHER, SELF_TOGETHER, APART = 4, 3, 2, 1
-"""How urgent a role is by what is asked of it; the highest counts."""
+"""The urgency of a role by its preferences; the highest counts."""
 
 _MAX_SCORE = 100
 _MEBI = 1024 * 1024
@@ -32,7 +32,7 @@ Pair = frozenset[str]
 
 @dataclass
 class Wishes:
-    """What the annotations of one pod group say about its roles."""
+    """The preferences of one pod group about its roles, from its annotations."""
 
     together: set[Pair] = field(default_factory=set)
     apart: set[Pair] = field(default_factory=set)
@@ -41,7 +41,7 @@ class Wishes:
     """Position in the wanted order, counted from its end."""
 
     def add(self, group: list[str], pairs: set[Pair], alone: int, among: int) -> None:
-        """Take one group of roles in."""
+        """Add one group of roles."""
         if len(group) == 1:
             pairs.add(frozenset(group))
         pairs.update(frozenset(pair) for pair in combinations(group, 2))
@@ -54,7 +54,7 @@ class Wishes:
         return self.order.get(role, 0), self.urgency[role]
 
     def weigh(self, role: str, others: dict[str, int], *, apart_only: bool = False) -> int:
-        """Add up tasks that a role wants near, less those it wants far."""
+        """Add up tasks that a role prefers near, minus those it avoids."""
         total = 0
         for other, count in others.items():
             pair = frozenset((role, other))
@@ -75,13 +75,13 @@ class Bucket:
     on_node: dict[int, int] = field(default_factory=dict)
     roles: dict[str, int] = field(default_factory=dict)
     loads: dict[int, float] = field(default_factory=dict)
-    """How much members without a node at session open ask for."""
+    """The total request of members without a node at session open."""
     load: float = 0.0
 
     def dropped(self, task: int, room: Column) -> NDArray[np.int64]:
         """Count members that must stay out so that the rest fits beside a task (n,).
 
-        Biggest members are left out first; Volcano takes them in the order of a map.
+        The biggest members are left out first; in Volcano the order is random.
         """
         others = sorted(
             (t for t in self.waiting if t != task), key=self.loads.__getitem__, reverse=True
@@ -99,7 +99,7 @@ class Bucket:
 
 
 class JobTopology:
-    """The buckets of one job and what its tasks have been given since."""
+    """The buckets of one job and the placements of its tasks since."""
 
     def __init__(self, job: Job, wishes: Wishes) -> None:
         self.wishes = wishes
@@ -113,7 +113,7 @@ class JobTopology:
         self.largest = max(sizes, default=0)
 
     def _fill(self, job: Job) -> None:
-        """Put tasks into buckets: placed ones by node, then by wish."""
+        """Put tasks into buckets: placed ones by node, then by preference."""
         snapshot, wishes, members = job.snapshot, self.wishes, []
         for row in job.tasks:
             task = Task(snapshot, row)
@@ -167,7 +167,7 @@ class JobTopology:
         return bucket.index * n_grades + self._grades[task] - len(bucket.waiting) * float(per_size)
 
     def move(self, task: Task, node: int, sign: int) -> None:
-        """Count a task on a node, or take it off again."""
+        """Count a task on a node, or remove it again."""
         if task.role:
             roles = self.roles_on_node.setdefault(node, {})
             roles[task.role] = roles.get(task.role, 0) + sign
@@ -190,7 +190,7 @@ class TaskTopology(Plugin, name="task-topology"):
     weight: int = arg("task-topology.weight", default=1, doc="weight of this plugin's score")
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Build the buckets of jobs that wait for nodes and say how their tasks should lie."""
+        """Build the buckets of jobs that wait for nodes and state preferences."""
         self._journal = ssn.journal
         self._n_nodes = ssn.snapshot.nodes.n
         self._jobs: dict[int, JobTopology] = {}
@@ -202,7 +202,7 @@ class TaskTopology(Plugin, name="task-topology"):
         self.moving_jobs = self.ordered_jobs = frozenset(self._jobs)
 
     def order_tasks(self, tasks: Tasks) -> Column:
-        """Let tasks in buckets go first, and inside a job those of big buckets."""
+        """Put tasks in buckets first, and inside a job those of big buckets."""
         keys = np.zeros((2, len(tasks)))
         for i, (row, job) in enumerate(zip(tasks.rows.tolist(), tasks.job.tolist(), strict=True)):
             topology = self._jobs.get(job)
@@ -218,7 +218,7 @@ class TaskTopology(Plugin, name="task-topology"):
             return None
         room = nodes.idle + nodes.releasing
         score = len(bucket.waiting) - bucket.dropped(task.row, room)
-        near = np.zeros(self._n_nodes, dtype=np.int64)  # most nodes hold nothing of the job
+        near = np.zeros(self._n_nodes, dtype=np.int64)  # most nodes have no task of the job
         for row, count in bucket.on_node.items():
             near[row] += count
         for row, roles in topology.roles_on_node.items():
@@ -228,11 +228,11 @@ class TaskTopology(Plugin, name="task-topology"):
         return np.asarray(score * self.weight * float(_MAX_SCORE) / topology.largest)
 
     def on_place(self, task: Task, node: int) -> None:
-        """Take the task out of those that wait in its bucket."""
+        """Remove the task from the waiting tasks of its bucket."""
         self._move(task, node, 1)
 
     def on_evict(self, task: Task, node: int) -> None:
-        """Let a task that lost its promise wait again; one that is leaving still counts."""
+        """Make a task that was pipelined wait again; one that is leaving still counts."""
         if task.status is Status.PENDING:
             self._move(task, node, -1)
 
@@ -249,7 +249,7 @@ def _load(request: Column) -> float:
 
 
 def _read_wishes(job: Job) -> Wishes | None:
-    """Read a group's annotations; a role that is unknown or said twice makes all of them void."""
+    """Read a group's annotations; an unknown or repeated role makes all of them invalid."""
     marks = job.group.metadata.annotations
     if not {AFFINITY, ANTI_AFFINITY, TASK_ORDER} & marks.keys():
         return None

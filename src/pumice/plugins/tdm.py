@@ -1,4 +1,4 @@
-"""tdm: lend nodes to pods that can be taken off again, during certain hours of the day (UTC)."""
+"""tdm: lend nodes to pods that can be evicted again, during certain hours of the day (UTC)."""
 
 import math
 import re
@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"([+-]?[0-9]+)(%?)")
 class Tdm(Plugin, name="tdm"):
     """Open the nodes of a revocable zone only in its window, and only to revocable pods.
 
-    When the window is over shuffle takes preemptable pods off, few at a time for each job.
+    When the window is over, shuffle evicts preemptable pods, a few at a time for each job.
     """
 
     simulator = SimulatorAssumptions(timed=True, evicts=True)
@@ -62,14 +62,14 @@ class Tdm(Plugin, name="tdm"):
     )
 
     def faults(self) -> Iterator[Fault]:
-        """Tell of windows that cannot be read."""
+        """Report windows that cannot be read."""
         for zone, hours in self.windows.items():
             if _read_window(hours) is None:
                 key, hint = f"tdm.revocable-zone.{zone}", "the zone stays closed"
                 yield Fault(key, "hours such as 10:00-21:00", hours, hint)
 
     def on_open(self, ssn: PluginSession) -> None:
-        """See which zones are open now, and which jobs may be preempted as a whole."""
+        """Find the zones that are open now, and the jobs that may be preempted as a whole."""
         snapshot = ssn.snapshot
         self._ssn, self._snapshot = ssn, snapshot
         self._waits_for_turn = False
@@ -94,16 +94,16 @@ class Tdm(Plugin, name="tdm"):
         return np.where(self._open[facts.rows], 100.0, 0.0) if _is_revocable(shape) else None
 
     def order_jobs(self, jobs: Jobs) -> Column:
-        """Let jobs that may not be preempted go first."""
+        """Put jobs that may not be preempted first."""
         return self._preemptable[jobs.rows]
 
     def job_pipelined(self, job: Job) -> int:
-        """Count placed and pipelined tasks against the least number."""
+        """Count placed and pipelined tasks against the minimum number."""
         enough = job.ready + job.waiting + job.pending_best_effort >= job.min_member
         return PERMIT if enough else REJECT
 
     def job_starving(self, job: Job) -> bool:
-        """Let a job that may not be preempted evict others for any task it waits for."""
+        """Allow a job that may not be preempted to evict others for any task it waits for."""
         return not self._preemptable[job.row] and job.counts[Status.PENDING] > 0
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
@@ -119,13 +119,13 @@ class Tdm(Plugin, name="tdm"):
         return mask
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Mark preemptable work on ordinary nodes; none for those who may be preempted too."""
+        """Mark preemptable work on ordinary nodes; none if the preemptor is preemptable itself."""
         if asker.preemptable or _is_revocable(asker.shape):
             return np.zeros(len(candidates), dtype=bool)
         return self._may_go(candidates) & ~self._revocable[self._snapshot.tasks.node[candidates]]
 
     def victims(self, running: list[int]) -> list[int]:
-        """Take preemptable tasks off nodes of closed zones, within each job's budget."""
+        """Choose preemptable tasks on nodes of closed zones, within each job's budget."""
         ssn, tasks = self._ssn, self._snapshot.tasks
         by_job: dict[tuple[str, int], list[int]] = {}
         rows = np.array(running, dtype=np.intp)
@@ -145,7 +145,7 @@ class Tdm(Plugin, name="tdm"):
         return out
 
     def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return when a window opens or closes next, or when more pods may be taken off."""
+        """Return when a window opens or closes next, or when more pods may be evicted."""
         today = ssn.now - ssn.now % _DAY
         read = [found for hours in self.windows.values() if (found := _read_window(hours))]
         bounds = {bound for opens, closes in read for bound in (opens, closes + 1, _DAY)}
@@ -155,7 +155,7 @@ class Tdm(Plugin, name="tdm"):
         return min((each for each in times if each > ssn.now), default=None)
 
     def passed_over(self, memory: dict[str, Any], now: float) -> None:
-        """Move the time of the last turn on: turns come whether or not there is a pod to take."""
+        """Advance the time of the last run: runs happen whether or not there is a pod to evict."""
         turn = max(1, math.ceil(self.evict_period))
         if self.name in memory:
             memory[self.name] += max(0, (now - 1.0 - memory[self.name]) // turn) * turn
@@ -184,7 +184,7 @@ def _read_window(window: str) -> tuple[int, int] | None:
 
 
 def _is_revocable(shape: Shape) -> bool:
-    """Return whether a pod may use revocable nodes: zone ``*``, or said to be preemptable."""
+    """Return whether a pod may use revocable nodes: zone ``*``, or marked as preemptable."""
     zone = shape.annotations.get(REVOCABLE_ZONE)
     if zone is not None:
         return zone == "*"
@@ -197,7 +197,7 @@ def _is_preemptable(job: Job) -> bool:
 
 
 def _budget(job: Job) -> int:
-    """Return how many running tasks of a job may go at once: what its budget leaves, or one."""
+    """Return how many running tasks of a job may be evicted at once: its budget, or one."""
     marks, counts = job.group.metadata.annotations, job.counts
     running, total = counts[Status.RUNNING], len(job.tasks)
     if JDB_MIN_AVAILABLE in marks:
@@ -211,7 +211,7 @@ def _budget(job: Job) -> int:
 
 
 def _read_number(text: str, total: int) -> int | None:
-    """Read a number or a percentage, rounded up; None if nothing is said, 0 if unreadable."""
+    """Read a number or a percentage, rounded up; None if not stated, 0 if unreadable."""
     if not text:
         return None
     match = _NUMBER.fullmatch(text)

@@ -1,4 +1,4 @@
-"""usage: look at what nodes really use, and guess at pods too young to be measured."""
+"""usage: consider the measured load of nodes, and estimate pods too young to be measured."""
 
 import operator
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _LONGEST_AGE = 300.0
-"""Seconds after which a measurement says nothing any more."""
+"""Age in seconds at which a measurement is stale."""
 _INTERVAL = 30.0
-"""Seconds between measurements, unless the configuration says otherwise."""
+"""Seconds between measurements, unless configured."""
 _CPU_HIGH, _MEMORY_HIGH = 1, 2
 _BOTH = slice(CPU, MEMORY + 1)
 _SCORE = "usage_score"
@@ -44,7 +44,7 @@ class Thresholds:
 
 @dataclass(kw_only=True, frozen=True)
 class Estimator:
-    """How the use of a pod is guessed from what it asks for."""
+    """How the use of a pod is estimated from its requests."""
 
     request_ratio: float = arg(
         "request_ratio", default=0.7, minimum=0, maximum=1, doc="part of the request"
@@ -68,9 +68,9 @@ class Estimator:
 
 @dataclass(kw_only=True)
 class Usage(Plugin, name="usage"):
-    """Close nodes whose measured load is high; score by measured load plus guesses.
+    """Close nodes whose measured load is high; score by measured load plus estimates.
 
-    A guess is fixed when its pod is added, and taken off as it was when the pod goes.
+    An estimate is fixed when its pod is added, and subtracted unchanged when the pod leaves.
     """
 
     simulator = SimulatorAssumptions(bounded=True, timed=True)
@@ -85,7 +85,7 @@ class Usage(Plugin, name="usage"):
     estimator: Estimator = arg("estimator", default_factory=Estimator)
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Lay out measured load, and guess at pods that measurements do not show yet."""
+        """Lay out measured load, and estimate pods that measurements do not include yet."""
         nodes = ssn.snapshot.nodes
         load = node_load(ssn)
         self._snapshot, self._journal = ssn.snapshot, ssn.journal
@@ -104,7 +104,7 @@ class Usage(Plugin, name="usage"):
         self._score[every] = self._scores(every)
 
     def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return nothing: as time passes nodes are measured anew, not judged anew."""
+        """Return nothing: time brings new measurements, not new judgements."""
         return None
 
     def _guess_unseen(self, ssn: PluginSession) -> None:
@@ -130,13 +130,13 @@ class Usage(Plugin, name="usage"):
         return nodes.column(_SCORE)
 
     def on_place(self, task: Task, node: int) -> None:
-        """Guess what a placed pod will use."""
+        """Estimate the use of a placed pod."""
         self._save(task.row, node)
         self._add(np.array([task.row]), np.array([node]))
         self._score[node] = self._scores(np.array([node]))[0]
 
     def on_evict(self, task: Task, node: int) -> None:
-        """Take off what was guessed of a pod that goes."""
+        """Subtract the estimate of a pod that leaves."""
         guess = self._of_task[:, task.row]
         if guess.any():
             self._save(task.row, node)
@@ -151,7 +151,7 @@ class Usage(Plugin, name="usage"):
         save(self._score, node)
 
     def _add(self, tasks: NDArray[Any], nodes: NDArray[Any]) -> None:
-        """Guess at tasks on distinct nodes, by the load their nodes have before."""
+        """Add estimates of tasks on distinct nodes, by the load their nodes have before."""
         total = self.cpu + self.memory
         cpu, memory = self._load(nodes)
         load = (cpu * self.cpu + memory * self.memory) / total if total else cpu * 0.0
@@ -163,7 +163,7 @@ class Usage(Plugin, name="usage"):
         self._of_node[:, nodes] += guess
 
     def _load(self, nodes: NDArray[Any]) -> Column:
-        """Return the load of some nodes, measured and guessed, 0 to 1 (2, n)."""
+        """Return the load of some nodes, measured and estimated, 0 to 1 (2, n)."""
         capacity = self._capacity[:, nodes]
         amount = self._percent[:, nodes] / 100.0 * capacity + self._of_node[:, nodes]
         known = capacity > 0
@@ -179,7 +179,7 @@ class Usage(Plugin, name="usage"):
         return np.where(self._fresh[nodes], score, 0.0)
 
     def _expect(self, row: int) -> Column:
-        """Return the use to expect of a task without risk, and its bound (2, 2)."""
+        """Return the expected use of a task without risk, and its bound (2, 2)."""
         tasks, how = self._snapshot.tasks, self.estimator
         shape = self._snapshot.shapes[tasks.shape[row]]
         found = self._expected.get(shape.id)

@@ -129,10 +129,10 @@ def verb(
 
 
 def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
-    """Run a verb and give the exit code; a failure is told where results are told.
+    """Run a verb and return the exit code; a failure is printed where results are printed.
 
     Raises:
-        ClickException: no cluster answers, and not the original's ways are asked for.
+        ClickException: no cluster answers, and the original's behaviour is not requested.
     """
     options = call["options"]
     fallback = (os.environ.get("KUBERNETES_MASTER") or _USUAL) if call.get("exact") else ""
@@ -149,7 +149,7 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
 
 
 def message_of(error: Exception) -> str:
-    """Tell an error in the words of an API server."""
+    """Return the message of an error in the words of an API server."""
     if isinstance(error, VerbError):
         return error.message
     if isinstance(error, ClusterError) and not error.verbatim:

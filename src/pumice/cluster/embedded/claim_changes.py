@@ -1,4 +1,4 @@
-"""What a control plane does to resource claims: makes them from templates, frees and guards them.
+"""The work of a control plane on resource claims: makes them from templates, frees and guards them.
 
 Pure functions on manifests; used by the store, by the upkeep of claims and between the cycles of
 scenarios.
@@ -15,7 +15,7 @@ _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 def unmade_claims(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return name and template of the claims of a pod that are yet to be made."""
+    """Yield name and template of the claims of a pod that are yet to be made."""
     status = pod.get("status") or {}
     made = {each["name"] for each in status.get("resourceClaimStatuses") or ()}
     for entry in (pod.get("spec") or {}).get("resourceClaims") or ():
@@ -25,7 +25,7 @@ def unmade_claims(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def claim_from(template: Manifest, pod: Manifest, entry: str, name: Manifest) -> Manifest:
-    """Make the claim of a pod from a template; ``name`` is how it is called.
+    """Make the claim of a pod from a template; ``name`` is its name.
 
     A pod that no cluster has seen yet has no uid by which a claim could be its own.
     """
@@ -64,7 +64,7 @@ def with_made_claims(
 ) -> list[Manifest]:
     """Return objects with the claims that a control plane makes from templates, `<pod>-<name>`.
 
-    Templates and claims may be among ``others``, of which nothing is returned.
+    Templates and claims may be among ``others``, which are not returned.
     """
     known = (*others, *objects)
     templates = {_key(each): each for each in known if each["kind"] == "ResourceClaimTemplate"}
@@ -93,7 +93,7 @@ def _key(manifest: Mapping[str, Any]) -> str:
 
 
 def without_users(claim: Manifest, gone: Callable[[Mapping[str, Any]], bool]) -> Manifest | None:
-    """Return the status of a claim without users that are gone, None if all are there.
+    """Return the status of a claim without users that are gone, None if all exist.
 
     With its last user it loses its devices.
     """
@@ -108,7 +108,7 @@ def without_users(claim: Manifest, gone: Callable[[Mapping[str, Any]], bool]) ->
 
 
 def pods_there(pods: Collection[Manifest]) -> set[str]:
-    """Return the uids of pods that are not over."""
+    """Return the uids of pods that have not ended."""
     return {
         pod["metadata"]["uid"]
         for pod in pods
@@ -120,7 +120,7 @@ def check_claim_status(kind: str, claim: Manifest, status: Mapping[str, Any]) ->
     """Refuse a status of a claim that an API server refuses; other kinds pass.
 
     Raises:
-        RejectedError: What is wrong with it.
+        RejectedError: it is invalid.
     """
     if kind != RESOURCE_CLAIM:
         return

@@ -1,7 +1,7 @@
 """The state of an embedded cluster on disk: a snapshot and a log of the changes after it.
 
 Used by `pumice up --data`. Each line of both files is a checksum and a JSON record; a snapshot is
-complete or not there, a log may end in the middle of a record.
+complete or absent, a log may end in the middle of a record.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ _LEAST_LOG: Final = 16 << 20
 
 @dataclass
 class _State:
-    """What the files say."""
+    """The content of the files."""
 
     version: int = 0
     now: float = 0.0
@@ -34,10 +34,10 @@ class _State:
 
 
 class DataDirectory:
-    """Holds a directory until it is closed; what changed is safe after ``sync``."""
+    """Holds a directory until it is closed; changes are safe after ``sync``."""
 
     def __init__(self, folder: Path, history: int = 50_000) -> None:
-        """Take a directory, make it if need be, and read what is in it.
+        """Lock a directory, create it if needed, and read its content.
 
         Raises:
             InputError: it cannot be used, is in use by another process, or is damaged.
@@ -45,7 +45,7 @@ class DataDirectory:
         self.folder = folder
         self.tables = ObjectTables(history)
         self.note = ""
-        """What was left out on reading; empty if nothing."""
+        """Data that was left out on reading; empty if none."""
         self._state = _State()
         self._failure: OSError | None = None
         self._is_dirty = False
@@ -131,7 +131,7 @@ class DataDirectory:
             raise UnavailableError(problem=problem) from None
 
     def close(self) -> None:
-        """Give the directory back; what was not synced may be lost."""
+        """Release the directory; changes that were not synced may be lost."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -232,7 +232,7 @@ def _head(state: _State) -> dict[str, Any]:
 
 
 def _place(manifest: Manifest) -> Manifest:
-    """Return what is needed to find an object that is gone."""
+    """Return the parts needed to find an object that is gone."""
     metadata = manifest["metadata"]
     kept = {
         key: metadata[key] for key in ("name", "namespace", "resourceVersion") if key in metadata

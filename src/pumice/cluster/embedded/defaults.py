@@ -1,4 +1,4 @@
-"""What an API server fills in when an object is created.
+"""The defaults that an API server fills in when an object is created.
 
 Pure functions on manifests the store owns; used by the store alone.
 """
@@ -95,7 +95,7 @@ def _service(service: Manifest) -> None:
 
 
 def assign_cluster_ip(service: Manifest, number: int) -> None:
-    """Give a new service its address, in place, and ports of nodes where it asks for them."""
+    """Assign a new service its address, in place, and ports of nodes where it asks for them."""
     spec = service["spec"]
     if spec["type"] == "ExternalName":
         return
@@ -132,7 +132,7 @@ _KEEP_STATUS: Final = frozenset({"Node", "PersistentVolume"})
 
 
 def fill_in(kind: str, manifest: Manifest, *, has_status: bool) -> None:
-    """Fill in defaults of a new object, in place; its status starts anew where it has its own."""
+    """Fill in defaults of a new object, in place; its status starts empty where it has its own."""
     if has_status and kind not in _KEEP_STATUS:
         manifest.pop("status", None)
     default = _BY_KIND.get(kind)

@@ -14,7 +14,7 @@ _EventKey = tuple[str, str, str, str, str]
 
 
 class _Store(Protocol):
-    """As much of a cluster as writing events takes."""
+    """The part of a cluster that writing events needs."""
 
     def now(self) -> float:
         """Return the time."""
@@ -26,11 +26,11 @@ class _Store(Protocol):
         """Change an object."""
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
-        """Take an object away."""
+        """Delete an object."""
 
 
 class EventRecorder:
-    """Writes events into a store and takes out those that are too old or too many."""
+    """Writes events into a store and removes those that are too old or too many."""
 
     def __init__(self, store: _Store) -> None:
         self._store = store
@@ -55,7 +55,7 @@ class EventRecorder:
         changes = {"count": count + 1, "lastTimestamp": rfc3339(now)}
         try:
             self._store.patch("Event", namespace, name, changes)
-        except NotFoundError:  # someone deleted it
+        except NotFoundError:  # a client deleted it
             return False
         self._known[key] = (namespace, name, now, count + 1)
         return True
@@ -98,5 +98,5 @@ class EventRecorder:
             self._known.popitem(last=False)
             try:
                 self._store.delete("Event", namespace, name)
-            except NotFoundError:  # someone deleted it
+            except NotFoundError:  # a client deleted it
                 continue

@@ -1,4 +1,4 @@
-"""How objects go: grace of running pods, finalizers, propagation to what they own, namespaces.
+"""How objects are deleted: grace of running pods, finalizers, dependents, namespaces.
 
 Used by the store, which checks preconditions first.  Everything happens at once; what a real
 cluster's garbage collector does a moment later is done when this returns.
@@ -22,7 +22,7 @@ def _ref(kind: str, manifest: Mapping[str, Any]) -> Ref:
 
 
 def check_owners(kind: str, manifest: Manifest) -> None:
-    """Refuse references to owners that say too little.
+    """Refuse incomplete references to owners.
 
     Raises:
         RejectedError: one lacks its apiVersion, kind, name or uid.
@@ -39,7 +39,7 @@ _LONGEST_GRACE_S: Final = 1 << 31  # more would end after the calendar does
 
 
 class GarbageCollector:
-    """Lets objects go by the rules of an API server and its garbage collector."""
+    """Deletes objects by the rules of an API server and its garbage collector."""
 
     def __init__(self, tables: ObjectTables, timestamp: Callable[[float], str]) -> None:
         self._tables = tables
@@ -49,7 +49,7 @@ class GarbageCollector:
     def delete(
         self, ref: Ref, *, grace_s: int | None = None, propagation: Propagation = "Background"
     ) -> None:
-        """Let an object go now, or mark it and wait for its finalizers, kubelet or dependents."""
+        """Delete an object now, or mark it and wait for its finalizers, kubelet or dependents."""
         manifest = self._tables.find(ref)
         if manifest is None:
             return
@@ -71,7 +71,7 @@ class GarbageCollector:
             self._remove(ref, manifest)
 
     def finish(self, ref: Ref) -> bool:
-        """Take an object away if it was marked and nothing keeps it any more."""
+        """Remove an object if it was marked and nothing keeps it any more."""
         manifest = self._tables.find(ref)
         if manifest is None or not manifest["metadata"].get("deletionTimestamp"):
             return False
@@ -88,7 +88,7 @@ class GarbageCollector:
         return True
 
     def enqueue(self, ref: Ref, manifest: Manifest) -> None:
-        """Remember a new object if an owner it names is not there."""
+        """Remember a new object if an owner it names does not exist."""
         tables = self._tables
         for owner in manifest["metadata"].get("ownerReferences") or ():
             group, slash, _ = owner["apiVersion"].partition("/")
@@ -97,7 +97,7 @@ class GarbageCollector:
                 self._suspects[ref] = None
 
     def collect(self) -> int:
-        """Let objects go whose owners were never there; return how many."""
+        """Delete objects whose owners never existed; return how many."""
         suspects, self._suspects = self._suspects, {}
         return sum(self._orphaned(ref) for ref in suspects)
 
@@ -115,7 +115,7 @@ class GarbageCollector:
             self.finish(Ref("Namespace", "", ref.namespace))
 
     def _orphaned(self, ref: Ref) -> bool:
-        """Let an object go if no owner is left, else cross out those that are gone."""
+        """Delete an object if no owner is left, else remove the references to missing ones."""
         manifest = self._tables.find(ref)
         owners = manifest["metadata"].get("ownerReferences") if manifest else None
         if manifest is None or not owners:
@@ -187,7 +187,7 @@ class GarbageCollector:
 
 
 def _grace(kind: str, manifest: Manifest, asked: int | None) -> int:
-    """Return how long an object may take to go: only a pod that may be running takes any time."""
+    """Return how long an object may take to end: only a pod that may be running takes any time."""
     if kind != "Pod" or asked == 0:
         return 0
     spec = manifest.get("spec") or {}

@@ -1,6 +1,6 @@
-"""A kubelet for all nodes at once that runs nothing: pods start, last and end by the clock.
+"""A kubelet for all nodes at once that runs no containers: pods start, last and end by the clock.
 
-Works on the embedded store only.  ``sync`` looks at what changed; timers do the rest.
+Works on the embedded store only.  ``sync`` processes changes; timers do the rest.
 """
 
 import math
@@ -45,13 +45,13 @@ class _PodRun:
     uid: str
     timer: Timer | None = None
     leaves_in_s: float | None = None
-    """Grace with which it was told to go."""
+    """The grace with which it was deleted."""
     was_leaving: bool = False
-    """Whether it was on its way out when it was first seen."""
+    """Whether it was already terminating when it was first seen."""
 
 
 class Kubelet:
-    """Plays the kubelet of every node of an embedded cluster."""
+    """Acts as the kubelet of every node of an embedded cluster."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Kubelet:
         self._runs: dict[tuple[str, str], _PodRun] = {}
 
     def sync(self) -> int:
-        """Look at pods that changed and nodes that went; gives how many there were."""
+        """Process changed pods and removed nodes; return their number."""
         gone = self._nodes_gone()
         for name in gone:
             lose_pods(self._cluster, name)
@@ -82,12 +82,12 @@ class Kubelet:
             if event.type == "DELETED":
                 self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
             elif event.object["spec"].get("nodeName"):
-                with suppress(*_ODD):  # a pod of odd content hurts only itself
+                with suppress(*_ODD):  # a pod of odd content affects only itself
                     self._look(event.object)
         return len(events) + len(gone)
 
     def _nodes_gone(self) -> list[str]:
-        """Name nodes that went since the last time and did not come back."""
+        """Return the nodes that were removed since the last time and did not come back."""
         events, complete = self._watch("Node")
         if complete:
             names = [e.object["metadata"]["name"] for e in events if e.type == "DELETED"]
@@ -97,7 +97,7 @@ class Kubelet:
         return [name for name in dict.fromkeys(names) if name and there("Node", "", name) is None]
 
     def _watch(self, kind: str) -> tuple[list[Event], bool]:
-        """Return what happened since the last time, or what is there if that is forgotten."""
+        """Return what happened since the last time, or all objects if that is forgotten."""
         complete = True
         try:
             events = list(self._cluster.watch(kind, since=self._since[kind], bookmarks=True))
@@ -110,10 +110,10 @@ class Kubelet:
     def fail(
         self, namespace: str, pod: str, exit_code: int = 1, reason: str = "", message: str = ""
     ) -> None:
-        """Let a pod fail now.
+        """Make a pod fail now.
 
         Raises:
-            RejectedError: it is over already, or on no node.
+            RejectedError: it has already ended, or is on no node.
         """
         manifest = self._cluster.get("Pod", namespace, pod)
         phase = (manifest.get("status") or {}).get("phase")
@@ -125,11 +125,11 @@ class Kubelet:
         self._end(manifest, exit_code, reason, message)
 
     def finish(self, namespace: str, pod: str) -> None:
-        """Let a pod succeed now."""
+        """Make a pod succeed now."""
         self._end(self._cluster.get("Pod", namespace, pod), 0)
 
     def restart(self, namespace: str, pod: str) -> None:
-        """Let the containers of a pod end and start again in place."""
+        """Restart the containers of a pod in place."""
         manifest = self._cluster.get("Pod", namespace, pod)
         statuses = (manifest.get("status") or {}).get("containerStatuses") or []
         again = [{**s, "restartCount": s.get("restartCount", 0) + 1} for s in statuses]
@@ -189,7 +189,7 @@ class Kubelet:
         self._let_run(pod, run)
 
     def _go_on(self, pod: Manifest, run: _PodRun) -> None:
-        """Let a pod go on that another kubelet started: what it has done counts."""
+        """Resume a pod that another kubelet started: the time it has run counts."""
         now, (since, waits_s) = self._cluster.now(), _state_of(pod)
         metadata = pod["metadata"]
         place = metadata["namespace"], metadata["name"]
@@ -200,7 +200,7 @@ class Kubelet:
             self._after(max(0.0, waits_s - done_s), run, self._start_again, place)
 
     def _let_run(self, pod: Manifest, run: _PodRun, done_s: float = 0.0) -> None:
-        """Set the end of a pod that started, some seconds ago."""
+        """Set the end of a pod that started some seconds ago."""
         metadata = pod["metadata"]
         marks = metadata.get("annotations") or {}
         place = metadata["namespace"], metadata["name"]
@@ -218,7 +218,7 @@ class Kubelet:
             self._after(lasts - done_s, run, self._end_now, place, 0)
 
     def _end_now(self, run: _PodRun, place: tuple[str, str], exit_code: int) -> None:
-        """Let the containers of a pod end; those that failed start again if its policy says so."""
+        """End the containers of a pod; those that failed start again if its policy says so."""
         pod = self._mine(run, place)
         if pod is None or (pod.get("status") or {}).get("phase") != "Running":
             return
@@ -231,7 +231,7 @@ class Kubelet:
     def _back_off(
         self, pod: Manifest, run: _PodRun, place: tuple[str, str], exit_code: int
     ) -> None:
-        """Let the containers of a pod wait before they start again, longer each time."""
+        """Make the containers of a pod wait before they start again, longer each time."""
         now = rfc3339(self._cluster.now())
         ended = {"exitCode": exit_code, "reason": "Error", **_span(pod, now)}
         wait_s = _back_off_s(pod)
@@ -276,7 +276,7 @@ class Kubelet:
         self._cluster.merge_status("Pod", metadata["namespace"], metadata["name"], status)
 
     def _let_leave(self, pod: Manifest, run: _PodRun) -> None:
-        """End a pod that is to go; told again, only if it is to go sooner."""
+        """End a pod that is being deleted; on a repeated deletion, only if it is to end sooner."""
         metadata = pod["metadata"]
         grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
         if run.was_leaving:  # some of its grace may be over
@@ -292,7 +292,7 @@ class Kubelet:
     def _confirm(self, run: _PodRun, place: tuple[str, str]) -> None:
         try:
             self._cluster.delete("Pod", *place, grace_s=0, uid=run.uid)
-        except NotFoundError:  # someone was faster
+        except NotFoundError:  # another client was faster
             return
 
     def _forget(self, place: tuple[str, str], uid: str) -> None:
@@ -310,7 +310,7 @@ class Kubelet:
 
 
 def _state_of(pod: Manifest) -> tuple[str, float | None]:
-    """Return since when a pod runs, or since when it waits to start again and how long it does."""
+    """Return since when a pod runs, or since when and how long it waits to start again."""
     status = pod.get("status") or {}
     for one in status.get("containerStatuses") or ():
         state = one.get("state") or {}
@@ -328,7 +328,7 @@ def _back_off_s(pod: Manifest) -> float:
 
 
 def _seconds(text: str | None) -> float | None:
-    """Read a number of an annotation; what is no number is not there."""
+    """Read a number of an annotation; anything else counts as absent."""
     try:
         number = math.nan if text is None else float(text)
     except (ValueError, TypeError):
@@ -362,7 +362,7 @@ def _containers(pod: Manifest, state: Manifest, *, ready: bool) -> list[Manifest
 
 
 def _span(pod: Manifest, now: str) -> Manifest:
-    """Say from when to when the containers of a pod ran, as far as it is known."""
+    """Return when the containers of a pod started and ended, where known."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     starts = [((one.get("state") or {}).get("running") or {}).get("startedAt") for one in statuses]
     start = next((each for each in starts if each), None)

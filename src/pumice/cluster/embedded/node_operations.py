@@ -1,4 +1,4 @@
-"""What operators do to nodes: add and lose; on the embedded store."""
+"""Operations on nodes: add and lose; on the embedded store."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,15 +38,15 @@ def add_node(
 
 
 def lose(cluster: EmbeddedCluster, name: str) -> list[str]:
-    """Take a node away with all that ran there; gives "namespace/name" of each pod lost."""
+    """Remove a node with all its pods; return "namespace/name" of each pod lost."""
     cluster.delete("Node", "", name)
     return lose_pods(cluster, name)
 
 
 def lose_pods(cluster: EmbeddedCluster, name: str) -> list[str]:
-    """Take away the pods of a node that is gone; gives "namespace/name" of each.
+    """Remove the pods of a node that is gone; return "namespace/name" of each.
 
-    As on a real cluster pods that were not over fail first, so that their owners see why they go.
+    As on a real cluster pods that have not ended fail first, so that their owners see the reason.
     """
     lost = []
     for pod in pods_on(cluster, name):

@@ -1,8 +1,8 @@
-"""Where the embedded cluster's objects lie: tables by kind, versions, owners, histories.
+"""The tables of the embedded cluster's objects, by kind, with versions, owners, histories.
 
-Used by the store and its garbage collector, which know the rules; here an object is put down or
-taken away and that is remembered, nothing else.  An object in the tables is never changed in
-place: a change puts down a new one that may share parts with the old.
+Used by the store and its garbage collector, which know the rules; here an object is stored or
+removed and that is remembered, nothing else.  An object in the tables is never changed in
+place: a change stores a new one that may share parts with the old.
 """
 
 from bisect import bisect_right
@@ -62,7 +62,7 @@ class History:
 
 
 def told(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
-    """Return events of one namespace or of all, and a bookmark after them."""
+    """Yield events of one namespace or of all, and a bookmark after them."""
     for event in events:
         if not namespace or event.object["metadata"].get("namespace") == namespace:
             yield event
@@ -71,14 +71,14 @@ def told(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Ite
 
 
 _DIGITS: Final = 20
-"""Of a version, which is a number of 64 bits."""
+"""Digits of a version, which is a number of 64 bits."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIXES: Final = len(_LETTERS) ** 5
 _STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only after all were used
 
 
 class Identity:
-    """Gives each new object what tells it from all others."""
+    """Assigns each new object its identity."""
 
     def __init__(self, seed: int) -> None:
         self._prefix = f"{seed & 0xFFFFFFFF:08x}-0000-4000-8000-"
@@ -110,7 +110,7 @@ Listener = Callable[[str, Event], None]
 
 
 class Ref(NamedTuple):
-    """Where an object lies."""
+    """The place of an object."""
 
     kind: str
     namespace: str
@@ -157,7 +157,7 @@ class ObjectTables:
         """Return the table of a kind.
 
         Raises:
-            NotFoundError: no object of such a kind was ever there.
+            NotFoundError: no object of such a kind ever existed.
         """
         table = self._tables.get(kind)
         if table is None:
@@ -169,7 +169,7 @@ class ObjectTables:
         return table
 
     def resume(self, manifests: Iterable[Manifest], version: int) -> None:
-        """Take in objects as they were at a version; nothing before it is remembered."""
+        """Load objects as they were at a version; nothing before it is remembered."""
         self.version = self._resumed_at = version
         for manifest in manifests:
             table = self.table(self.kinds.of(manifest).name)
@@ -188,15 +188,15 @@ class ObjectTables:
         return self.table(ref.kind).find(ref.namespace, ref.name)
 
     def owner(self, uid: str) -> Ref | None:
-        """Return where the object with a uid lies."""
+        """Return the place of the object with a uid."""
         return self._by_uid.get(uid)
 
     def dependents(self, uid: str) -> list[Ref]:
-        """Return which objects name an owner, oldest first."""
+        """Return the objects that name an owner, oldest first."""
         return list(self._dependents.get(uid, ()))
 
     def put(self, table: Table, manifest: Manifest, old: Manifest | None) -> None:
-        """Put down an object whose metadata is its own; gives it the next version."""
+        """Store an object whose metadata is its own, with the next version."""
         self.version += 1
         metadata = manifest["metadata"]
         metadata["resourceVersion"] = str(self.version)
@@ -215,7 +215,7 @@ class ObjectTables:
         self._tell(table, Event("ADDED" if old is None else "MODIFIED", manifest))
 
     def drop(self, table: Table, manifest: Manifest) -> None:
-        """Take an object away."""
+        """Remove an object."""
         self.version += 1
         metadata = {**manifest["metadata"], "resourceVersion": str(self.version)}
         namespace, name = metadata.get("namespace", ""), metadata["name"]

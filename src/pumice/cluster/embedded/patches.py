@@ -34,7 +34,7 @@ _MERGE_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "volumes": "name",
     }
 )
-"""List field to the field that tells its items apart; other lists are replaced as a whole."""
+"""List field to the field that identifies its items; other lists are replaced as a whole."""
 _SETS: Final = frozenset({"finalizers"})
 """Lists of plain values that are merged."""
 _ORDER: Final = "$setElementOrder/"
@@ -42,7 +42,7 @@ _REMOVE: Final = "$deleteFromPrimitiveList/"
 
 
 def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
-    """Return what a patch makes of a document; both may be used up.
+    """Return the document after a patch; both may be changed.
 
     Raises:
         RejectedError: a patch that cannot be applied.
@@ -57,7 +57,7 @@ def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Merge as RFC 7386 says: mappings by key, None removes, all else is replaced."""
+    """Merge as in RFC 7386: mappings by key, None removes, all else is replaced."""
     if not isinstance(patch, dict):
         return patch
     out = target if isinstance(target, dict) else {}
@@ -107,7 +107,7 @@ def _merge_field(out: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _merge_key(field: str, *lists: list[Any]) -> str:
-    """Name what tells the items of a list apart, or nothing if they have no such field."""
+    """Return the field that identifies the items of a list, empty if they have none."""
     name = _MERGE_KEYS.get(field, "")
     items = [item for values in lists for item in values]
     if not all(isinstance(item, dict) for item in items):
@@ -137,7 +137,7 @@ def _merge_list(field: str, old: list[Any], new: list[Any]) -> list[Any]:
 
 
 def _sort_list(out: dict[str, Any], field: str, order: list[Any]) -> None:
-    """Bring a merged list into the order the patch names; others stay behind."""
+    """Sort a merged list by the order in the patch; other items come last."""
     items = out.get(field)
     if not items:
         return

@@ -1,6 +1,6 @@
-"""What an API server does to pods beyond storing them: priority, binding, disruption.
+"""An API server's work on pods beyond storing them: priority, binding, disruption.
 
-Pure functions on manifests; used by the store, which keeps what they give.
+Pure functions on manifests; used by the store, which stores the results.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ def with_condition(
 
 
 def bound(pod: Manifest, node: str, annotations: Mapping[str, str], now: str) -> Manifest:
-    """Return a pod as it is once it has a node.
+    """Return a pod after it is bound to a node.
 
     Raises:
         ConflictError: it has one, a gate holds it back, or it is being deleted.
@@ -83,7 +83,7 @@ def bound(pod: Manifest, node: str, annotations: Mapping[str, str], now: str) ->
 
 
 def disrupted(pod: Manifest, reason: str, now: str) -> Manifest:
-    """Return a pod as it is once its eviction is decided."""
+    """Return a pod after its eviction is decided."""
     target = {
         "type": "DisruptionTarget",
         "status": "True",

@@ -1,4 +1,4 @@
-"""The upkeep of resource claims in an embedded cluster, as a control plane does it.
+"""The upkeep of resource claims in an embedded cluster, as by a control plane.
 
 Used by the embedded control plane.
 """
@@ -23,7 +23,7 @@ class ResourceClaimUpkeep:
         self._seen = -1
 
     def sync(self) -> None:
-        """Make claims that pods wait for; free those whose pods are over."""
+        """Make claims that pods wait for; free those whose pods have ended."""
         cluster = self._cluster
         if cluster.version == self._seen:
             return

@@ -1,4 +1,4 @@
-"""Keeps the status of disruption budgets and resource quotas true, as controllers do."""
+"""Keeps the status of disruption budgets and resource quotas up to date, as controllers do."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -35,7 +35,7 @@ def _fits(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def covers(budget: Manifest, pod: Manifest) -> bool:
-    """Return whether a budget speaks of a pod."""
+    """Return whether a budget covers a pod."""
     meta = pod["metadata"]
     if meta.get("namespace") != budget["metadata"].get("namespace"):
         return False
@@ -43,7 +43,7 @@ def covers(budget: Manifest, pod: Manifest) -> bool:
 
 
 def budget_status(budget: Manifest, pods: Iterable[Manifest], now: str) -> Manifest:
-    """Work out the status of a budget from the pods of its namespace."""
+    """Compute the status of a budget from the pods of its namespace."""
     mine = [pod for pod in pods if covers(budget, pod)]
     expected, healthy = len(mine), sum(map(_is_healthy, mine))
     spec, old = budget.get("spec") or {}, budget.get("status") or {}
@@ -84,7 +84,7 @@ def _scaled(bound: Any, expected: int) -> int:
 
 
 def refusal(pod: Manifest, budgets: Iterable[Manifest]) -> str:
-    """Say why a pod may not be evicted now, in an API server's words; empty if it may.
+    """Return why a pod may not be evicted now, in an API server's words; empty if it may.
 
     A pod that does not run takes nothing from a budget.
     """
@@ -113,14 +113,14 @@ _COUNTED: Final = {
 }
 _WHOLE: Final = 10**9
 _PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
-"""Resources that a quota may name without saying that requests are meant."""
+"""Resources that a quota may name without the prefix ``requests.``."""
 
 Listing = Callable[[str], Iterable[Manifest]]
-"""Gives the objects of a kind in the quota's namespace."""
+"""Returns the objects of a kind in the quota's namespace."""
 
 
 def quota_status(quota: Manifest, listed: Listing) -> Manifest:
-    """Work out the status of a quota."""
+    """Compute the status of a quota."""
     hard = dict((quota.get("spec") or {}).get("hard") or {})
     pods = [pod for pod in listed("Pod") if _counts(pod) and _in_scope(quota, pod)]
     return {"hard": hard, "used": {name: _used(name, pods, listed) for name in hard}}
@@ -147,7 +147,7 @@ def _counts(pod: Manifest) -> bool:
 
 
 def _pod_amount(pod: Manifest, side: Side, resource: str) -> int:
-    """Return what a pod asks for or is limited to, in nano units."""
+    """Return the request or the limit of a pod, in nano units."""
     found = pod_amounts(pod.get("spec") or {}, side, amount_or_nothing).get(resource)
     return found.nano if found is not None else 0
 
@@ -192,7 +192,7 @@ class StatusUpkeep:
         self._seen = -1
 
     def sync(self) -> int:
-        """Bring every status up to date; gives how many were not."""
+        """Bring every status up to date; return how many were not."""
         cluster = self._cluster
         if cluster.version == self._seen:
             return 0
@@ -203,7 +203,7 @@ class StatusUpkeep:
                 try:
                     status = work_out(manifest)
                 except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-                    continue  # an object of odd content hurts only itself: its status stays
+                    continue  # an object of odd content affects only itself: its status stays
                 if any(old.get(key) != value for key, value in status.items()):
                     cluster.merge_status(kind, meta["namespace"], meta["name"], status)
                     written += 1

@@ -1,7 +1,7 @@
 """The embedded cluster: an object store in memory that behaves as an API server does.
 
-Implements ``pumice.cluster.base.Cluster``.  What ``list`` and ``watch`` give is shared with the
-store and must not be changed by the reader; all other methods give copies.
+Implements ``pumice.cluster.base.Cluster``.  Objects from ``list`` and ``watch`` are shared with the
+store and must not be changed by the reader; all other methods return copies.
 """
 
 import threading
@@ -36,8 +36,8 @@ from pumice.errors import (
 )
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
-"""Asked before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
-before; gives the object to store, or raises RejectedError."""
+"""Called before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
+before; returns the object to store, or raises RejectedError."""
 
 _KEPT = (
     "name",
@@ -67,7 +67,7 @@ class EmbeddedCluster:
     ) -> None:
         self.clock: Clock = clock if clock is not None else VirtualClock()
         self.lock = threading.RLock()
-        """Held during each call; hold it to make several calls one."""
+        """Held during each call; hold it to make several calls atomic."""
         self.admission = admission
         self._tables = tables or ObjectTables(history)
         self._identity = Identity(seed)
@@ -120,9 +120,9 @@ class EmbeddedCluster:
     def watch(
         self, kind: str, namespace: str = "", since: str = "", *, bookmarks: bool = False
     ) -> Iterator[Event]:
-        """Return what happened after a resourceVersion, without one what is there, and end.
+        """Return what happened after a resourceVersion, or without one all objects, and end.
 
-        With ``bookmarks`` the last event tells the version up to which all was told.
+        With ``bookmarks`` the last event has the version up to which all was reported.
 
         Raises:
             GoneError: some of it is forgotten.
@@ -143,7 +143,7 @@ class EmbeddedCluster:
                 table.history.compact(self._tables.version if version is None else version)
 
     def create(self, manifest: Manifest) -> Manifest:
-        """Add an object; gives it back as stored (uid, resourceVersion, defaults)."""
+        """Add an object; return it as stored (uid, resourceVersion, defaults)."""
         with self.lock:
             kind = self.kinds.of(manifest)
             table = self._tables.table(kind.name)
@@ -169,9 +169,9 @@ class EmbeddedCluster:
             return clone(new)
 
     def restore(self, manifests: Iterable[Manifest]) -> None:
-        """Take in objects as another cluster had them, with status and uid, replacing any.
+        """Load objects as another cluster had them, with status and uid, replacing any.
 
-        They are not copied but for their metadata: from now on nobody may change them.
+        They are not copied, except their metadata: from now on no caller may change them.
         """
         with self.lock:
             for manifest in manifests:
@@ -187,7 +187,7 @@ class EmbeddedCluster:
                 self._tables.put(table, new, None)
 
     def update(self, manifest: Manifest) -> Manifest:
-        """Replace an object, its status excepted where the kind has a status subresource."""
+        """Replace an object, except its status where the kind has a status subresource."""
         with self.lock:
             kind = self.kinds.of(manifest)
             old = self._precondition(kind, manifest)
@@ -214,7 +214,7 @@ class EmbeddedCluster:
         patch_type: PatchType = "merge",
         subresource: str = "",
     ) -> Manifest:
-        """Change parts of an object; an apply of one that is not there creates it."""
+        """Change parts of an object; applying a missing one creates it."""
         with self.lock:
             old = self._tables.table(kind).find(namespace, name)
             if old is None and patch_type == "apply" and not subresource:
@@ -255,7 +255,7 @@ class EmbeddedCluster:
         propagation: Propagation = "Background",
         uid: str = "",
     ) -> None:
-        """Ask for an object to go; finalizers and running pods may keep it for a while."""
+        """Delete an object; finalizers and running pods may keep it for a while."""
         with self.lock:
             ref = Ref(kind, namespace, name)
             old = self._need_same(ref, uid)
@@ -264,14 +264,14 @@ class EmbeddedCluster:
             self._garbage.delete(ref, grace_s=grace_s, propagation=propagation)
 
     def collect_garbage(self) -> int:
-        """Let objects go that were created for owners that are not there; return how many."""
+        """Delete objects that were created for owners that do not exist; return how many."""
         with self.lock:
             return self._garbage.collect()
 
     def bind(
         self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
-        """Give a pod its node; with ``uid`` only if it is that very pod."""
+        """Bind a pod to a node; with ``uid`` only if it is that very pod."""
         with self.lock:
             old = self._need_same(Ref("Pod", namespace, pod), uid)
             new = bound(old, node, annotations, rfc3339(self.now()))
@@ -331,7 +331,7 @@ class EmbeddedCluster:
         return metadata
 
     def _need_namespace(self, name: str) -> Manifest:
-        """Return a namespace; one that is not there is made."""
+        """Return a namespace; a missing one is created."""
         table = self._tables.table("Namespace")
         found = table.find("", name)
         if found is None:
@@ -347,7 +347,7 @@ class EmbeddedCluster:
         return old
 
     def _replace(self, kind: Kind, old: Manifest, new: Manifest) -> Manifest:
-        """Write all of an object but what only the server or the kubelet may."""
+        """Write all of an object except the fields of the server and the kubelet."""
         metadata, known = new["metadata"], old["metadata"]
         for field in _KEPT:
             if field in known:
@@ -378,7 +378,7 @@ class EmbeddedCluster:
         return self._write(self._tables.table(kind.name), old, new)
 
     def _write(self, table: Table, old: Manifest, new: Manifest) -> Manifest:
-        """Put down a change and return a copy; one that changes nothing is not told."""
+        """Store a change and return a copy; one that changes nothing causes no event."""
         if new != old:
             metadata = new["metadata"]
             aside = ("metadata", "status") if table.kind.has_status else ("metadata",)

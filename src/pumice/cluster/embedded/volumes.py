@@ -1,7 +1,7 @@
 """Binds claims to volumes and provisions volumes, as Kubernetes and a storage driver would.
 
 A claim whose class waits for the first consumer is bound to the volume that is kept for it, or
-gets one provisioned once a node is selected.  Any provisioner is played, at once and without end.
+gets one provisioned once a node is selected.  Every provisioner is simulated, without limit.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _Thing = TypeVar("_Thing")
 
 
 def provisioned_volume(claim: Manifest, made_by: StorageClass, node: Manifest | None) -> Manifest:
-    """Return the volume that a provisioner makes for a claim, on the disk of a node if one is."""
+    """Return the volume that a provisioner makes for a claim, on the disk of a node if given."""
     spec, meta = claim.get("spec") or {}, claim["metadata"]
     volume: Manifest = {
         "capacity": (spec.get("resources") or {}).get("requests") or {},
@@ -94,13 +94,13 @@ class VolumeController:
     """Works on one embedded cluster; ``sync`` costs nothing while there are no volumes."""
 
     def __init__(self, cluster: EmbeddedCluster, *, provisions: bool = True) -> None:
-        """Make one; without ``provisions`` no driver is there to make volumes."""
+        """Make one; without ``provisions`` no driver makes volumes."""
         self._cluster = cluster
         self._provisions = provisions
         self._seen = -1
 
     def sync(self) -> None:
-        """Bind what can be bound and say of each volume what it is."""
+        """Bind what can be bound and write the phase of each volume."""
         cluster = self._cluster
         if cluster.version == self._seen:
             return
@@ -146,7 +146,7 @@ class VolumeController:
     def _provision(
         self, claim: Manifest, made_by: StorageClass, selected: str | None
     ) -> Manifest | None:
-        """Make a volume, None if nobody does; a selection of a node that is gone is undone."""
+        """Make a volume, None if no driver does; the selection of a missing node is undone."""
         if not self._provisions or made_by.provisioner in ("", STATIC_ONLY):
             return None
         node = None if selected is None else self._cluster.peek("Node", "", selected)
@@ -163,7 +163,7 @@ class VolumeController:
         cluster.merge_status(CLAIM, *place, bound_status(volume))
 
     def _tell_phase(self, volume: Manifest) -> None:
-        """Write whether a volume is free, bound or left over; one that was made goes again."""
+        """Write whether a volume is free, bound or left over; delete a provisioned one again."""
         spec, meta = volume.get("spec") or {}, volume["metadata"]
         name, marks = meta["name"], meta.get("annotations") or {}
         owner, phase = spec.get("claimRef"), (volume.get("status") or {}).get("phase", "")
@@ -180,7 +180,7 @@ class VolumeController:
             self._cluster.merge_status(VOLUME, "", name, {"phase": "Available"})
 
     def _has_another(self, owner: Mapping[str, Any], name: str) -> bool:
-        """Return whether the claim of a volume was bound to another one after all."""
+        """Return whether the claim of a volume was bound to another one in the end."""
         claim = self._claim_of(owner)
         return claim is not None and claim["spec"].get("volumeName", name) != name
 
@@ -198,7 +198,7 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _read(manifest: Manifest | None, kind: type[_Thing]) -> _Thing | None:
-    """Read an object; None for none and for one that cannot be read, which nobody serves."""
+    """Read an object; None if absent or unreadable."""
     if manifest is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""The HTTP client for callers that wait: requests with a deadline to one service.
+"""The blocking HTTP client: requests with a deadline to one service.
 
-Used by sources of node usage and by extenders.  What comes back is not trusted: a length that does
+Used by sources of node usage and by extenders.  Answers are not trusted: a length that does
 not hold, garbage, a flood or silence all end in an HttpError, never in a hang.
 """
 
@@ -17,12 +17,12 @@ from pumice.cluster.http.loop_thread import LoopThread
 from pumice.errors import ClusterError, HttpError
 
 MAX_ANSWER: Final = 10 << 20
-"""Bytes of an answer that are read at most."""
+"""Maximum bytes of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a service; ``url`` is the address that was asked, without its query."""
+    """The answer of a service; ``url`` is the address of the request, without its query."""
 
     url: str
     status: int
@@ -63,8 +63,8 @@ class BlockingClient:
     ) -> Answer:
         """Call once and return the whole answer, whatever its status.
 
-        ``deadline`` is a time of ``time.monotonic``.  A call that meets a kept connection which
-        the service has closed meanwhile is sent again.
+        ``deadline`` is a time of ``time.monotonic``.  A call on a kept connection that
+        the service has closed is sent again.
 
         Raises:
             HttpError: no answer in time, one beyond the cap, or none that is HTTP.
@@ -81,7 +81,7 @@ class BlockingClient:
         return Answer(url, reply.status, reply.content)
 
     def close(self) -> None:
-        """Give the connection up; the next call opens a new one."""
+        """Close the connection; the next call opens a new one."""
         _shut(self._client, self._thread)
 
 

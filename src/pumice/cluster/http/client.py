@@ -1,7 +1,7 @@
 """HTTP with bounds: requests to one server, each sent once, in limited time, with a limited answer.
 
-Used by everything that asks another program something.  Repeats nothing but what met a connection
-that had died meanwhile; who knows what a request does decides whether it may be repeated.
+Used by everything that calls another program.  Repeats only requests that met a connection
+that had died meanwhile; the caller decides whether other requests may be repeated.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class _Address:
 
 
 class Stream:
-    """An answer that comes bit by bit; ``silence_s`` bounds the wait for more."""
+    """An answer that arrives in pieces; ``silence_s`` bounds the wait for more."""
 
     def __init__(
         self, connection: HttpConnection, head: ResponseHead, silence_s: float, until: float
@@ -69,10 +69,10 @@ class Stream:
         self.retry_after_s = head.retry_after_s
 
     async def read(self) -> bytes:
-        """Return what has come, waiting for it if need be; nothing at the end.
+        """Return the bytes received, waiting if needed; nothing at the end.
 
         Raises:
-            UnavailableError: the end was lost, or nothing came for too long.
+            UnavailableError: the end was lost, or nothing arrived for too long.
         """
         left_s = self._until - asyncio.get_running_loop().time()
         return await self._connection.read(min(self._silence_s, left_s))
@@ -82,7 +82,7 @@ class HttpClient:
     """Connections to one server; to be used on one event loop only.
 
     Certificates are verified unless a ``tls`` context says otherwise; they must carry ``tls_name``,
-    without one the host of the address.  Once the rules change, connections that were opened by
+    without one the host of the address.  Once the settings change, connections opened with
     older ones are not used for further requests.  Redirects are not followed.
     """
 
@@ -107,7 +107,7 @@ class HttpClient:
         ``guard`` is called at the very last moment, and may raise to hold the request back.
 
         Raises:
-            UnavailableError: no answer; says whether the request may have arrived.
+            UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer of more than ``cap`` bytes.
         """
         loop = asyncio.get_running_loop()
@@ -128,7 +128,7 @@ class HttpClient:
     async def stream(
         self, request: Request, *, longest_s: float, silence_s: float
     ) -> AsyncIterator[Stream]:
-        """Open an answer that comes bit by bit.
+        """Open an answer that arrives in pieces.
 
         Raises:
             UnavailableError: no answer, or its end was lost while it was read.
@@ -150,7 +150,7 @@ class HttpClient:
                 connection.close()
 
     def close(self) -> None:
-        """Give up all connections; the next request opens new ones."""
+        """Close all connections; the next request opens new ones."""
         self._pool.close()
 
     async def _connected(
@@ -187,12 +187,12 @@ class HttpClient:
         return connection
 
     def _rules(self) -> ssl.SSLContext | None:
-        """Return the rules that connections are opened by now; None for plain HTTP."""
+        """Return the current TLS settings; None for plain HTTP."""
         given = self._given_tls
         return given.current() if isinstance(given, RenewableTls) and self._is_tls else self._tls
 
     def _text(self, request: Request) -> bytes:
-        """Write a request as it goes out; nothing in it can end a line before its time."""
+        """Write a request as it goes out; nothing in it can end a line early."""
         address = self._address
         headers, body = request.headers, request.body
         if not _PRINTABLE.fullmatch(request.target):
@@ -232,7 +232,7 @@ class HttpClient:
 
 
 def _dial_problem(error: Exception, address: _Address) -> str:
-    """Tell in the words of Go's client, which scripts know, why there is no connection."""
+    """Explain in the words of Go's client, which scripts know, why there is no connection."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLError):

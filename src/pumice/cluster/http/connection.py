@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection on an event loop: one request at a time, whole answers or streams.
 
-Used by the client; costs less than half of what a full HTTP library does.  What comes back is not
-trusted: whatever is not a plain answer within its bounds ends the connection.
+Used by the client; costs less than half of what a full HTTP library does.  Answers are not
+trusted: anything but a plain answer within its bounds ends the connection.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Final, cast
 from pumice.cluster.http.response import ResponseHead, ResponseParser
 from pumice.errors import ClusterError, RejectedError, UnavailableError
 
-_MUCH: Final = 1 << 20  # bytes of a stream that wait until no more are read
+_MUCH: Final = 1 << 20  # buffered bytes of a stream at which reading pauses
 _KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
@@ -25,7 +25,7 @@ class Reply:
     status: int
     content: bytes
     retry_after_s: float = 0.0
-    """How long it asks to be left alone."""
+    """How long the server asks for no further requests."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -40,7 +40,7 @@ class HttpConnection(asyncio.Protocol):
         self._streams = False
         self.idle_since = 0.0
         self.rules: ssl.SSLContext | None = None
-        """The rules for TLS by which it was opened."""
+        """The TLS settings it was opened with."""
 
     @property
     def is_open(self) -> bool:
@@ -54,15 +54,15 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def answered(self) -> bool:
-        """Whether anything came in answer to the latest request."""
+        """Whether anything arrived in answer to the latest request."""
         return self._parser is not None and self._parser.started
 
     async def exchange(self, request: bytes, *, timeout_s: float, cap: int) -> Reply:
         """Send a request and return the whole answer, whatever its status.
 
         Raises:
-            UnavailableError: the connection was lost, or the answer did not come in time or was
-                none; the request may have arrived.
+            UnavailableError: the connection was lost, or the answer was late or
+                unreadable; the request may have arrived.
             RejectedError: an answer of more than ``cap`` bytes.
         """
         parser = self._send(request, cap, streams=False)
@@ -71,9 +71,9 @@ class HttpConnection(asyncio.Protocol):
         return Reply(head.status, parser.take(), head.retry_after_s)
 
     async def open_stream(self, request: bytes, *, timeout_s: float, cap: int) -> ResponseHead:
-        """Send a request and return the head of its answer; ``read`` gives the content.
+        """Send a request and return the head of its answer; ``read`` returns the content.
 
-        ``cap`` bounds what has come and was not read yet.
+        ``cap`` bounds the unread bytes.
 
         Raises:
             UnavailableError: as for ``exchange``.
@@ -83,11 +83,11 @@ class HttpConnection(asyncio.Protocol):
         return cast("ResponseHead", parser.head)
 
     async def read(self, timeout_s: float) -> bytes:
-        """Return what has come of a stream, waiting for it if need be; nothing at its end.
+        """Return the received bytes of a stream, waiting if needed; nothing at its end.
 
         Raises:
-            UnavailableError: the end was lost, or nothing came in time.
-            RejectedError: more came at once than may.
+            UnavailableError: the end was lost, or nothing arrived in time.
+            RejectedError: more arrived at once than allowed.
         """
         parser = self._parser
         while parser is not None and not parser.complete and not parser.ready:
@@ -107,7 +107,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection over, and have the system notice a peer that is silently gone."""
+        """Take the connection over, and let the system detect a peer that is silently gone."""
         self._transport = cast("asyncio.Transport", transport)
         sock = transport.get_extra_info("socket")
         with suppress(OSError, AttributeError):  # not every system has all of them
@@ -116,9 +116,9 @@ class HttpConnection(asyncio.Protocol):
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     def data_received(self, data: bytes) -> None:
-        """Take in a part of an answer."""
+        """Process a part of an answer."""
         parser = self._parser
-        if parser is None:  # nobody asked
+        if parser is None:  # no request is open
             self.close()
             return
         try:
@@ -137,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note the end; an answer without a length ends with its connection."""
+        """Record the end; an answer without a length ends with its connection."""
         self._transport = None
         parser = self._parser
         if parser is None or parser.complete:
@@ -157,7 +157,7 @@ class HttpConnection(asyncio.Protocol):
         return self._parser
 
     async def _news(self, timeout_s: float) -> None:
-        """Wait until there is something to take: all of an answer, or more of a stream."""
+        """Wait until there is something to read: all of an answer, or more of a stream."""
         if self._error is not None:
             raise self._error
         loop = asyncio.get_running_loop()
@@ -165,7 +165,7 @@ class HttpConnection(asyncio.Protocol):
         timer = loop.call_later(timeout_s, self._time_out)
         try:
             await self._waiter
-        except BaseException:  # also broken off: what still comes is no answer to others
+        except BaseException:  # also aborted: late bytes answer no other request
             self.close()
             raise
         finally:
@@ -202,7 +202,7 @@ class ConnectionPool:
         self._idle: list[HttpConnection] = []
 
     def take(self, now: float, rules: ssl.SSLContext | None = None) -> HttpConnection | None:
-        """Return a connection that was opened by these rules.
+        """Return a connection that was opened with these TLS settings.
 
         One that waited long may be about to be closed.
         """
@@ -215,12 +215,12 @@ class ConnectionPool:
         return None
 
     def give(self, connection: HttpConnection) -> None:
-        """Take a connection back."""
+        """Return a connection to the pool."""
         if connection.is_open:
             self._idle.append(connection)
 
     def close(self) -> None:
-        """End all that wait for work."""
+        """Close all idle connections."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()

@@ -49,13 +49,13 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        """End the loop and its thread; whoever still waits gets a cancellation."""
+        """End the loop and its thread; waiting callers get a cancellation."""
         loop, thread = self.loop, self._thread
         if loop is None or thread is None:
             return
         self.loop = None
         loop.call_soon_threadsafe(loop.stop)
-        if thread is not threading.current_thread():  # where a garbage collection may call this
+        if thread is not threading.current_thread():  # a garbage collection may call this there
             thread.join()
         self._thread = None
 

@@ -1,6 +1,6 @@
-"""One HTTP/1.1 response, read from bytes that come in any pieces.
+"""One HTTP/1.1 response, read from bytes that arrive in any pieces.
 
-Used by connections.  Does no input or output; what is not a plain response is a ValueError.
+Used by connections.  Does no input or output; anything but a plain response is a ValueError.
 """
 
 import re
@@ -26,7 +26,7 @@ class ResponseHead:
 
 
 class ResponseParser:
-    """Takes in the bytes of one response and gives its content, decoded."""
+    """Reads the bytes of one response and returns its content, decoded."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -39,7 +39,7 @@ class ResponseParser:
 
     @property
     def started(self) -> bool:
-        """Whether anything has come at all."""
+        """Whether any bytes have arrived."""
         return self.head is not None or bool(self._buffer)
 
     @property
@@ -49,11 +49,11 @@ class ResponseParser:
 
     @property
     def held(self) -> int:
-        """Bytes of content that have come and were not taken, those of half a chunk included."""
+        """Bytes of content that have arrived and were not taken, also those of half a chunk."""
         return self.ready + max(len(self._buffer) - _LONGEST_SIZE, 0)
 
     def feed(self, data: bytes) -> None:
-        """Take in the next bytes.
+        """Read the next bytes.
 
         Raises:
             ValueError: this cannot become a response.
@@ -67,7 +67,7 @@ class ResponseParser:
             self._read_plain()
 
     def end(self) -> str:
-        """Note that the connection has ended; return what is missing, nothing if all is there."""
+        """Record the end of the connection; return what is missing, nothing if all is there."""
         head = self.head
         if head is None:
             return "the connection was closed without an answer"

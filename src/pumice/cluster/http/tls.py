@@ -1,7 +1,7 @@
-"""Rules for TLS: whom to trust, what to show, and the files from which both are read anew.
+"""TLS settings: trusted authorities, client certificates, and the files of both, reloaded.
 
-Used by clients.  Certificates are replaced on disk while programs run; new connections go by what
-is there, and a file that cannot be used leaves the rules as they were.
+Used by clients.  Certificates are replaced on disk while programs run; new connections use the
+current files, and a file that cannot be used leaves the settings as they were.
 """
 
 import logging
@@ -19,11 +19,11 @@ from pumice.errors import InputError
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 1.0
-"""How often files are looked at, at most."""
+"""Maximum rate at which files are checked."""
 
 
 def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLContext:
-    """Make the rules for TLS: the system's authorities, or only those of a file.
+    """Make TLS settings: the system's authorities, or only those of a file.
 
     Raises:
         OSError: the file cannot be read, or holds no certificate.
@@ -37,7 +37,7 @@ def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLCo
 
 
 def load_client(tls: ssl.SSLContext, pem: bytes) -> None:
-    """Show a client certificate, given with its key; the library takes it from a file only.
+    """Use a client certificate, given with its key; the library reads it only from a file.
 
     Raises:
         OSError: they cannot be read, or do not belong together.
@@ -49,10 +49,10 @@ def load_client(tls: ssl.SSLContext, pem: bytes) -> None:
 
 
 class RenewableTls:
-    """Rules that follow the files they are made of; to be used from any thread.
+    """TLS settings that follow their files; may be used from any thread.
 
-    ``make`` reads the files.  Rules once given out never change: whoever holds a connection can
-    tell by them whether it was opened by the current ones.
+    ``make`` reads the files.  Settings never change once returned: the holder of a connection can
+    compare them to see whether it was opened with the current ones.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class RenewableTls:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make the rules.
+        """Make the settings.
 
         Raises:
             OSError, ValueError, InputError: what ``make`` raises.
@@ -78,17 +78,17 @@ class RenewableTls:
         self._told = ""
 
     def current(self) -> ssl.SSLContext:
-        """Return the rules to open a connection by."""
+        """Return the settings for a new connection."""
         if self._files and self._clock() >= self._next_look:
             self._follow()
         return self._context
 
     def look_again(self) -> None:
-        """Look at the files before the next connection, whenever they were looked at last."""
+        """Check the files before the next connection, however recently they were checked."""
         self._next_look = 0.0
 
     def show(self, pem: bytes) -> None:
-        """Show another client certificate from now on, given with its key.
+        """Use another client certificate from now on, given with its key.
 
         Raises:
             OSError: it cannot be used; the one before stays.
@@ -99,7 +99,7 @@ class RenewableTls:
                 self._client = pem
 
     def _follow(self) -> None:
-        """Make the rules anew if a file has changed."""
+        """Make new settings if a file has changed."""
         with self._lock:
             self._next_look = self._clock() + _LOOK_S
             seen = self._look()
@@ -122,7 +122,7 @@ class RenewableTls:
         return context
 
     def _look(self) -> list[tuple[int, ...]]:
-        """Return what changes when a file does; links are followed, as volumes swap them."""
+        """Return what changes with a file; links are followed, as volumes swap them."""
         return [_state(file) for file in self._files]
 
 

@@ -1,4 +1,4 @@
-"""A real Kubernetes cluster: where it is, how it is asked, what is kept of it in memory.
+"""A real Kubernetes cluster: its address, its requests, its objects in memory.
 
 ``KubeCluster`` in ``pumice.cluster.kube.cluster`` is what other packages use.
 """

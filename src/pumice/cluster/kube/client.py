@@ -46,11 +46,11 @@ _decode_page: Final = msgspec.json.Decoder(Page).decode
 
 
 class KubeClient(RetryingSender):
-    """One API server; ``fence`` is asked immediately before each write goes out.
+    """One API server; ``fence`` is checked immediately before each write is sent.
 
-    Leases are neither fenced, nor limited, nor asked for twice: by them it is decided who leads, in
-    time.  ``known`` gives an object as far as it is known without asking, so that binds, evictions
-    and events mean the very pod that was looked at and not a later one of the same name.
+    Leases are neither fenced, nor limited, nor repeated: they decide who leads, in
+    time.  ``known`` returns an object if it is known without a request, so that binds, evictions
+    and events are about the very pod that was seen and not a later one of the same name.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class KubeClient(RetryingSender):
         )
 
     async def get_once(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
-        """Return one object by a single attempt of limited time, for who cannot wait."""
+        """Return one object by a single attempt of limited time, for callers that cannot wait."""
         key = (kind, namespace, name)
         return _object(await self.send_once(ApiRequest("GET", key, path_of(*key)), timeout_s), key)
 
     async def read_path(self, target: str, *, timeout_s: float, cap: int) -> Manifest:
-        """Return what a path beside the kinds answers, by one attempt of limited time and size."""
+        """Return the answer of a path outside the kinds; one attempt of limited time and size."""
         key = ("", "", target.partition("?")[0])
         request = ApiRequest("GET", key, target, cap=cap)
         return _object(await self.send_once(request, timeout_s), key)
@@ -112,7 +112,7 @@ class KubeClient(RetryingSender):
     async def pages(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Page | None]:
-        """Return a list part by part; None if it starts over and what came before is void."""
+        """Return a list part by part; None if it starts over and earlier parts are void."""
         known = kind_named(kind)
         query = {"limit": str(_PAGE)}
         if labels:
@@ -136,7 +136,7 @@ class KubeClient(RetryingSender):
             query["continue"] = page.metadata["continue"]
 
     async def create(self, manifest: Manifest) -> Manifest:
-        """Add an object; gives it back as stored."""
+        """Add an object; return it as stored."""
         key = identity_of(manifest)
         target = path_of(key[0], key[1])
         return await self._object(
@@ -189,7 +189,7 @@ class KubeClient(RetryingSender):
         propagation: Propagation = "Background",
         uid: str = "",
     ) -> None:
-        """Ask for an object to go."""
+        """Delete an object."""
         body = _encode(delete_options(grace_s, propagation, uid))
         key = (kind, namespace, name)
         await self.send(ApiRequest("DELETE", key, path_of(*key), body))
@@ -197,7 +197,7 @@ class KubeClient(RetryingSender):
     async def bind(
         self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
-        """Give a pod its node; one that has this node already counts as done."""
+        """Bind a pod to a node; one that already has this node counts as done."""
         key = ("Pod", namespace, pod)
         uid = uid or self._uid(key)
         body = binding(namespace, pod, node, annotations, uid)
@@ -223,7 +223,7 @@ class KubeClient(RetryingSender):
                 return
 
     async def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
-        """Tell in conditions why a pod is ended, then delete it with its own grace."""
+        """Write in conditions why a pod is ended, then delete it with its own grace."""
         moment = rfc3339(self.timing.wall())
         told = {"message": reason, "lastTransitionTime": moment}
         conditions = [
@@ -273,7 +273,7 @@ class KubeClient(RetryingSender):
         return "" if known is None else str(known["metadata"].get("uid") or "")
 
     def _completed(self, about: Manifest) -> Manifest:
-        """Add to a mention of an object what is known of it."""
+        """Complete a reference to an object with what is known about it."""
         metadata = about["metadata"]
         known = None if metadata.get("uid") else self._known(*identity_of(about))
         if known is None:
@@ -283,7 +283,7 @@ class KubeClient(RetryingSender):
         return {**about, "metadata": {**metadata, **more}}
 
     async def _is_bound(self, key: ObjectKey, uid: str, node: str, error: ClusterError) -> bool:
-        """Settle a doubt about a bind by looking at the pod; ``error`` is raised if that fails.
+        """Resolve a doubt about a bind by reading the pod; ``error`` is raised if that fails.
 
         Raises:
             NotFoundError: the pod is gone.

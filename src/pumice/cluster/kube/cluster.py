@@ -1,7 +1,7 @@
-"""A real cluster behind the Cluster protocol, and a Writer that writes side by side.
+"""A real cluster behind the Cluster protocol, and a Writer that writes in parallel.
 
 Used by the scheduler, the controllers and the commands.  All traffic runs on an event loop in a
-thread of its own; what is read of the kinds given is answered from memory.
+thread of its own; reads of the given kinds are answered from memory.
 """
 
 import asyncio
@@ -29,20 +29,20 @@ _THRESHOLDS: Final = (50_000, 20, 100)
 
 
 class FirstLoad:
-    """Switches collection off from ``begin`` to ``end``; what came between is never looked at."""
+    """Switches garbage collection off from ``begin`` to ``end``; objects made then are exempt."""
 
     def __init__(self) -> None:
         self._before: tuple[int, int, int] | None = None
         self.ended = False
 
     def begin(self) -> None:
-        """Stop collecting, if anybody does."""
+        """Stop collecting, if it is on."""
         if gc.isenabled():
             self._before = gc.get_threshold()
             gc.disable()
 
     def end(self) -> None:
-        """Collect again, less often, and without what is there by now."""
+        """Collect again, less often, and without existing objects."""
         if self._before is not None and not self.ended:
             gc.freeze()
             gc.set_threshold(*_THRESHOLDS)
@@ -50,7 +50,7 @@ class FirstLoad:
         self.ended = True
 
     def undo(self) -> None:
-        """Make all as it was."""
+        """Restore the earlier state."""
         self.end()
         if self._before is not None:
             gc.unfreeze()
@@ -70,9 +70,9 @@ class KubeCluster:
     """A real cluster; use it as a context manager.
 
     ``get``, ``list`` and ``watch`` of a kind in ``kinds`` are answered from memory; ``get`` and
-    ``list`` wait for the first complete list if there is none yet.  What ``list``, ``watch`` and
-    ``peek`` give is shared with the store: the reader changes nothing.  ``watch`` never waits and
-    tells of each object only what happened last.
+    ``list`` wait for the first complete list if there is none yet.  Objects of ``list``, ``watch``,
+    ``peek`` are shared with the store: readers must not change them.  ``watch`` never waits and
+    reports of each object only its last change.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class KubeCluster:
         timing: Timing | None = None,
     ) -> None:
         self.wake = threading.Event()
-        """Set when an object came or changed; whoever waits clears it before it looks."""
+        """Set when an object was added or changed; a waiter clears it before it reads."""
         self.server = connection.server
         """Address of the API server."""
         self._wakes = [self.wake]
@@ -119,7 +119,7 @@ class KubeCluster:
         self._first_load = FirstLoad()
 
     def __enter__(self) -> Self:
-        """Connect, and begin to follow the kinds."""
+        """Connect, and begin to watch the kinds."""
         if self._stores:
             self._first_load.begin()
         self._lanes.open(self._thread.start())
@@ -132,7 +132,7 @@ class KubeCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Break off whatever is under way; ``flush`` before to wait for writes."""
+        """Abort everything in progress; ``flush`` first to wait for writes."""
         try:
             self._thread.run(self._stop())
         finally:
@@ -141,7 +141,7 @@ class KubeCluster:
 
     @property
     def fence(self) -> Callable[[], bool]:
-        """Asked immediately before each write; False holds it back with a FencedError."""
+        """Checked immediately before each write; False holds it back with a FencedError."""
         return self._client.fence
 
     @fence.setter
@@ -156,18 +156,18 @@ class KubeCluster:
         return wake
 
     def wait_synced(self, timeout_s: float) -> _Names:
-        """Wait for the first complete list of all kinds; gives those without one."""
+        """Wait for the first complete list of all kinds; return those without one."""
         with self._sync:
             self._sync.wait_for(lambda: not self._incomplete(), timeout_s)
         return self._incomplete()
 
     def troubles(self) -> dict[str, str]:
-        """Tell by kind why it is not followed just now; empty when all is well."""
+        """Return by kind why it is not being watched; empty when all is well."""
         found = self._reflectors.items()
         return {kind: one.trouble for kind, one in found if one.trouble and not one.absent}
 
     def absent(self) -> _Names:
-        """List the kinds that the server does not have; they are taken for empty."""
+        """List the kinds that the server does not have; they count as empty."""
         return [kind for kind, reflector in self._reflectors.items() if reflector.absent]
 
     def now(self) -> float:
@@ -186,15 +186,15 @@ class KubeCluster:
         return copied
 
     def read(self, kind: str, namespace: str, name: str, *, timeout_s: float = 2.0) -> Manifest:
-        """Give one object as the server has it now, whatever is in memory; by one attempt only."""
+        """Return one object as the server has it now, whatever is in memory; one attempt only."""
         return self._thread.run(self._client.get_once(kind, namespace, name, timeout_s=timeout_s))
 
     def read_path(self, target: str, *, timeout_s: float, cap: int) -> Manifest:
-        """Return what a path beside the kinds answers, such as that of an aggregated API."""
+        """Return the answer of a path outside the kinds, such as that of an aggregated API."""
         return self._thread.run(self._client.read_path(target, timeout_s=timeout_s, cap=cap))
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Return one object as far as it is in memory; never asks the server."""
+        """Return one object from memory; never asks the server."""
         store = self._stores.get(kind)
         return None if store is None else store.get(namespace, name)
 
@@ -208,14 +208,14 @@ class KubeCluster:
         return store.list(namespace, labels)
 
     def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
-        """Return what happened after a resourceVersion; of a kind not followed, within a second."""
+        """Return what happened after a resourceVersion; of an unwatched kind, within a second."""
         store = self._stores.get(kind)
         if store is None:
             return self._short_watch(kind, namespace, since)
         return iter(store.since(since, namespace))
 
     def create(self, manifest: Manifest) -> Manifest:
-        """Add an object; gives it back as stored."""
+        """Add an object; return it as stored."""
         return self._thread.run(self._client.create(manifest))
 
     def update(self, manifest: Manifest) -> Manifest:
@@ -253,7 +253,7 @@ class KubeCluster:
         propagation: Propagation = "Background",
         uid: str = "",
     ) -> None:
-        """Ask for an object to go."""
+        """Delete an object."""
         self._thread.run(
             self._client.delete(
                 kind, namespace, name, grace_s=grace_s, propagation=propagation, uid=uid
@@ -263,11 +263,11 @@ class KubeCluster:
     def bind(
         self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
-        """Give a pod its node; with ``uid`` only if it is that very pod."""
+        """Bind a pod to a node; with ``uid`` only if it is that very pod."""
         self._thread.run(self._client.bind(namespace, pod, node, annotations, uid=uid))
 
     def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
-        """Tell in conditions why a pod is ended, then delete it."""
+        """Write in conditions why a pod is ended, then delete it."""
         self._thread.run(self._client.evict(namespace, pod, reason, uid=uid))
 
     def record(
@@ -277,11 +277,11 @@ class KubeCluster:
         self._thread.run(self._client.record(about, event_type, reason, message, source))
 
     def submit(self, write: Write, *, lane: Lane, done: Done | None = None) -> None:
-        """Take a write; ``done`` is called on the thread of the event loop and must not block."""
+        """Queue a write; ``done`` is called on the thread of the event loop and must not block."""
         self._lanes.submit(write, lane, done)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything handed in is done; says whether it is."""
+        """Wait until everything handed in is done; return whether it is."""
         return self._lanes.flush(timeout_s)
 
     def _execute(self, write: Write) -> Coroutine[Any, Any, Any]:
@@ -301,7 +301,7 @@ class KubeCluster:
         await self._client.close()
 
     def _short_watch(self, kind: str, namespace: str, since: str) -> Iterator[Event]:
-        """Return the events of one short watch, then raise what ended it if that was an error."""
+        """Return the events of one short watch, then raise the error that ended it, if any."""
         found: _Events = []
 
         async def watch() -> None:
@@ -314,7 +314,7 @@ class KubeCluster:
             yield from found
 
     def _changed(self) -> None:
-        """Tell all who wait; called on the event loop."""
+        """Notify all waiters; called on the event loop."""
         if not self._first_load.ended and not self._incomplete():
             self._first_load.end()
         with self._sync:
@@ -326,7 +326,7 @@ class KubeCluster:
         return [kind for kind, store in self._stores.items() if not store.synced]
 
     def _complete(self, kind: str) -> ObjectCache | None:
-        """Return the store of a kind once it is complete; None if the kind is not followed."""
+        """Return the store of a kind once it is complete; None if the kind is not watched."""
         store = self._stores.get(kind)
         if store is not None and not store.synced:
             with self._sync:

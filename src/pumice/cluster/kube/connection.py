@@ -1,6 +1,6 @@
-"""Where a cluster is and how one proves who one is; from a kubeconfig or from inside a pod.
+"""The address of a cluster and the identity of the client; from a kubeconfig or from inside a pod.
 
-Used by all clients of a real cluster.  Nothing is sent here; an exec plugin is run when asked.
+Used by all clients of a real cluster.  Nothing is sent here; an exec plugin is run on demand.
 """
 
 import base64
@@ -44,16 +44,16 @@ class Connection:
     server: str
     """Address without a trailing slash: ``https://10.0.0.1:6443``."""
     rules: RenewableTls | None = None
-    """Rules for TLS; None for plain HTTP."""
+    """TLS settings; None for plain HTTP."""
     tls_name: str = ""
-    """Name the server's certificate must carry, if not the host of its address."""
+    """Name that the server's certificate must carry, if not the host of its address."""
     namespace: str = "default"
     """Namespace of the context, or of the pod this runs in."""
     credentials: Credentials = field(default_factory=StaticCredentials, repr=False)
 
     @property
     def tls(self) -> ssl.SSLContext | None:
-        """The rules for TLS as they are now."""
+        """The current TLS settings."""
         return None if self.rules is None else self.rules.current()
 
 
@@ -87,7 +87,7 @@ def load_connection(
 
 
 def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Connection:
-    """Make a connection of the chosen context of kubeconfig files.
+    """Make a connection from the chosen context of kubeconfig files.
 
     Raises:
         InputError: it cannot be used; names the file and the field.
@@ -117,13 +117,13 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
 
 
 def from_master(master: str) -> Connection:
-    """Make a connection of an address alone, without an identity."""
+    """Make a connection from an address alone, without an identity."""
     server = _address(master)
     return Connection(server, RenewableTls(tls_context) if server.startswith("https://") else None)
 
 
 def _files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
-    """Return the files that were named; a name never leads to another cluster."""
+    """Return the files that were named; a named file never leads to another cluster."""
     if kubeconfig:
         file = Path(kubeconfig)
         if not file.is_file():
@@ -162,16 +162,16 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
         namespace = (account / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
         namespace = ""
-    if tls is None:  # an address of --master; whoever listens on the way would have the token
+    if tls is None:  # an address of --master; anyone on the network path would get the token
         log.warning("%s: plain HTTP, so the token of this pod is not sent: use https://", server)
         return Connection(server, None, "", namespace or "default")
     credentials = TokenFile(account / "token")
-    credentials.header()  # a token that cannot be read is told now, not by the first request
+    credentials.header()  # report an unreadable token now, not at the first request
     return Connection(server, tls, "", namespace or "default", credentials)
 
 
 def _credentials(chosen: ActiveContext, tls: RenewableTls | None, server: str) -> Credentials:
-    """Choose what is said in the Authorization header, in kubectl's order."""
+    """Choose the Authorization header, in kubectl's order."""
     user = chosen.user
     if user.text("token"):
         return StaticCredentials(f"Bearer {user.text('token')}")
@@ -199,7 +199,7 @@ def _credentials(chosen: ActiveContext, tls: RenewableTls | None, server: str) -
 
 
 def _cluster_info(cluster: Section, server: str) -> dict[str, Any]:
-    """Tell a program that logs in about the cluster, in the words agreed on for that."""
+    """Describe the cluster for a credential program, in the agreed format."""
     keys = ("tls-server-name", "insecure-skip-tls-verify")
     about = {key: cluster.content[key] for key in keys if cluster.content.get(key)}
     authority = _pem(cluster, "certificate-authority")
@@ -212,7 +212,7 @@ def _cluster_info(cluster: Section, server: str) -> dict[str, Any]:
 
 
 def _tls(server: str, cluster: Section, user: Section) -> RenewableTls | None:
-    """Make the rules for TLS; None for plain HTTP."""
+    """Make TLS settings; None for plain HTTP."""
     if not server.startswith("https://"):
         return None
     keys = ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key"))
@@ -254,7 +254,7 @@ def _tls_context(server: str, cluster: Section, user: Section) -> ssl.SSLContext
 
 
 def _lenient(tls: ssl.SSLContext) -> ssl.SSLContext:
-    """Accept authorities that lack fields newer Pythons ask for, as those of many clusters do."""
+    """Accept authorities without fields that newer Pythons require, as of many clusters."""
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return tls
 
@@ -267,7 +267,7 @@ def _trusting(cluster: Section, authority: bytes) -> ssl.SSLContext:
 
 
 def _pem(part: Section, key: str) -> bytes:
-    """Return what a field holds, or the file it names; the data counts if both are there."""
+    """Return the content of a field, or of the file it names; the data counts if both are given."""
     data = part.text(f"{key}-data")
     if data:
         try:

@@ -1,4 +1,4 @@
-"""How one proves to an API server who one is: fixed words, a token file, a program that logs in.
+"""Credentials for an API server: a fixed header, a token file, a credential program.
 
 Used by connections, from any thread.  Secrets appear in no message and no log.
 """
@@ -29,26 +29,26 @@ _API_VERSIONS: Final = tuple(
 
 
 class Credentials(Protocol):
-    """What the Authorization header says."""
+    """The source of the Authorization header."""
 
     def fresh(self) -> bool:
-        """Return whether ``header`` answers at once."""
+        """Return whether ``header`` returns at once."""
 
     def header(self) -> str:
         """Return the header, or nothing; reads a file or logs in where needed."""
 
     def refused(self) -> None:
-        """Note that the server did not accept it."""
+        """Record that the server did not accept it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticCredentials:
-    """The same words for ever; none at all for anonymous and for client certificates."""
+    """A fixed header; none for anonymous and for client certificates."""
 
     words: str = field(default="", repr=False)
 
     def fresh(self) -> bool:
-        """There is nothing to wait for."""
+        """Return True: there is nothing to wait for."""
         return True
 
     def header(self) -> str:
@@ -56,11 +56,11 @@ class StaticCredentials:
         return self.words
 
     def refused(self) -> None:
-        """There is nothing else to offer."""
+        """Do nothing: there is no other header."""
 
 
 class TokenFile:
-    """A token in a file that someone else renews; read again every minute."""
+    """A token in a file that another program renews; read again every minute."""
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._file = file
@@ -106,7 +106,7 @@ class TokenFile:
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """A program that logs in, as a kubeconfig names it under ``users[].user.exec``."""
+    """A credential program, as a kubeconfig names it under ``users[].user.exec``."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class ExecPlugin:
     api_version: str = _API_VERSIONS[0]
     hint: str = ""
     cluster: Mapping[str, Any] | None = None
-    """What it is told about the cluster, if it wants to know."""
+    """The description of the cluster for it, if it asks for one."""
 
     @classmethod
     def from_kubeconfig(
@@ -123,7 +123,7 @@ class ExecPlugin:
         """Read the description of a program.
 
         Raises:
-            InputError: one that cannot be run from here.
+            InputError: it cannot be run from here.
         """
         place = "users[].user.exec"
         command = content.get("command")
@@ -172,16 +172,16 @@ class ExecCredentials:
         self._lock = threading.Lock()
 
     def fresh(self) -> bool:
-        """Return whether there are credentials that still hold for a while."""
+        """Return whether the credentials are valid for a while yet."""
         if self._words is None:
             return False
         return self._until is None or self._wall() < self._until - _MARGIN_S
 
     def header(self) -> str:
-        """Return the header; logs in if there is none that holds.
+        """Return the header; logs in if none is valid.
 
         Raises:
-            ServiceError: the program failed, or said something that is no credential.
+            ServiceError: the program failed, or printed no credential.
         """
         with self._lock:
             if not self.fresh():
@@ -224,7 +224,7 @@ class ExecCredentials:
             raise ServiceError(login.command, "cannot log in: it printed no JSON") from None
 
     def _take(self, said: Any) -> None:
-        """Keep what a program said."""
+        """Keep the output of a program."""
         wanted = {"apiVersion": self._login.api_version, "kind": "ExecCredential"}
         status = said.get("status") if isinstance(said, dict) else None
         if not isinstance(status, dict) or any(said.get(k) != v for k, v in wanted.items()):
@@ -261,7 +261,7 @@ class ExecCredentials:
 
 
 def _not_after(certificate: str) -> float | None:
-    """Return until when a certificate holds; a server refuses a later connection without words."""
+    """Return until when a certificate is valid; a server refuses a later connection silently."""
     from cryptography import x509  # noqa: PLC0415  (large, and few need it)
 
     try:

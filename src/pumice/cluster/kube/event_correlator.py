@@ -1,4 +1,4 @@
-"""Which events are worth a request: repeated ones are counted and sent less and less often.
+"""Events worth a request: repeated ones are counted and sent less and less often.
 
 Used by the client.  Decides only; sends nothing.
 """
@@ -20,7 +20,7 @@ _LONGEST_NAME: Final = 230
 
 
 class EventKey(NamedTuple):
-    """What makes two events the same."""
+    """The parts in which equal events agree."""
 
     about: str
     type: str
@@ -41,7 +41,7 @@ class _Recorded:
 
 
 class CountUpdate(NamedTuple):
-    """An event that is there already and has happened again."""
+    """An existing event that has happened again."""
 
     namespace: str
     name: str
@@ -49,7 +49,7 @@ class CountUpdate(NamedTuple):
 
 
 class EventCorrelator:
-    """Remembers the latest events; ``wall`` gives seconds since 1970."""
+    """Remembers the latest events; ``wall`` returns seconds since 1970."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall
@@ -58,7 +58,7 @@ class EventCorrelator:
         self._last = 0
 
     def repeat(self, key: EventKey) -> CountUpdate | bool:
-        """Return what is to be patched if an event was known before; True if nothing is to be sent.
+        """Return the patch of an event that was known before; True if nothing is to be sent.
 
         False means that it is new.
         """
@@ -76,7 +76,7 @@ class EventCorrelator:
         return CountUpdate(known.namespace, known.name, patch)
 
     def new(self, about: Manifest, key: EventKey) -> Manifest | None:
-        """Return an event to be written, None if there were too many about this object."""
+        """Return an event to write, None if there were too many about this object."""
         now = self._wall()
         if not self._has_room((key.source, key.about), now):
             return None
@@ -90,7 +90,7 @@ class EventCorrelator:
         return _event(about, key, (namespace, name), rfc3339(now))
 
     def forget(self, key: EventKey) -> None:
-        """Take an event for new the next time: it is gone, or was never written."""
+        """Treat an event as new the next time: it is gone, or was never written."""
         self._recorded.pop(key, None)
 
     def _has_room(self, key: tuple[str, str], now: float) -> bool:
@@ -103,7 +103,7 @@ class EventCorrelator:
 
 
 def event_key(about: Manifest, event_type: str, reason: str, message: str, source: str) -> EventKey:
-    """Return what makes an event the same as another."""
+    """Return the key of an event."""
     metadata = about["metadata"]
     place = f"{about['kind']}/{metadata.get('namespace') or ''}/{metadata['name']}"
     return EventKey(metadata.get("uid") or place, event_type, reason, message, source)

@@ -1,6 +1,6 @@
 """Kubeconfig files: read, merged as kubectl does, one context chosen.
 
-Used to make connections.  What is wrong is told with its file and field.
+Used to make connections.  Errors name the file and the field.
 """
 
 import os
@@ -13,7 +13,7 @@ from pumice.api.text_files import read_text
 from pumice.errors import ABSENT, InputError
 
 _SECRET: Final = frozenset({"token", "password", "client-key-data", "client-certificate-data"})
-"""Fields whose content stands in no message, whatever it is."""
+"""Fields whose content appears in no message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,17 @@ class Section:
     """A named part of a kubeconfig: the context, the cluster or the user."""
 
     place: str = ""
-    """Where it stands, for messages: ``clusters[prod].cluster``."""
+    """Its place, for messages: ``clusters[prod].cluster``."""
     file: str = ""
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def folder(self) -> Path:
-        """Where relative paths begin."""
+        """The folder of relative paths."""
         return Path(self.file).resolve().parent if self.file else Path()
 
     def wrong(self, key: str, wanted: str, found: object = ABSENT, hint: str = "") -> InputError:
-        """Make the error about one of its fields."""
+        """Make the error for one of its fields."""
         place = f"{self.place}.{key}" if self.place else key
         return InputError(wanted=wanted, found=found, field=place, file=self.file, hint=hint)
 

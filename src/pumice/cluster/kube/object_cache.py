@@ -1,7 +1,7 @@
-"""What is known of the objects of one kind: each as it was last told, in the order of changes.
+"""The known objects of one kind: each as last reported, in the order of changes.
 
-Written by a reflector, read by any thread.  Objects are shared with the readers: nobody changes
-them.
+Written by a reflector, read by any thread.  Objects are shared with the readers, which must not
+change them.
 """
 
 import json
@@ -14,9 +14,9 @@ from pumice.cluster.base import Event
 from pumice.errors import GoneError, RejectedError
 
 _REMEMBERED: Final = 10_000
-"""Deleted objects that are kept at most."""
+"""Maximum number of deleted objects that are kept."""
 _REMEMBERED_BYTES: Final = 32 << 20
-"""Bytes of JSON that they have at most, together; in memory they take about five times that."""
+"""Maximum bytes of their JSON together; in memory they take about five times that."""
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -34,7 +34,7 @@ class _Entry(NamedTuple):
 
 
 class _Deleted(NamedTuple):
-    """A deleted object as it was last, and its bytes as JSON."""
+    """A deleted object in its last state, and its bytes as JSON."""
 
     entry: _Entry
     size: int
@@ -44,7 +44,7 @@ class ObjectCache:
     """Objects of one kind.
 
     Of each object only the last change is kept, and of the deleted ones the latest: a reader that
-    comes late is told where things stand, not each step on the way.  Versions are compared as
+    is late gets the current state, not each step.  Versions are compared as
     numbers, as API servers promise.
     """
 
@@ -71,7 +71,7 @@ class ObjectCache:
         return len(self._entries)
 
     def replace(self, items: Iterable[Manifest], version: str) -> bool:
-        """Start over from a complete list; says whether anything differs from what was known.
+        """Start over from a complete list; return whether anything has changed.
 
         Readers get GoneError for older versions, and list again from here.
         """
@@ -93,12 +93,12 @@ class ObjectCache:
         return differs
 
     def apply(self, events: Iterable[Event]) -> int:
-        """Take in steps of a watch; gives how many were news."""
+        """Apply steps of a watch; return how many were new."""
         news = 0
         with self._lock:
             for event in events:
                 version = _version(event.object["metadata"])
-                if version <= self.version:  # told before
+                if version <= self.version:  # already known
                     continue
                 self.version = version
                 if event.type != "BOOKMARK":
@@ -126,7 +126,7 @@ class ObjectCache:
         return items, version
 
     def since(self, text: str, namespace: str = "") -> _Events:
-        """Return what happened after a version; without one, what is there.
+        """Return what happened after a version; without one, all objects.
 
         Raises:
             GoneError: some of it is forgotten, or the version is still to come.
@@ -158,11 +158,11 @@ class ObjectCache:
                 break
             step: Event = Event("ADDED" if entry.appeared > start else "MODIFIED", entry.object)
             found.append((entry.changed, step))
-        if start:  # who starts from nothing has nothing to lose
+        if start:  # a reader without a version has missed nothing
             for entry, _ in reversed(self._deleted.values()):
                 if entry.changed <= start:
                     break
-                if entry.appeared <= start:  # else it came and went unseen
+                if entry.appeared <= start:  # else it was created and deleted unseen
                     found.append((entry.changed, Event("DELETED", entry.object)))
         return found
 
@@ -174,7 +174,7 @@ class ObjectCache:
             if old is not None and old.object["metadata"].get("uid") != uid:
                 self._remember_deleted(
                     key, old._replace(changed=version)
-                )  # its deletion was not told
+                )  # its deletion was not reported
                 old = None
             appeared = version if old is None else old.appeared
             self._entries[key] = _Entry(version, appeared, event.object)

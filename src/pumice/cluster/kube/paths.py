@@ -1,4 +1,4 @@
-"""How the Kubernetes REST API names things: paths of objects, kinds of patch, words of refusal.
+"""Names in the Kubernetes REST API: paths of objects, kinds of patch, messages of refusal.
 
 Used by every client of an API server.  Sends nothing.
 """
@@ -54,7 +54,7 @@ def kind_named(name: str) -> Kind:
     """Return a kind by ``Kind`` or ``Kind.group``.
 
     Raises:
-        RejectedError: it is not known.
+        RejectedError: it is unknown.
     """
     found = _KINDS.get(name)
     if found is None:
@@ -86,7 +86,7 @@ def selector_of(labels: Mapping[str, str]) -> str:
 def binding(
     namespace: str, pod: str, node: str, annotations: Mapping[str, str], uid: str = ""
 ) -> Manifest:
-    """Return what is posted to bind a pod; with ``uid`` only that very pod is bound."""
+    """Return the body that binds a pod; with ``uid`` only that very pod is bound."""
     metadata = {"name": pod, "namespace": namespace, "annotations": dict(annotations)}
     return {
         "apiVersion": "v1",
@@ -97,7 +97,7 @@ def binding(
 
 
 def delete_options(grace_s: int | None, propagation: Propagation, uid: str) -> Manifest:
-    """Return what is sent along with a deletion."""
+    """Return the body of a deletion."""
     options: Manifest = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
@@ -111,7 +111,7 @@ def delete_options(grace_s: int | None, propagation: Propagation, uid: str) -> M
 
 
 def _causes(status: Manifest) -> list[Any]:
-    """List the reasons that a Status object names beside its own."""
+    """List the reasons that a Status object names besides its own."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     return [one.get("reason") for one in causes or () if isinstance(one, dict)]

@@ -1,6 +1,6 @@
 """Time as the client of a real cluster sees it, and its two brakes: rate limit and back-off.
 
-Used by the client, the reflectors and the writer.  Tests give a clock that does not wait.
+Used by the client, the reflectors and the writer.  Tests use a clock that does not wait.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _RESERVED: ContextVar[bool] = ContextVar("reserved", default=False)
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Where time and chance come from."""
+    """The source of time and chance."""
 
     clock: Callable[[], float] = time.monotonic
     """Seconds of a clock that never goes back."""
@@ -27,11 +27,11 @@ class Timing:
     """Seconds since 1970."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = SystemRandom().random
-    """A number from 0 to 1, so that many clients do not come back at the same moment."""
+    """A number from 0 to 1, so that many clients do not return at the same moment."""
 
 
 class TokenBucket:
-    """Lets ``rate`` requests a second through, ``burst`` at once after a rest; 0 is no limit."""
+    """Allows ``rate`` requests a second, ``burst`` at once after a rest; 0 is no limit."""
 
     def __init__(self, rate: float, burst: int, timing: Timing) -> None:
         self._rate = rate if rate > 0 else math.inf
@@ -59,7 +59,7 @@ class TokenBucket:
             await self._timing.sleep(-self._tokens / self._rate)
 
     def release(self) -> None:
-        """Return a turn that was reserved and not used."""
+        """Give up a turn that was reserved and not used."""
         _RESERVED.set(False)
         self._tokens = min(self._burst, self._tokens + 1.0)
 
@@ -74,7 +74,7 @@ class Backoff:
         self.failures = 0
 
     def reset(self) -> None:
-        """Forget failures: something went well."""
+        """Forget failures after a success."""
         self.failures = 0
 
     async def wait(self, at_least_s: float = 0.0) -> None:

@@ -1,7 +1,7 @@
 """Keeps a store in step with one kind of object on a server: list, watch, resume, start over.
 
-Run by KubeCluster, one for each kind.  Never gives up; what is wrong is told in ``trouble``.  Where
-the server can, a watch begins with the objects there are (WatchList), and nothing is listed.
+Run by KubeCluster, one for each kind.  Never gives up; ``trouble`` has the last problem.  Where
+the server can, a watch begins with the existing objects (WatchList), and nothing is listed.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ _WATCH_S: Final = (300, 600)
 _SHORT_S: Final = 1.0
 _PATIENCE: Final = 5
 _INITIAL_SILENCE_S: Final = 10.0
-"""How long a watch that begins with the objects may say nothing before they are complete."""
+"""How long a watch that begins with the objects may be silent before they are complete."""
 
 
 class Reflector:
-    """Follows one kind; ``changed`` is called after the store has changed."""
+    """Watches one kind; ``changed`` is called after the store has changed."""
 
     def __init__(self, client: KubeClient, store: ObjectCache, changed: Callable[[], None]) -> None:
         self._client = client
@@ -44,12 +44,12 @@ class Reflector:
         self._lists_next = False
         self._started_over = False
         self.trouble = ""
-        """Why the kind is not followed just now; empty when it is."""
+        """Why the kind is not being watched; empty when it is."""
         self.absent = False
-        """Whether the server does not have the kind, so that there is nothing to follow."""
+        """Whether the server does not have the kind, so that there is nothing to watch."""
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Watch until cancelled."""
         while True:
             try:
                 if not self._listed and self._streams and not self._lists_next:
@@ -69,7 +69,7 @@ class Reflector:
             except ClusterError as error:
                 asked = error.retry_after_s if isinstance(error, UnavailableError) else 0.0
                 await self._failed(error.problem, asked)
-            except Exception as error:  # whatever it is, the other kinds go on
+            except Exception as error:  # whatever it is, the other kinds continue
                 log.exception("%s: watch failed", self._store.kind)
                 self._listed = False
                 await self._failed(repr(error))
@@ -89,10 +89,10 @@ class Reflector:
         self._take_all(items, version)
 
     async def stream_once(self) -> None:
-        """Start over from the objects that a watch begins with, and follow that watch on.
+        """Start over from the objects that a watch begins with, and continue that watch.
 
-        A server that cannot do so, or says nothing, is not asked again; after any other failure one
-        list is read, so that a stream which never gets to its end keeps nobody waiting.
+        A server that cannot do so, or is silent, is not asked again; after any other failure one
+        list is read, so that a stream without end blocks nothing.
         """
         self._lists_next = True
         steps = watch_steps(self._client, self._store.kind, "", "", self._watch_s(), initial=True)
@@ -110,10 +110,10 @@ class Reflector:
             await self._follow(steps, later)
 
     async def _take_initial(self, steps: AsyncIterator[list[Event]]) -> list[Event]:
-        """Take in the objects there are; return the steps that came together with the last.
+        """Load the initial objects; return the steps that came together with the last.
 
         Raises:
-            TimeoutError: nothing came for a while, and not all had come.
+            TimeoutError: nothing arrived for a while, and some are missing.
             UnavailableError: the watch ended before.
         """
         found: dict[tuple[str, str], Manifest] = {}
@@ -134,14 +134,14 @@ class Reflector:
                     found[key] = event.object
 
     def _take_all(self, items: list[Manifest], version: str) -> None:
-        """Replace what is known by all that there is."""
+        """Replace the store by a complete list."""
         if self._store.replace(items, version):
             self._changed()
         self._listed, self._lists_next = True, False
         self.trouble, self.absent = "", False
 
     async def watch_once(self) -> None:
-        """Take in one watch from where the store is, until the server ends it."""
+        """Apply one watch from the store's version on, until the server ends it."""
         since = str(self._store.version)
         steps = watch_steps(self._client, self._store.kind, "", since, self._watch_s())
         async with aclosing(steps):
@@ -152,7 +152,7 @@ class Reflector:
         return low + int(self._timing.jitter() * (high - low))
 
     async def _follow(self, watch: AsyncIterator[list[Event]], first: list[Event]) -> None:
-        """Take in the steps of a watch, ``first`` those that came already, until it ends."""
+        """Apply the steps of a watch, ``first`` those that came already, until it ends."""
         begun, steps = self._timing.clock(), len(first)
         if self._store.apply(first):
             self._changed()
@@ -173,7 +173,7 @@ class Reflector:
         self._started_over = False
 
     async def _absent(self, error: NotFoundError) -> None:
-        """Take a kind the server does not have for empty, and ask again later."""
+        """Treat a kind that the server does not have as empty, and ask again later."""
         if not self.trouble:
             log.info("%s: the server does not have it", self._store.kind)
         self.trouble, self.absent = str(error), True

@@ -1,6 +1,6 @@
-"""One request to an API server until there is an answer: its turn, its repeats, what is certain.
+"""One request to an API server until there is an answer: rate limit, retries, certainty.
 
-Base of the client.  Sends no write while the fence is closed, and never calls a write undone that
+Base of the client.  Sends no write while the fence is closed, and never calls a write failed that
 may have been done.
 """
 
@@ -45,7 +45,7 @@ class Transport:
         """Read something once, whatever the status of the answer, of at most ``cap`` bytes.
 
         Raises:
-            UnavailableError: no answer; says whether the request may have arrived.
+            UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
         request = Request("GET", target, await self._headers())
@@ -64,7 +64,7 @@ class Transport:
         ``guard`` is called at the very last moment, and may raise to hold the write back.
 
         Raises:
-            UnavailableError: no answer; says whether the request may have arrived.
+            UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
         headers = {**await self._headers(), "Content-Type": content_type}
@@ -72,7 +72,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, target: str, longest_s: float) -> AsyncIterator[Stream]:
-        """Open an answer that comes bit by bit.
+        """Open an answer that arrives in pieces.
 
         Raises:
             UnavailableError: no answer, or its end was lost while it was read.
@@ -88,13 +88,13 @@ class Transport:
             raise self._about(error, request) from error.__cause__
 
     def refused(self) -> None:
-        """Note that the server did not accept who we say we are."""
+        """Record that the server did not accept our credentials."""
         self._credentials.refused()
         if self._rules is not None:
             self._rules.look_again()
 
     def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         self._http.close()
 
     async def _send(
@@ -126,7 +126,7 @@ class Transport:
 
 
 ATTEMPTS: Final = 6
-"""How often a request is sent at most, unless told otherwise."""
+"""Default number of times that a request is sent at most."""
 
 _FIRST_S: Final = 0.1
 _LONGEST_S: Final = 10.0
@@ -144,7 +144,7 @@ class ApiRequest:
     content_type: str = "application/json"
     repeatable: bool = True
     cap: int = BIGGEST
-    """Bytes of an answer to a reading that are taken at most."""
+    """Maximum bytes of an answer to a read."""
 
     @property
     def is_write(self) -> bool:
@@ -158,7 +158,7 @@ class ApiRequest:
 
 
 class RetryingSender:
-    """Sends requests to one API server; ``fence`` is asked immediately before each write."""
+    """Sends requests to one API server; ``fence`` is checked immediately before each write."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class RetryingSender:
         self.transport = Transport(connection, timeout_s)
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         self.transport.close()
 
     async def send(self, request: ApiRequest) -> bytes:
@@ -215,7 +215,7 @@ class RetryingSender:
             await backoff.wait(min(wait_s, _LONGEST_ASKED_S))
 
     async def send_once(self, request: ApiRequest, timeout_s: float) -> bytes:
-        """Send what only reads a single time, and wait no longer than told, its turn included.
+        """Send a read once, and wait no longer than the given time, rate limit included.
 
         Raises:
             UnavailableError: no answer, or none in time.
@@ -251,7 +251,7 @@ class RetryingSender:
                 raise FencedError(*request.key)
 
         if not request.is_lease:
-            guard()  # what is held back needs no turn; but the fence may close while it waits
+            guard()  # a held-back write needs no turn; but the fence may close while it waits
             await self.bucket.acquire()
         return await self.transport.write(
             request.method, request.target, request.body, request.content_type, guard
@@ -259,7 +259,7 @@ class RetryingSender:
 
 
 def in_doubt(error: ClusterError) -> UnavailableError:
-    """Tell an error as one of a write of which an attempt may have been done."""
+    """Return an error for a write of which an attempt may have succeeded."""
     if isinstance(error, UnavailableError):
         error.sent = True
         return error
@@ -268,19 +268,19 @@ def in_doubt(error: ClusterError) -> UnavailableError:
 
 
 def _may_have_arrived(error: ClusterError) -> bool:
-    """Return whether a server may have done what came to this end: only a fence is sure not to."""
+    """Return whether a server may have carried the request out: only a fence excludes it."""
     return error.sent if isinstance(error, UnavailableError) else isinstance(error, RejectedError)
 
 
 def _may_repeat(request: ApiRequest, reply: Reply) -> bool:
-    """Return whether a refusal is worth another try; with 429 a server has done nothing yet."""
+    """Return whether a refusal is worth a retry; with 429 a server has done nothing yet."""
     return reply.status == 429 or (reply.status >= 500 and request.repeatable)
 
 
 def _final_error(error: ClusterError, request: ApiRequest, *, doubt: bool) -> ClusterError:
-    """Return what is raised in the end; a refusal is no word on an attempt that was lost before.
+    """Return the final error; a refusal does not settle an earlier attempt that was lost.
 
-    What an answer says of the object itself (it is gone, it has changed) holds in any case.
+    What an answer states about the object itself (gone, changed) holds in any case.
     """
     error = _with_object(error, request.key)
     vague = isinstance(error, UnavailableError | FencedError | RejectedError)
@@ -288,7 +288,7 @@ def _final_error(error: ClusterError, request: ApiRequest, *, doubt: bool) -> Cl
 
 
 def _with_object(error: ClusterError, key: ObjectKey) -> ClusterError:
-    """Name the object in an error that knows none."""
+    """Name the object in an error that names none."""
     if not error.kind:
         error.kind, error.namespace, error.name = key
     return error

@@ -1,6 +1,6 @@
-"""The lines of a watch: taken from a stream in any pieces, decoded, judged.
+"""The lines of a watch: taken from a stream in any pieces, decoded, checked.
 
-Used by reflectors and by watches that are asked for once.
+Used by reflectors and by one-time watches.
 """
 
 from collections.abc import AsyncGenerator, Iterable
@@ -31,7 +31,7 @@ _decode: Final = msgspec.json.Decoder(_Step).decode
 
 
 def ends_initial(event: Event) -> bool:
-    """Return whether a step says that all objects there were at the start have been told."""
+    """Return whether a step marks the end of the initial objects."""
     if event.type != "BOOKMARK":
         return False
     notes = event.object["metadata"].get("annotations")
@@ -47,18 +47,18 @@ async def watch_steps(
     *,
     initial: bool = False,
 ) -> AsyncGenerator[list[Event], None]:
-    """Return the steps of one watch as they come, several at a time; ends when the server ends it.
+    """Yield the steps of one watch as they arrive, several at a time; ends when the server ends it.
 
-    ``initial`` asks for the objects there are before what happens to them (WatchList).
+    ``initial`` asks for the existing objects before changes to them (WatchList).
 
-    The first are none, and tell that the watch stands.  A last line that is cut off is left out:
-    who resumes is told it again.
+    The first batch is empty, and shows that the watch is open.  A last line that is cut off is
+    dropped: a resumed watch repeats it.
 
     Raises:
-        GoneError: the version is too old, whether said in the answer or in the stream, or what
-            came makes no sense; list again.
+        GoneError: the version is too old, in the answer or in the stream, or a line
+            cannot be read; list again.
         NotFoundError: the server does not have this kind.
-        RejectedError: the server does not begin a watch with the objects there are.
+        RejectedError: the server does not begin a watch with the existing objects.
         UnavailableError: the connection is lost.
     """
     query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s)}
@@ -76,7 +76,7 @@ async def watch_steps(
             if isinstance(error, UnavailableError):
                 error.retry_after_s = answer.retry_after_s
             raise error
-        yield []  # it stands
+        yield []  # it is open
         rest: list[bytes] = []
         size = 0
         while piece := await answer.read():
@@ -95,7 +95,7 @@ async def watch_steps(
 
 
 def _read(lines: Iterable[bytes], key: ObjectKey) -> tuple[list[Event], ClusterError | None]:
-    """Read lines up to the first that is an error; gives that as well."""
+    """Read lines up to the first that is an error; return that as well."""
     events: list[Event] = []
     for line in lines:
         if line:
@@ -117,12 +117,12 @@ def _event(line: bytes, key: ObjectKey) -> Event:
     metadata = step.object.get("metadata")
     if step.type not in _TYPES or not isinstance(metadata, dict):
         raise GoneError(*key, problem=f"a step of a watch of type '{step.type}'")
-    metadata.pop("managedFields", None)  # a third of most objects, and read by nobody here
+    metadata.pop("managedFields", None)  # a third of most objects, and not used here
     return Event(step.type, step.object)  # type: ignore[arg-type]  # checked above
 
 
 async def _said(answer: Stream) -> Any:
-    """Read the reason of a refusal, as far as it is of a sensible length."""
+    """Read the reason of a refusal, cut to a sensible length."""
     content = b""
     while len(content) < _LONGEST_REASON and (piece := await answer.read()):
         content += piece

@@ -1,6 +1,6 @@
 """Writes that wait for their turn: by urgency, one at a time for each object of a lane.
 
-Used by KubeCluster on its event loop.  Knows nothing of servers: what carries a write out is given.
+Used by KubeCluster on its event loop.  Knows no servers: the function that sends a write is given.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ class _QueuedWrite(NamedTuple):
 
     @property
     def slot(self) -> tuple[Lane, ObjectKey, int]:
-        """Writes with the same are carried out one after another."""
+        """Writes with the same slot are carried out one after another."""
         return self.lane, self.target, 0 if self.target[2] else id(self.write)
 
 
 class WriteLanes:
-    """Carries writes out side by side, at most ``workers`` at a time, lower lanes first."""
+    """Carries writes out in parallel, at most ``workers`` at a time, lower lanes first."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class WriteLanes:
         self._parked: dict[tuple[Lane, ObjectKey, int], deque[_QueuedWrite]] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._active = 0
-        """Workers that will look for a write again; a task that has ended may still be running."""
+        """Workers that will look for a write again; a task that has ended may still be counted."""
         self._inbox: deque[_QueuedWrite] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._called = False
@@ -60,11 +60,11 @@ class WriteLanes:
         self._state = threading.Condition()
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to carry out what is handed in."""
+        """Begin to carry writes out."""
         self._loop = loop
 
     def submit(self, write: Write, lane: Lane, done: Done | None) -> None:
-        """Take a write, from any thread."""
+        """Queue a write, from any thread."""
         item = _QueuedWrite(write, lane, done, object_key_of(write))
         with self._state:
             loop = self._loop
@@ -72,7 +72,7 @@ class WriteLanes:
             if loop is not None and not full:
                 self._left += 1
                 self._inbox.append(item)
-                if not self._called:  # one call for all that comes before it is answered
+                if not self._called:  # one call for all writes that arrive before it runs
                     self._called = True
                     loop.call_soon_threadsafe(self._collect)
                 return
@@ -83,12 +83,12 @@ class WriteLanes:
         _notify(item, UnavailableError(*item.target, problem=problem, sent=False))
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until nothing is left; says whether that is so."""
+        """Wait until nothing is left; return whether that is so."""
         with self._state:
             return self._state.wait_for(lambda: self._left == 0, timeout_s)
 
     async def close(self) -> None:
-        """Stop; what is left is told that it was not done."""
+        """Stop; remaining writes are reported as not done."""
         with self._state:
             self._loop = None
         running = [*self._running]
@@ -104,10 +104,10 @@ class WriteLanes:
             self._finish(item, UnavailableError(*item.target, problem="not sent", sent=False))
 
     def _collect(self) -> None:
-        """Sort what was handed in into its lanes, and put more workers on it."""
+        """Sort queued writes into their lanes, and start more workers."""
         with self._state:
             self._called = False
-            if self._loop is None:  # the end has begun, and tells whoever is in here
+            if self._loop is None:  # closing has begun, and reports all queued writes
                 return
             items = [*self._inbox]
             self._inbox.clear()
@@ -125,7 +125,7 @@ class WriteLanes:
         """Carry out one write after another until none waits."""
         try:
             while any(self._waiting.values()):
-                reserved = self._is_open()  # else nothing is sent, and nothing needs a turn
+                reserved = self._is_open()  # otherwise nothing is sent, and no turn is needed
                 if reserved:
                     await self._bucket.reserve()  # before choosing: something more urgent may come
                 item = self._next()
@@ -155,7 +155,7 @@ class WriteLanes:
             error = None
         except ClusterError as found:
             error = found
-        except Exception as found:  # a write that makes no sense must not stop the others
+        except Exception as found:  # a malformed write must not stop the others
             log.exception("%s of %s failed", item.write.verb, item.target)
             error = ClusterError(*item.target, problem=repr(found))
         finally:

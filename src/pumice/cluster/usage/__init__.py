@@ -1,4 +1,4 @@
-"""What nodes really use, asked of the program that measures it; one source behind one method."""
+"""Measured use of nodes, from the program that measures it; all sources behind one method."""
 
 from pumice.cluster.usage.conf import refresh_period, usage_source
 from pumice.cluster.usage.custom_metrics import CustomMetricsUsage

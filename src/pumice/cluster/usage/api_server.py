@@ -1,4 +1,4 @@
-"""The API server that a cluster is followed on, as a service that answers with JSON."""
+"""The API server of a watched cluster, as a service that answers with JSON."""
 
 import time
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pumice.errors import ClusterError, HttpError
 
 
 class ApiServer:
-    """Asks with the identity and within the rate of a cluster that is followed anyway."""
+    """Sends requests with the identity and within the rate limit of a watched cluster."""
 
     def __init__(self, cluster: KubeCluster, timeout_s: float) -> None:
         self._cluster = cluster
@@ -19,7 +19,7 @@ class ApiServer:
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Its address."""
         return self._cluster.server
 
     def deadline(self) -> float:
@@ -32,7 +32,7 @@ class ApiServer:
         """Ask for one JSON object.
 
         Raises:
-            HttpError: no answer in time, or not one that can be used.
+            HttpError: no answer in time, or an unusable one.
         """
         target = f"{path}?{urlencode(query)}" if query else path
         left_s = deadline - time.monotonic()

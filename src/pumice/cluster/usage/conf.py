@@ -28,9 +28,9 @@ _API_SERVER: Final = {
 def usage_source(
     metrics: Mapping[str, str], api_server: ServiceWithin | None = None
 ) -> UsageSource:
-    """Make the source that the section asks for; one that knows nothing if it names no type.
+    """Make the source that the section names; an empty one if it names no type.
 
-    ``api_server`` is whom to ask for what an API server answers, unless the section says otherwise.
+    ``api_server`` is the default API server, unless the section names another.
 
     Raises:
         ConfError: with every problem of the section.

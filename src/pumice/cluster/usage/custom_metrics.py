@@ -1,6 +1,6 @@
 """Node usage from the custom metrics API of Kubernetes, which Prometheus' adapter serves.
 
-Two questions for all nodes together: the rules of the adapter must offer ``node_cpu_usage_avg`` and
+Two requests for all nodes together: the rules of the adapter must offer ``node_cpu_usage_avg`` and
 ``node_memory_usage_avg`` as parts of one.
 """
 
@@ -32,7 +32,7 @@ class CustomMetricsUsage:
         """Ask for cpu and memory of all nodes.
 
         Raises:
-            HttpError: one of the two metrics is not to be had.
+            HttpError: one of the two metrics is not available.
         """
         if not nodes:
             return {}
@@ -63,7 +63,7 @@ class CustomMetricsUsage:
         return found
 
     def _answer(self, metric: str, deadline: float) -> dict[str, Any]:
-        """Ask in the version that the server has; the first to be found there is kept."""
+        """Ask in the version that the server has; the first one found is kept."""
         for version in (self._version,) if self._version else _VERSIONS:
             path = f"{_GROUP}/{version}/nodes/*/{metric}"
             try:
@@ -85,7 +85,7 @@ def _name(item: Any) -> str | None:
 
 
 def _sample(item: Any) -> Sample | None:
-    """Read a value; None if it is no part of one at a time."""
+    """Read a value; None if it is not a fraction with a time."""
     if not isinstance(item, dict):
         return None
     value, when = item.get("value"), item.get("timestamp")

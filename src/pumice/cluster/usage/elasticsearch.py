@@ -1,4 +1,4 @@
-"""Node usage from Elasticsearch, where Metricbeat puts it: averages by host.
+"""Node usage from Elasticsearch, where Metricbeat stores it: averages by host.
 
 One search answers for many nodes: an aggregation by the field with the name of the host.  Volcano
 searches once for each node.
@@ -54,7 +54,7 @@ class ElasticsearchUsage:
         return found
 
     def _search(self, names: list[str], deadline: float) -> Iterator[Any]:
-        """Search once; yield what was found of each host."""
+        """Search once; yield the result of each host."""
         answer = self._service.post(self._path, self._question(names), deadline=deadline)
         where = f"{self._service.address}{self._path}"
         if answer.get("timed_out") is True:
@@ -87,7 +87,7 @@ def _name(bucket: Any) -> str | None:
 
 
 def _usage(bucket: dict[str, Any], now: float) -> Usage | None:
-    """Read what was found of a host; None without both averages and a time."""
+    """Read the result of a host; None without both averages and a time."""
     cpu, memory, latest = (_number(bucket.get(key)) for key in ("cpu", "mem", "latest"))
     if cpu is None or memory is None or latest is None:
         return None

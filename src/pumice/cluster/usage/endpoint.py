@@ -1,4 +1,4 @@
-"""A service that is asked for JSON, with a token or a user if it wants one; used by the sources."""
+"""A JSON service, with a token or a user if it needs one; used by the sources."""
 
 import json
 import ssl
@@ -17,11 +17,11 @@ _SHOWN: Final = 200
 
 
 class JsonService(Protocol):
-    """Something that answers with JSON objects."""
+    """A service that answers with JSON objects."""
 
     @property
     def address(self) -> str:
-        """Where it is, for messages."""
+        """Its address, for messages."""
 
     def deadline(self) -> float:
         """Return the moment by which a reading that begins now must be done."""
@@ -32,16 +32,16 @@ class JsonService(Protocol):
         """Ask for one JSON object.
 
         Raises:
-            HttpError: no answer in time, or not one that can be used.
+            HttpError: no answer in time, or an unusable one.
         """
 
 
 ServiceWithin = Callable[[float], JsonService]
-"""Makes a service whose readings take so many seconds at most."""
+"""Makes a service whose readings take at most the given seconds."""
 
 
 class Endpoint:
-    """Where and how to ask.  A token file is read anew for each call: tokens are replaced."""
+    """Address and credentials.  A token file is read for each call: tokens are replaced."""
 
     def __init__(
         self,
@@ -72,15 +72,15 @@ class Endpoint:
         """Ask for one JSON object.
 
         Raises:
-            HttpError: there is no usable token, no answer in time, or not one that can be used.
+            HttpError: there is no usable token, no answer in time, or an unusable one.
         """
         return self._ask("GET", f"{path}?{urlencode(query)}" if query else path, None, deadline)
 
     def post(self, path: str, question: Mapping[str, Any], *, deadline: float) -> dict[str, Any]:
-        """Ask for one JSON object by another; asking twice does no more than asking once.
+        """Ask for one JSON object by another; sending it twice has no further effect.
 
         Raises:
-            HttpError: there is no usable token, no answer in time, or not one that can be used.
+            HttpError: there is no usable token, no answer in time, or an unusable one.
         """
         return self._ask("POST", path, json.dumps(question).encode(), deadline)
 
@@ -97,7 +97,7 @@ class Endpoint:
         return answer.json_object()
 
     def close(self) -> None:
-        """Give the connection up; the next call opens a new one."""
+        """Close the connection; the next call opens a new one."""
         self._http.close()
 
     def _authorization(self) -> dict[str, str]:
@@ -125,7 +125,7 @@ class Endpoint:
 
 
 def _reason(answer: Answer) -> str:
-    """Return what a service says about its refusal; each has a key of its own for that."""
+    """Return a service's own explanation of a refusal; each has its own key for that."""
     try:
         said = answer.json_object()
     except HttpError:

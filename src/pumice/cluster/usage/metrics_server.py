@@ -24,7 +24,7 @@ class MetricsServerUsage:
         """Ask for the usage of all nodes.
 
         Raises:
-            HttpError: the API server did not give it.
+            HttpError: the API server did not return it.
         """
         if not nodes:
             return {}

@@ -1,6 +1,6 @@
-"""Node usage from Prometheus and what speaks its language: node exporter's load, averaged.
+"""Node usage from Prometheus and compatible services: node exporter's load, averaged.
 
-Two queries for all nodes together.  Volcano asks the same of each node by itself; there a node
+Two queries for all nodes together.  Volcano sends them for each node; there a node
 that is not measured counts as idle, here it is left out.
 """
 
@@ -28,7 +28,7 @@ _MEMORY: Final = (
     "[%dms:30s])"
 )
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,4})?")
-_LATEST: Final = 1e11  # seconds; a time beyond it is none
+_LATEST: Final = 1e11  # seconds; a time beyond it is invalid
 
 
 class PrometheusUsage:
@@ -95,7 +95,7 @@ def _name(each: Any) -> str | None:
 
 
 def _sample(each: Any) -> Sample | None:
-    """Read a sample; None for one that is no percentage of a time."""
+    """Read a sample; None unless it is a percentage with a time."""
     value = each.get("value") if isinstance(each, dict) else None
     if not isinstance(value, list) or len(value) != 2:
         return None

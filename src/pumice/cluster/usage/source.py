@@ -1,6 +1,6 @@
 """The one method of all sources of node usage, the source without a network, and a cache.
 
-What a source gives is what ``Scheduler.cycle`` takes as ``node_usage``.  Whether a measurement is
+The result of a source is the ``node_usage`` of ``Scheduler.cycle``.  Whether a measurement is
 too old is decided by the plugins, from its ``metricsTime``.
 """
 
@@ -26,24 +26,24 @@ _MOST: Final = 1000.0
 
 
 class UsageSource(Protocol):
-    """Something that knows how much of their nodes is in use."""
+    """A source of node usage."""
 
     def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
         """Return the usage of those nodes for which both cpu and memory are known.
 
         Raises:
-            PumiceError: nothing could be learned of any node.
+            PumiceError: no node could be read.
         """
 
 
 class StaticUsage:
-    """Usage that somebody wrote down, as in a scenario; without a time it is of now."""
+    """Stated usage, as in a scenario; without a time it is current."""
 
     def __init__(self, values: Mapping[str, Mapping[str, float]] | None = None) -> None:
         self._values = dict(values or {})
 
     def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
-        """Return what was written down of these nodes."""
+        """Return the stated usage of these nodes."""
         names = [node.metadata.name for node in nodes]
         return {
             name: {"metricsTime": now, **self._values[name]}
@@ -55,7 +55,7 @@ class StaticUsage:
 class UsageCache:
     """The last measurement of each node; a source that fails leaves the older ones in place.
 
-    One thread may refresh while another takes the latest.
+    One thread may refresh while another reads the latest.
     """
 
     def __init__(self, source: UsageSource, period: float = UsageConf().interval_s) -> None:
@@ -65,7 +65,7 @@ class UsageCache:
         self._latest: dict[str, Usage] = {}
 
     def refresh(self, now: float, nodes: Sequence[Node]) -> bool:
-        """Read the source if a period has passed since it was last asked; tell if it answered."""
+        """Read the source if a period has passed since the last time; return whether it did."""
         if self._asked is not None and 0 <= now - self._asked < self._period:
             return False
         self._asked = now
@@ -85,7 +85,7 @@ class UsageCache:
 
 
 def joined(cpu: Mapping[str, Sample], memory: Mapping[str, Sample], now: float) -> dict[str, Usage]:
-    """Return the usage of nodes with a sample of either resource; the older of them dates it."""
+    """Return the usage of nodes with a sample of either resource; the older one sets the time."""
     return {
         name: {
             "cpu": cpu[name][0],
@@ -98,25 +98,25 @@ def joined(cpu: Mapping[str, Sample], memory: Mapping[str, Sample], now: float) 
 
 
 def is_percent(number: float) -> bool:
-    """Return a load from garbage; a little above 100 is real, a hundred times that is not."""
+    """Return whether a load is plausible; a little above 100 is real, a hundred times is not."""
     return 0.0 <= number <= _MOST  # false for nan
 
 
 @dataclass(slots=True)
 class DroppedSamples:
-    """Samples that one reading could not use; told in one line of the log."""
+    """Samples that one reading could not use; reported in one line of the log."""
 
     count: int = 0
     first: str = ""
 
     def add(self, name: object, found: Any) -> None:
-        """Note a sample."""
+        """Record a sample."""
         if not self.count:
             self.first = f"{reprlib.repr(name)}: {reprlib.repr(found)}"
         self.count += 1
 
     def log(self, where: str) -> None:
-        """Write the line, if there is something to tell."""
+        """Write the line, if there is something to report."""
         if self.count:
             log.warning(
                 "%s: left out %d samples that cannot be used, the first of %s",

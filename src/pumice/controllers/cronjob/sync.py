@@ -18,7 +18,7 @@ SCHEDULED_AT: Final = "volcano.sh/cronjob-scheduled-timestamp"
 class CronJobSync:
     """Gathers effects; the status is written once, at the end, and only if it changed.
 
-    A job is listed as active, and its time as served, by one write: when it is seen to be there.
+    A job is listed as active, and its time as served, by one write: when it is seen.
     """
 
     def __init__(self, cron: Manifest, view: View) -> None:
@@ -76,7 +76,7 @@ class CronJobSync:
         return [*self._effects, write]
 
     def _is_active(self, reference: Manifest) -> bool:
-        """Check whether a job of the list still runs, and tell why not."""
+        """Check whether a job of the list still runs, and record why not."""
         name, uid = reference["name"], reference["uid"]
         job = self._view.get(JOB, self._namespace, name)
         if job is None:
@@ -97,7 +97,7 @@ class CronJobSync:
         return False
 
     def _adopt(self, job: Manifest) -> None:
-        """List a job that was created before; warn of one that came from elsewhere."""
+        """List a job that was created before; warn about one from elsewhere."""
         metadata = job["metadata"]
         if SCHEDULED_AT in (metadata.get("annotations") or {}):
             self._active.append(
@@ -135,7 +135,7 @@ class CronJobSync:
         return any(reference["name"] == name for reference in self._active)
 
     def _may_start(self) -> bool:
-        """Check that nothing stands against a new job; active ones may have to make room."""
+        """Check that nothing prevents a new job; active ones may have to make room."""
         policy = self._spec.get("concurrencyPolicy")
         if policy == "Forbid" and self._active:
             said = "Skipping job creation because another job is already running"
@@ -149,7 +149,7 @@ class CronJobSync:
         return True
 
     def _start_at(self, at: float) -> None:
-        """Create the job of a time, unless there is one already."""
+        """Create the job of a time, unless it already exists."""
         name = self._name_at(at)
         existing = self._view.get(JOB, self._namespace, name)
         if existing is None:

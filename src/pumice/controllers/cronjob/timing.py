@@ -10,7 +10,7 @@ from pumice.api.times import epoch
 from pumice.errors import InputError
 
 _MANY: Final = 100
-"""From so many missed times on, something is wrong with the clock or the controller."""
+"""Number of missed times at which the clock or the controller must be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ScheduleWarning:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The latest time a CronJob missed, if any, and what is wrong about it, if anything."""
+    """The latest time a CronJob missed, if any, and its problem, if any."""
 
     at: float | None = None
     warning: ScheduleWarning | None = None
@@ -48,7 +48,7 @@ def read_schedule(cron: Manifest) -> tuple[Schedule | None, ScheduleWarning | No
     try:
         return parse_schedule(text, zone), warning
     except InputError:
-        # Volcano: an unreadable schedule is told when it comes by a change, not at creation
+        # Volcano: an unreadable schedule is reported on a change, not at creation
         if cron["metadata"].get("generation", 1) > 1:
             said = f"unparseable schedule for cronjob: {text}"
             warning = ScheduleWarning("UnParseableCronJobSchedule", said)
@@ -88,6 +88,6 @@ def wait_s(cron: Manifest, schedule: Schedule, now: float) -> float | None:
 
 
 def _since(cron: Manifest) -> float:
-    """Return the time from which on a CronJob counts: the last one served, or its creation."""
+    """Return the time from which a CronJob counts: the last one served, or its creation."""
     last = (cron.get("status") or {}).get("lastScheduleTime")
     return epoch(last or cron["metadata"]["creationTimestamp"])

@@ -1,7 +1,7 @@
-"""HyperNode: makes, changes and removes the HyperNodes that are discovered, and counts all of them.
+"""HyperNode: makes, changes and removes discovered HyperNodes, and counts all of them.
 
-One look over everything finds which HyperNodes are not as they should be; each of those is then
-reconciled by itself, so that one which the cluster refuses holds up no other.
+One pass over everything finds the HyperNodes that are not as they should be; each of those is
+then reconciled by itself, so that one which the cluster refuses delays no other.
 """
 
 import base64
@@ -29,9 +29,9 @@ from pumice.errors import ClusterError, InputError
 DISCOVERY_CONFIG: Final = ("volcano-system", "volcano-controller-configmap")
 """Namespace and name of the ConfigMap, as Volcano's chart names it."""
 _PAUSE_S: Final = 1.0
-"""The least time between two looks over everything: nodes come in crowds."""
+"""The least time between two passes over everything: nodes change in bursts."""
 _UFM_LOOK_S: Final = 5.0
-"""How often it is seen to whether the fabric manager has answered."""
+"""How often it is checked whether the fabric manager has answered."""
 _NAMED: Final = 5
 _CONDITION: Final = "MembersFound"
 _log = logs.get("hypernode")
@@ -50,7 +50,7 @@ class HyperNodeController:
         fabric: Fabric | None = None,
         poll_s: float | None = None,
     ) -> None:
-        """Make one; with ``poll_s`` the ConfigMap is read that often, for clusters not told of it.
+        """Make one; with ``poll_s`` the ConfigMap is read that often instead of being watched.
 
         ``config`` is the namespace and the name of the ConfigMap.
         """
@@ -64,11 +64,11 @@ class HyperNodeController:
         self._conf = DiscoveryConf()
         self._wanted: dict[str, Manifest] = {}
         self._discovered: set[str] = set()
-        """Sources of which all HyperNodes are known: those that are not wanted go."""
+        """Sources whose HyperNodes are all known: those that are not wanted are removed."""
         self._members: dict[str, Members] = {}
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
-        """Look over everything when a HyperNode, the labels of a node or the settings change."""
+        """Reconcile everything when a HyperNode, the labels of a node or the settings change."""
         metadata = manifest["metadata"]
         place = str(metadata.get("namespace", "")), str(metadata["name"])
         ufm = self._conf.ufm
@@ -95,7 +95,7 @@ class HyperNodeController:
         return True
 
     def reconcile(self, key: Key, view: View) -> Plan:
-        """Look over everything, or set one HyperNode right."""
+        """Reconcile everything, or correct one HyperNode."""
         if key != self._everything:
             return Plan(self._effects(key.name, view))
         left_s = self._looked_at + _PAUSE_S - view.now
@@ -115,10 +115,10 @@ class HyperNodeController:
             look_at=[Key(HYPER_NODE, "", name) for name in wrong],
         )
 
-    # What is wanted
+    # The wanted state
 
     def _read_conf(self, view: View) -> list[Effect]:
-        """Take the settings in if they changed; a ConfigMap that cannot be read changes nothing."""
+        """Apply the settings if they changed; a ConfigMap that cannot be read changes nothing."""
         key = self._everything
         found = view.read(key.kind, key.namespace, key.name)
         text = ((found or {}).get("data") or {}).get(CONF_KEY) or ""
@@ -136,7 +136,7 @@ class HyperNodeController:
         return self._tell(found, self._conf.problems)
 
     def _discover(self, known: list[Manifest], nodes: list[Manifest], view: View) -> list[Effect]:
-        """Work out the HyperNodes of each source; one without an answer keeps what it has."""
+        """Compute the HyperNodes of each source; one without an answer keeps what it has."""
         conf, problems = self._conf, list[str]()
         wanted: dict[str, list[Manifest]] = {}
         if conf.labels is not None:
@@ -157,7 +157,7 @@ class HyperNodeController:
     def _of_fabric(
         self, source: UfmSource, view: View, problems: list[str]
     ) -> list[Manifest] | None:
-        """Return what the fabric manager described last, None if that says nothing."""
+        """Return the last answer of the fabric manager, None if it lists nothing."""
         try:
             secret = view.read("Secret", *source.secret)
         except ClusterError as error:
@@ -187,7 +187,7 @@ class HyperNodeController:
         return found or None
 
     def _tell(self, about: Manifest, problems: Iterable[str]) -> list[Effect]:
-        """Tell of each problem once, as long as the settings stay as they are."""
+        """Report each problem once, as long as the settings stay as they are."""
         new = [problem for problem in problems if problem not in self._told]
         self._told.update(new)
         for problem in new:
@@ -197,7 +197,7 @@ class HyperNodeController:
     # One HyperNode
 
     def _effects(self, name: str, view: View) -> list[Effect]:
-        """Return what makes a HyperNode as it should be."""
+        """Return the effects that correct a HyperNode."""
         wanted, known = self._wanted.get(name), view.get(HYPER_NODE, "", name)
         if known is None:
             return [] if wanted is None else [Create(wanted)]
@@ -220,7 +220,7 @@ class HyperNodeController:
         return effects
 
     def _status(self, name: str, known: Manifest, now: float) -> Manifest | None:
-        """Return the status a HyperNode is to have, None if it has it."""
+        """Return the status a HyperNode is to have, None if it already has it."""
         members = self._members.get(name)
         if members is None:
             return None

@@ -1,6 +1,6 @@
 """The section ``networkTopologyDiscovery`` of the controllers' ConfigMap: what to discover, how.
 
-Keys and defaults are Volcano's.  An entry that cannot be used is told and left out; others count.
+Keys and defaults are Volcano's.  An unusable entry is reported and left out; others count.
 """
 
 import re
@@ -42,10 +42,10 @@ class UfmSource:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryConf:
-    """What is to be discovered; a source that is None is off."""
+    """The sources of discovery; a source that is None is off."""
 
     labels: Mapping[str, tuple[str, ...]] | None = None
-    """Topology type, as it stands in names, to node labels from the lowest tier up."""
+    """Topology type, as used in names, to node labels from the lowest tier up."""
     has_bad_labels: bool = False
     """Whether some topology type could not be read: HyperNodes that it may have made must stay."""
     ufm: UfmSource | None = None
@@ -53,10 +53,10 @@ class DiscoveryConf:
 
 
 def read_discovery(text: str, source: str) -> DiscoveryConf:
-    """Read the configuration; ``source`` is where it stands, for messages.
+    """Read the configuration; ``source`` is its place, for messages.
 
     Raises:
-        InputError: the text is no YAML mapping.
+        InputError: the text is not a YAML mapping.
     """
     try:
         found = yaml.safe_load(text)
@@ -70,7 +70,7 @@ def read_discovery(text: str, source: str) -> DiscoveryConf:
 
 
 class _Reader:
-    """One reading; what cannot be used becomes a problem."""
+    """One reading; an unusable value becomes a problem."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -133,7 +133,7 @@ class _Reader:
     def _node_labels(self, entries: Any, where: str) -> tuple[str, ...] | None:
         """Return the labels from the lowest tier up, None if they cannot be used.
 
-        The last one in the file stands for the node itself and makes no HyperNode.
+        The last one in the file is the node itself and makes no HyperNode.
         """
         levels = self._typed(entries, list, where, "a list of nodeLabel entries", instead=None)
         if levels is None:

@@ -1,4 +1,4 @@
-"""Which nodes lie in a HyperNode, and which members it names that are not there.
+"""The nodes in a HyperNode, and the named members that do not exist.
 
 The scheduler finds them in the same way: members of a HyperNode must be of a lower tier.
 """
@@ -21,7 +21,7 @@ class Members:
     tier: int
     nodes: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
-    """Members that are named and do not exist, as "Node n"."""
+    """Named members that do not exist, as "Node n"."""
 
 
 def resolve_members(

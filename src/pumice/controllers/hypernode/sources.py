@@ -32,7 +32,7 @@ def from_labels(
 ) -> list[Manifest]:
     """Return the HyperNodes that node labels describe.
 
-    ``known`` are all HyperNodes there are: one that was made for the same value keeps its name.  A
+    ``known`` are all existing HyperNodes: one that was made for the same value keeps its name.  A
     node that lacks a label is in no group of that tier or of any above it.
     """
     names, groups = _Names(known), dict[tuple[str, str, int], _Group]()
@@ -57,7 +57,7 @@ def from_labels(
 
 
 class _Names:
-    """Finds the name of a group, or a free one; the same one whenever it is asked anew."""
+    """Finds the name of a group, or a free one; the same one each time."""
 
     def __init__(self, known: Sequence[Manifest]) -> None:
         self._taken = {str(each["metadata"]["name"]) for each in known}

@@ -1,4 +1,4 @@
-"""Actions on a job, by phase: what a policy, a Command or a plain change leads to."""
+"""Actions on a job, by phase: the effect of a policy, a Command or a plain change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Execution:
     target: Target = field(default_factory=lambda: Target(SYNC))
 
     def run(self) -> Outcome:
-        """Do what the phase of the job makes of the action."""
+        """Carry the action out as the phase of the job requires."""
         phase = self.state.phase
         if phase in QUIET:
             return self._in_quiet_phase()
@@ -57,7 +57,7 @@ class Execution:
         return self._kill(ENDED, self._next)
 
     def _while_restarting(self) -> Outcome:
-        """Go on restarting; a further action only adds to what is killed."""
+        """Continue a restart; a further action only adds to what is killed."""
         action = self.target.action
         if action == SYNC:
             return self._sync()

@@ -34,7 +34,7 @@ _YET_TO_RUN: Final = frozenset({"Pending", "Restarting"})
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """An action to take, why, and what to tell about it."""
+    """An action to take, its reason, and the event to write."""
 
     target: Target
     command: Manifest | None = None
@@ -116,7 +116,7 @@ class JobController:
         return keys
 
     def _react(self, state: JobState, tracked: TrackedJob) -> Plan:
-        """Follow the policies of a job, or just bring it in step."""
+        """Follow the policies of a job, or just reconcile it."""
         found = [] if state.phase in QUIET else [*reactions(state, tracked)]
         tracked.keep_only({event_key(one.event) for one in found})
         open_ones = [
@@ -135,9 +135,9 @@ class JobController:
         return Plan([*records, *plan.effects], plan.again_in_s)
 
     def _wait(self, state: JobState, tracked: TrackedJob, delayed: list[Reaction]) -> Plan:
-        """Take the first action whose time has come, else bring the job in step until then.
+        """Take the first action that is due, else reconcile the job until then.
 
-        What starts a timer is not counted before the next news, as in the original.
+        What starts a timer is not counted before the next change, as in the original.
         """
         now = state.view.now
         news = [one for one in delayed if event_key(one.event) not in tracked.armed]
@@ -157,7 +157,7 @@ class JobController:
         return Plan([*records, *plan.effects], min(times, default=None))
 
     def _execute(self, state: JobState, tracked: TrackedJob, request: _Request) -> Plan:
-        """Take an action; what fails is repeated, and at the limit ends the job."""
+        """Take an action; a failure is retried, and at the limit ends the job."""
         effects = [*_announcements(state, request)]
         plugins, unknown = plugins_of(state.job, self._keys)
         if unknown and state.phase:
@@ -182,13 +182,13 @@ class JobController:
             return Plan(effects, delay_s)
         action = request.target.action
         effects.append(_event(state, f"Job failed on action {action} for retry limit reached"))
-        if not unknown:  # a plugin that is not known cannot clean up either
+        if not unknown:  # an unknown plugin cannot clean up either
             effects += Execution(state, plugins, Target("TerminateJob")).run().effects
         return Plan(effects)
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:
-    """Return what a view asks for."""
+    """Return the arguments of a view."""
     key = key_of(manifest)
     return key.kind, key.namespace, key.name
 
@@ -204,8 +204,8 @@ def _owner(manifest: Manifest) -> tuple[Key, ...]:
 def _of_podgroup(group: Manifest, view: View) -> tuple[Key, ...]:
     """Name the job of a PodGroup; of one that is gone only while the job is yet to run.
 
-    Pods without a PodGroup are never placed, so nothing else would ever be heard of such a job.
-    Once it runs, its PodGroup comes back with the next news about the job, as in the original.
+    Pods without a PodGroup are never placed, so no other event of such a job would ever arrive.
+    Once it runs, its PodGroup comes back with the next change of the job, as in the original.
     """
     keys = _owner(group)
     if not keys or view.get(*_place(group)) is not None:
@@ -223,24 +223,24 @@ def _target(command: Manifest) -> tuple[Key, ...]:
 
 
 def _request(reaction: Reaction, *, announced: bool) -> _Request:
-    """Turn the wish of a policy into an action."""
+    """Turn the reaction of a policy into an action."""
     about = reaction.event
     target = Target(reaction.action, about.task, about.pod, about.partition)
     return _Request(target, reaction=reaction, announced=announced)
 
 
 def _event(state: JobState, message: str, reason: str = "ExecuteAction") -> Record:
-    """Tell something on the job."""
+    """Write an event on the job."""
     return Record(state.job, "Normal", reason, message, SOURCE)
 
 
 def _started(state: JobState, action: str) -> Record:
-    """Tell that an action is being taken."""
+    """Write the event of an action that is being taken."""
     return _event(state, f"Start to execute action {action} ")
 
 
 def _announcements(state: JobState, request: _Request) -> Iterator[Effect]:
-    """Return which action is about to be taken."""
+    """Yield the events of an action that is about to be taken."""
     action = request.target.action
     if request.command is not None:
         message = (
@@ -264,7 +264,7 @@ def _track(state: JobState, tracked: TrackedJob, request: _Request) -> None:
 
 
 def _only_told(state: JobState, reaction: Reaction) -> bool:
-    """Return whether an action changes nothing, so that saying it is all."""
+    """Return whether an action changes nothing, so that only its event is written."""
     return reaction.action not in CHANGING and state.phase != "Restarting"
 
 
@@ -277,7 +277,7 @@ def _overtaken(state: JobState, reaction: Reaction) -> bool:
 
 
 def _forget_gone(state: JobState, tracked: TrackedJob, found: list[Reaction]) -> None:
-    """Drop pods that nobody will ask about any more."""
+    """Drop pods that are not needed any more."""
     waiting = {
         one.event.subject
         for one in found

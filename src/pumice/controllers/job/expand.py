@@ -1,7 +1,7 @@
-"""What a job becomes: its PodGroup, its pods, its claims and what plugins keep for it.
+"""The objects of a job: its PodGroup, its pods, its claims and those of its plugins.
 
-The one place where that is worked out.  The job controller creates what is missing of it;
-`explain`, `whatif`, the simulator and `lint` read it off for jobs that no controller has seen.
+The one place that computes them.  The job controller creates what is missing;
+`explain`, `whatif`, the simulator and `lint` read them for jobs that no controller has seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def _ready(state: JobState, name: str) -> bool:
 def wanted_pods(state: JobState, task: Manifest) -> dict[str, Manifest]:
     """Return the pods of a task by name that its replicas ask for.
 
-    Counts what there is and not what is asked for, which may be anything.
+    Counts existing pods, not requested ones, whose number may be anything.
     """
     task_name, replicas = str(task.get("name") or ""), replicas_of(task)
     return {
@@ -60,7 +60,7 @@ def _pod_ready(pod: Manifest) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """What the job controller makes of one job, as the job and the cluster are now."""
+    """The objects that the job controller makes for one job, as the job and the cluster are now."""
 
     state: JobState
     plugins: Sequence[JobPlugin]
@@ -98,10 +98,10 @@ class Expansion:
 
 
 def expand(job: Manifest, view: View, *, source: str = "") -> Expansion:
-    """Work out what a job becomes; ``job`` is as a cluster stores it, defaults filled in.
+    """Compute the objects of a job; ``job`` is as a cluster stores it, defaults filled in.
 
     Raises:
-        ManifestError: the controller cannot make anything of it; ``source`` is the file to name.
+        ManifestError: the controller cannot use it; ``source`` is the file to name.
     """
     state = JobState.read(job, view)
     subject = f"Job {state.namespace}/{state.name}"
@@ -131,5 +131,5 @@ def _marked(job: Manifest) -> Manifest:
 
 
 def _no_keys() -> tuple[str, str]:
-    """Stand in for a key pair; keys change no pod."""
+    """Return a placeholder for a key pair; keys change no pod."""
     return "", ""

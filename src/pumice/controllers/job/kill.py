@@ -1,4 +1,4 @@
-"""Kill passes: removing the pods of a job, or of a part of it, and what was kept for them."""
+"""Kill passes: removing the pods of a job, or of a part of it, and their objects."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Target:
     partition: str = ""
 
     def pods(self, state: JobState) -> list[Manifest]:
-        """Find the pods that are meant."""
+        """Return the pods of the target."""
         pods = state.pods.get(self.task, {})
         if self.action == "RestartPod":
             return [pods[self.pod]] if self.pod in pods else []
@@ -42,7 +42,7 @@ def kill_job(
 ) -> list[Effect]:
     """Remove all pods but those in a phase to keep, the PodGroup, and what plugins made.
 
-    At the last retry ended pods stay whatever was asked, so that their story can be read.
+    At the last retry ended pods stay whatever was asked, so that their logs can be read.
     """
     if state.retries >= int(state.spec.get("maxRetry") or 0) - 1:
         keep = ENDED
@@ -60,7 +60,7 @@ def kill_job(
         status.set_counts(counts)
     status.set_duration(state.job)
     cleaning = _plugin_removals(state, plugins, status)
-    # The status first: were it refused after the pods are gone, nobody would know why they went.
+    # The status first: if it were refused after the pods are gone, the reason would be lost.
     effects: list[Effect] = [UpdateStatus(status.on(state.job))]
     effects += [effect for pod in rest if not deleting(pod) for effect in removal(pod)]
     effects += cleaning

@@ -1,4 +1,4 @@
-"""Names, labels and annotations of what belongs to a job; the words of Volcano's API."""
+"""Names, labels and annotations of what belongs to a job; as in Volcano's API."""
 
 import hashlib
 from typing import Final
@@ -21,7 +21,7 @@ _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _DIGITS: Final = 11
 """More than an index can have."""
 MOST_HOSTS: Final = 50_000
-"""Hosts of a task that plugins write down; of more no ConfigMap and no pod could hold the names."""
+"""Maximum hosts of a task that plugins list; more names fit into no ConfigMap and no pod."""
 
 
 def pod_name(job: str, task: str, index: int) -> str:
@@ -48,7 +48,7 @@ def podgroup_name(job: Manifest) -> str:
 def stable_suffix(*parts: object) -> str:
     """Make 12 characters that look random and are the same for the same parts.
 
-    A reconcile that is repeated must find what it made before, so nothing is drawn by chance.
+    A reconcile that is repeated must find what it made before, so nothing is random.
     """
     number = int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest(), "big")
     letters = []

@@ -12,13 +12,13 @@ from pumice.controllers.job.status import Status
 NextPhase: TypeAlias = Callable[[JobState, Status], str | None]
 
 FINISHED: Final = frozenset({"Completed", "Failed", "Terminated"})
-"""Phases without a way out; an Aborted job may be resumed and is not among them."""
+"""Final phases; an Aborted job may be resumed and is not among them."""
 
 ENDING: Final = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}
 """Phases that last until the last live pod is gone, and what follows."""
 
 QUIET: Final = frozenset({*FINISHED, *ENDING, "Aborted"})
-"""Phases in which pods are removed and none is made."""
+"""Phases in which pods are removed and none is created."""
 
 
 def after_pending(state: JobState, status: Status) -> str | None:
@@ -51,7 +51,7 @@ def _outcome(state: JobState, status: Status) -> str:
             if succeeded < int(task["minAvailable"]):
                 return "Failed"
     if state.spec.get("minSuccess") is not None:
-        return "Failed"  # had it been reached, the job would have completed before
+        return "Failed"  # if it had been reached, the job would have completed earlier
     return "Completed" if status.count("succeeded") >= state.min_available else "Failed"
 
 
@@ -64,13 +64,13 @@ def after_restarting(state: JobState, status: Status) -> str | None:
 
 
 def after_ending(state: JobState, status: Status) -> str | None:
-    """Rest when no live pod is left."""
+    """Settle when no live pod is left."""
     alive = status.count("terminating") + status.count("pending") + status.count("running")
     return None if alive else ENDING.get(state.phase)
 
 
 def no_change(state: JobState, status: Status) -> str | None:  # noqa: ARG001
-    """Stay: a finished or aborted job does not move by itself."""
+    """Return None: a finished or aborted job does not change by itself."""
     return None
 
 

@@ -13,7 +13,7 @@ from pumice.controllers.quota_usage import pods_usage
 
 
 def min_resources(job: Manifest, view: View) -> dict[str, str]:
-    """Sum up what the first ``minAvailable`` pods of a job need, important tasks first."""
+    """Sum up the requests of the first ``minAvailable`` pods of a job, important tasks first."""
     tasks = _by_priority(job["spec"].get("tasks") or [], view)
     minimum = int(job["spec"].get("minAvailable") or 0)
     replicas = [replicas_of(task) for task in tasks]
@@ -32,7 +32,7 @@ def _pod_spec(task: Manifest) -> Manifest:
 
 
 def _first(left: int, numbers: Iterable[int]) -> list[int]:
-    """Take from numbers, one after the other, until so many are taken."""
+    """Take from numbers, one after the other, until the given total is reached."""
     taken: list[int] = []
     for number in numbers:
         taken.append(min(left, max(0, number)))
@@ -61,7 +61,7 @@ def min_task_member(task: Manifest) -> int:
 
 
 def podgroup_effects(state: JobState) -> list[Effect]:
-    """Make the PodGroup, or bring it in step with the job."""
+    """Make the PodGroup, or update it to match the job."""
     group = new_podgroup(state)
     if state.podgroup is None:
         return [Create(group)]
@@ -78,7 +78,7 @@ def podgroup_effects(state: JobState) -> list[Effect]:
 
 
 def pending_event(state: JobState) -> list[Effect]:
-    """Tell on the job why its PodGroup is not scheduled, by the newest true condition."""
+    """Write on the job why its PodGroup is not scheduled, by the newest true condition."""
     status = (state.podgroup or {}).get("status") or {}
     true = [one for one in status.get("conditions") or [] if one.get("status") == "True"]
     newest = max(true, key=lambda one: str(one.get("lastTransitionTime") or ""), default=None)
@@ -92,7 +92,7 @@ def pending_event(state: JobState) -> list[Effect]:
 
 
 def _put(spec: Manifest, name: str, value: Any) -> None:
-    """Set a field, or leave it out when there is nothing to say."""
+    """Set a field, or leave it out when it is empty."""
     if value in (None, "", 0, [], {}):
         spec.pop(name, None)
     else:
@@ -117,7 +117,7 @@ def new_podgroup(state: JobState) -> Manifest:
 
 
 def _spec(state: JobState) -> Manifest:
-    """Write what the scheduler must know about the gang."""
+    """Write the part that the scheduler needs about the gang."""
     spec: Manifest = {
         "minTaskMember": {
             str(task.get("name") or ""): min_task_member(task) for task in state.tasks

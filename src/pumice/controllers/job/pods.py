@@ -80,7 +80,7 @@ def removal(pod: Manifest) -> list[Effect]:
 
 
 def plain_removal(pod: Manifest) -> Delete:
-    """Remove a pod as anybody else would, so that it counts as an eviction."""
+    """Remove a pod as any other client would, so that it counts as an eviction."""
     metadata = pod["metadata"]
     key = Key("Pod", str(metadata["namespace"]), str(metadata["name"]))
     return Delete(key, uid=str(metadata["uid"]))

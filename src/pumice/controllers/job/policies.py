@@ -1,6 +1,6 @@
-"""Lifecycle policies: what happened to a job, and what its spec wants done about it.
+"""Lifecycle policies: what happened to a job, and the reaction that its spec asks for.
 
-Events are read off the present state; what that no longer shows must be remembered.
+Events are derived from the present state; what it no longer shows must be remembered.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from pumice.controllers.job.state import (
 )
 
 _ANY: Final = "*"
-_DEFAULT_RESTARTS: Final = 3  # of the containers of a task that does not say
+_DEFAULT_RESTARTS: Final = 3  # default for a task that does not state it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +41,24 @@ class LifecycleEvent:
     partition: str = ""
     exit_code: int = 0
     since: float | None = None
-    """When it happened, as far as the object tells."""
+    """When it happened, where the object shows it."""
 
 
 class PastEvents(Protocol):
-    """What happened to a job and its objects no longer tell."""
+    """Past events that the objects of a job no longer show."""
 
     @property
     def gone(self) -> Mapping[str, tuple[Manifest, float]]:
-        """Pods that somebody else removed, by uid, with the time it was noticed."""
+        """Pods that another client removed, by uid, with the time it was noticed."""
 
     @property
     def restarts(self) -> Mapping[str, int]:
-        """The most container restarts that a pod has told of, by uid."""
+        """The most container restarts that a pod has reported, by uid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What a policy wants done about something that happened."""
+    """The reaction of a policy to an event."""
 
     event: LifecycleEvent
     action: str
@@ -68,7 +68,7 @@ class Reaction:
 def reactions(state: JobState, past: PastEvents) -> Iterator[Reaction]:
     """Match what happened with the policies of the task and then of the job, first match wins.
 
-    Pods of an older version of the job speak for nobody: what they belonged to is dead.
+    Pods of an older version of the job count for nothing: their version is dead.
     """
     if not any(one.get("policies") for one in (state.spec, *state.tasks)):
         return
@@ -123,7 +123,7 @@ def _about(
 
 
 def _pod_events(pod: Manifest) -> Iterator[LifecycleEvent]:
-    """Say what a pod tells by its phase."""
+    """Yield the events that the phase of a pod shows."""
     phase = pod_phase(pod)
     if phase == "Failed":
         ended = [(one.get("state") or {}).get("terminated") for one in container_statuses(pod)]
@@ -139,7 +139,7 @@ def _pod_events(pod: Manifest) -> Iterator[LifecycleEvent]:
 def _task_events(
     state: JobState, task: Manifest, seen: Mapping[str, int]
 ) -> Iterator[LifecycleEvent]:
-    """List what the pods of a task tell together."""
+    """Yield the events that the pods of a task show together."""
     wanted = replicas_of(task)
     pods = state.pods.get(str(task.get("name") or ""), {})
     live = [

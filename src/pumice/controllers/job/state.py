@@ -16,13 +16,13 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What the rules of a job read."""
+    """The data that the rules of a job read."""
 
     job: Manifest
     view: View
     podgroup: Manifest | None
     pods: dict[str, dict[str, Manifest]] = field(default_factory=dict)
-    """Task to pod name to pod; the task is the one that the pod itself names."""
+    """Task to pod name to pod; the task is the one named by the pod itself."""
 
     @classmethod
     def read(cls, job: Manifest, view: View) -> "JobState":
@@ -55,7 +55,7 @@ class JobState:
 
     @property
     def spec(self) -> Manifest:
-        """What the job should be."""
+        """The spec of the job."""
         return self.job["spec"]
 
     @property
@@ -70,7 +70,7 @@ class JobState:
 
     @property
     def status(self) -> Manifest:
-        """What the job was when it was last written."""
+        """The last written status of the job."""
         return self.job.get("status") or {}
 
     @property
@@ -100,12 +100,12 @@ class JobState:
 
     @property
     def task_minimum(self) -> int:
-        """The sum of what the tasks need at least; all replicas where a task does not say."""
+        """The sum of what the tasks need at least; all replicas where a task states none."""
         return sum(int(task.get("minAvailable", replicas_of(task))) for task in self.tasks)
 
     @property
     def admitted(self) -> bool:
-        """Whether the scheduler has let the PodGroup in, so that pods may exist."""
+        """Whether the scheduler has admitted the PodGroup, so that pods may exist."""
         phase = ((self.podgroup or {}).get("status") or {}).get("phase")
         return phase not in (None, "", "Pending")
 
@@ -114,16 +114,16 @@ class JobState:
         return next((task for task in self.tasks if task.get("name") == name), None)
 
     def all_pods(self) -> Iterator[Manifest]:
-        """Walk over the pods of all tasks, in the order of their names."""
+        """Yield the pods of all tasks, in the order of their names."""
         for task in sorted(self.pods):
             for name in sorted(self.pods[task]):
                 yield self.pods[task][name]
 
     def left_over(self, pod: Manifest) -> bool:
-        """Return whether a kill pass should have removed a pod and was cut short.
+        """Return whether a kill pass should have removed a pod and was interrupted.
 
-        A pass that restarts the job spares nothing of the version before, but for the last retry;
-        others spare what has ended.
+        A pass that restarts the job spares no pod of the version before, except at the last retry;
+        others spare ended pods.
         """
         if deleting(pod) or out_of_sync(pod):
             return not deleting(pod)
@@ -145,7 +145,7 @@ def annotation(manifest: Manifest, key: str) -> str:
 
 
 def version_of(pod: Manifest) -> int:
-    """Tell under which version of its job a pod was made."""
+    """Return the version of its job under which a pod was created."""
     text = annotation(pod, JOB_VERSION)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
@@ -156,7 +156,7 @@ def pod_phase(pod: Manifest) -> str:
 
 
 def deleting(manifest: Manifest) -> bool:
-    """Return whether an object is on its way out."""
+    """Return whether an object is being deleted."""
     return bool(manifest["metadata"].get("deletionTimestamp"))
 
 
@@ -173,5 +173,5 @@ def restarts_of(pod: Manifest) -> int:
 
 
 def container_statuses(pod: Manifest, field_name: str = "containerStatuses") -> list[Any]:
-    """Return what the kubelet says about the containers of a pod."""
+    """Return the kubelet's status of the containers of a pod."""
     return (pod.get("status") or {}).get(field_name) or []

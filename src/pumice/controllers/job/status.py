@@ -38,7 +38,7 @@ class Counts:
         phases[known] = phases.get(known, 0) + 1
 
     def add_terminating(self, number: int = 1) -> None:
-        """Count pods that are on their way out."""
+        """Count pods that are terminating."""
         self.totals["terminating"] += number
 
     def add_all(self, pods: Iterable[Manifest]) -> None:
@@ -49,13 +49,13 @@ class Counts:
 
 @dataclass(slots=True)
 class Status:
-    """A status in the making; ``write`` gives the manifest form."""
+    """A status in the making; ``write`` returns the manifest form."""
 
     manifest: Manifest
 
     @classmethod
     def of(cls, job: Manifest) -> "Status":
-        """Start from what the job says now."""
+        """Start from the present status of the job."""
         return cls(clone(job.get("status") or {}))
 
     @property

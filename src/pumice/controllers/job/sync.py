@@ -19,23 +19,23 @@ from pumice.controllers.job.volumes import claims
 from pumice.controllers.ownership import SOURCE
 
 BATCH: Final = 250
-"""Pods that are made for a job before others have their turn."""
+"""Pods created for a job before other jobs have their turn."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a reconciliation wants done; one that failed is repeated, later and later."""
+    """The result of a reconciliation; a failed one is retried with growing delays."""
 
     effects: list[Effect] = field(default_factory=list)
     failed: bool = False
     waits_for: Key | None = None
-    """The object whose coming would cure the failure."""
+    """The object that would cure the failure."""
     again_in_s: float | None = None
-    """When to go on with what is left to do."""
+    """When to continue with the rest."""
 
 
 def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
-    """Bring a job that is to run in step with its spec; at most one write to the job itself."""
+    """Reconcile a job that is to run with its spec; at most one write to the job itself."""
     wanted = Key(QUEUE, "", state.queue)
     if state.view.get(wanted.kind, wanted.namespace, wanted.name) is None:
         return Outcome(failed=True, waits_for=wanted)
@@ -78,13 +78,13 @@ def _status_update(
         status.set_phase(phase, state.view.now)
     if status.manifest == state.status:
         return []
-    # What the plugins made is written along with other news, never for its own sake.
+    # Objects of plugins are written along with other changes, never alone.
     status.set_resources(resources)
     return [UpdateStatus(status.on(state.job))]
 
 
 def _leftovers(state: JobState) -> list[Effect]:
-    """Remove pods that an earlier kill pass did not get to."""
+    """Remove pods that an earlier kill pass missed."""
     pods = [pod for pod in state.all_pods() if state.left_over(pod)]
     return [effect for pod in pods for effect in removal(pod)]
 
@@ -107,7 +107,7 @@ def _missing_claim(state: JobState, name: str) -> Effect:
 def _plugin_objects(
     state: JobState, plugins: Sequence[JobPlugin], resources: dict[str, str]
 ) -> list[Effect]:
-    """Make what plugins keep for a job; past the start only what must stay in step."""
+    """Make the objects of plugins for a job; past the start only those that must stay in step."""
     starting = state.phase == "Pending"
     effects: list[Effect] = []
     for plugin in plugins:
@@ -130,10 +130,10 @@ def _kept(state: JobState, owned: Owned) -> list[Effect]:
 
 
 def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
-    """Make missing pods, remove surplus ones, and count what is there and what will be.
+    """Make missing pods, remove surplus ones, and count present and future pods.
 
     Return whether there are more to make: a job of many waits for its turn in between, so that
-    others are not kept waiting and what is made at a time is bounded.
+    others are not delayed and the work at a time is bounded.
     """
     state = expansion.state
     effects: list[Effect] = []
@@ -150,7 +150,7 @@ def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
         for pod in islice(expansion.new_pods(task), left):
             effects.append(Create(pod))
             left -= 1
-            if name:  # without a name a pod is filed elsewhere and never seen again
+            if name:  # without a name a pod belongs to no task and is never found again
                 counts.add_phase(name, "Pending")
         surplus = {one: pod for one, pod in state.pods.get(name, {}).items() if one not in wanted}
         counts.add_terminating(len(surplus))

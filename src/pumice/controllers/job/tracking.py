@@ -1,7 +1,7 @@
-"""What the job controller tracks between reconciliations; losing it loses no job.
+"""State of the job controller between reconciliations; losing it loses no job.
 
-Objects tell nearly everything by themselves.  What they cannot tell is kept here: pods that are
-gone, container restarts that were taken back, timers that were announced, and how often a
+Objects show nearly everything themselves.  The rest is kept here: pods that are
+gone, container restarts that were reset, timers that were announced, and how often a
 reconciliation has failed in a row.
 """
 
@@ -20,13 +20,13 @@ _EventKey = tuple[str, str]
 
 @dataclass(slots=True)
 class TrackedJob:
-    """What is tracked of one job."""
+    """The state of one job."""
 
     gone: dict[str, tuple[Manifest, float]] = field(default_factory=dict)
-    """Pods that somebody else removed, by uid, with the time it was noticed."""
+    """Pods that another client removed, by uid, with the time it was noticed."""
 
     restarts: dict[str, int] = field(default_factory=dict)
-    """The most container restarts that a pod told of, by uid; the next report may tell of fewer."""
+    """The most container restarts that a pod reported, by uid; the next report may show fewer."""
 
     excused: set[str] = field(default_factory=set)
     """Pods that the controller removed itself."""
@@ -35,10 +35,10 @@ class TrackedJob:
     """Announced timers, with the time from which they count."""
 
     told: set[_EventKey] = field(default_factory=set)
-    """What was answered by an event alone."""
+    """Events that were answered by an event alone."""
 
     awaited: dict[_EventKey, int] = field(default_factory=dict)
-    """What was answered by a restart, and the retry count that proves the restart was written."""
+    """Events answered by a restart, and the retry count that proves the restart was written."""
 
     failures: int = 0
     """How many reconciliations in a row failed, not counting those before their time."""
@@ -47,13 +47,13 @@ class TrackedJob:
     """When to reconcile again after a failure."""
 
     def notice_restarts(self, pod: Manifest) -> None:
-        """Remember how often the containers of a pod were restarted, whatever it tells later."""
+        """Remember how often the containers of a pod were restarted, whatever it reports later."""
         if count := restarts_of(pod):
             uid = str(pod["metadata"]["uid"])
             self.restarts[uid] = max(count, self.restarts.get(uid, 0))
 
     def notice_gone(self, pod: Manifest, now: float) -> None:
-        """Remember a pod that is no more, unless the controller removed it."""
+        """Remember a pod that is gone, unless the controller removed it."""
         uid = str(pod["metadata"]["uid"])
         self.restarts.pop(uid, None)
         if out_of_sync(pod):
@@ -64,7 +64,7 @@ class TrackedJob:
             self.gone.setdefault(uid, (pod, now))
 
     def since(self, event: LifecycleEvent, now: float) -> float:
-        """Tell from when a timer counts, and keep it."""
+        """Return from when a timer counts, and keep it."""
         at = now if event.since is None else event.since
         return self.armed.setdefault(event_key(event), at)
 
@@ -75,38 +75,38 @@ class TrackedJob:
         return key in self.told or (awaited is not None and retries >= awaited)
 
     def failed(self, now: float) -> float:
-        """Count a failure; gives how long to wait, each time twice as long."""
+        """Count a failure; return how long to wait, each time twice as long."""
         if self.failures == 0 or now >= self.retry_at:
             self.failures += 1
             self.retry_at = now + _FIRST_DELAY_S * 2.0 ** min(self.failures - 1, _DOUBLINGS)
         return self.retry_at - now
 
     def keep_only(self, present: set[_EventKey]) -> None:
-        """Forget what is no longer the case."""
+        """Forget what no longer applies."""
         self.armed = {key: at for key, at in self.armed.items() if key in present}
         self.awaited = {key: count for key, count in self.awaited.items() if key in present}
         self.told &= present
 
 
 def event_key(event: LifecycleEvent) -> _EventKey:
-    """Return what tells one event from another."""
+    """Return the key of an event."""
     return event.subject, event.name
 
 
 class JobTracker:
-    """What is tracked of all jobs, by job."""
+    """The state of all jobs, by job."""
 
     def __init__(self) -> None:
         """Start with no job."""
         self._jobs: dict[Key, tuple[str, TrackedJob]] = {}
 
     def of(self, key: Key, uid: str) -> TrackedJob:
-        """Return what is known of a job; another job of the same name starts afresh."""
+        """Return the state of a job; another job of the same name starts empty."""
         known = self._jobs.get(key)
         if known is None or known[0] != uid:
             known = self._jobs[key] = (uid, TrackedJob())
         return known[1]
 
     def forget(self, key: Key) -> None:
-        """Drop a job that is no more."""
+        """Drop a job that is gone."""
         self._jobs.pop(key, None)

@@ -13,12 +13,12 @@ from pumice.controllers.ownership import controlled_by
 
 @dataclass(slots=True)
 class Claims:
-    """What became of the claims of a job."""
+    """The state of the claims of a job."""
 
     effects: list[Effect] = field(default_factory=list)
     resources: dict[str, str] = field(default_factory=dict)
     missing: str = ""
-    """A claim the job names and nobody has made."""
+    """A missing claim that the job names."""
 
     named: bool = False
     """Names were written into the job: reconcile again when that is done."""
@@ -55,7 +55,7 @@ def named_volumes(state: JobState) -> list[Manifest]:
 
 
 def new_claims(state: JobState, volumes: Iterable[Manifest]) -> list[Manifest]:
-    """Write the claims that volumes of a job describe, as far as they are not there."""
+    """Write the claims that volumes of a job describe, if they are missing."""
     named = ((str(one["volumeClaimName"]), one.get("volumeClaim")) for one in volumes)
     return [
         _claim(state, name, spec)
@@ -65,7 +65,7 @@ def new_claims(state: JobState, volumes: Iterable[Manifest]) -> list[Manifest]:
 
 
 def provisioned(claim: Manifest) -> list[Manifest]:
-    """Return a claim and its volume as they are once a provisioner has made the volume."""
+    """Return a claim and its volume as a provisioner would make them."""
     spec, name = claim["spec"], claim["metadata"]["name"]
     wanted = (spec.get("resources") or {}).get("requests") or {}
     volume = {

@@ -9,7 +9,7 @@ from pumice.dashboard.documents.shared import Document, View, seconds
 from pumice.dashboard.feed import CycleRecord
 
 _LISTED: Final = 500
-"""Binds of one cycle that are listed; a page says how many more there are."""
+"""Binds of one cycle that are listed; a page shows how many more there are."""
 
 
 def cycles(view: View, records: Sequence[CycleRecord], moments: Collection[int]) -> Document:
@@ -37,7 +37,7 @@ def _line(record: CycleRecord, moments: Collection[int]) -> Document:
 
 
 def cycle(view: View, record: CycleRecord, moments: Collection[int]) -> Document:
-    """Write one cycle with all that it decided."""
+    """Write one cycle with all its decisions."""
     decided, sees = record.decisions, view.scope.sees
     binds = {pod: node for pod, node in decided.binds.items() if sees(pod)}
     names = {view.picture.jobs.keys[row]: title for row, title in view.titles.items()}

@@ -15,7 +15,7 @@ from pumice.dashboard.feed import CycleRecord
 
 _EVENTS: Final = 100
 _PODS: Final = 12_000
-"""Pods of a job that are listed; a page says how many more there are."""
+"""Pods of a job that are listed; a page shows how many more there are."""
 _WORDS: Final = {
     Status.PENDING: "waiting",
     Status.PIPELINED: "promised",
@@ -124,7 +124,7 @@ def _pod(view: View, row: int) -> Document:
 
 
 def pod_word(view: View, row: int) -> str:
-    """Say how a pod stands, in a word."""
+    """Return the state of a pod in one word."""
     pods = view.picture.pods
     status = Status(int(pods.status[row]))
     if status is Status.PENDING and pods.keys[row] in view.picture.promised:

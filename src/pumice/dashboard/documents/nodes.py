@@ -16,11 +16,11 @@ from pumice.errors import InputError
 
 _CLOSING: Final = ("NoSchedule", "NoExecute")
 _MOST_VALUES: Final = 64
-"""A label with more values than this is no way to group nodes."""
+"""A label with more values than this cannot group nodes."""
 
 
 def closed_reasons(node: Any) -> list[str]:
-    """Say why a node takes no pods without a toleration; nothing if it does."""
+    """Return why a node takes no pods without a toleration; nothing if it does."""
     if not isinstance(node, Node):
         return []
     found = ["cordoned"] if node.spec.unschedulable else []
@@ -60,7 +60,7 @@ def _plain_row(view: View, row: int, amounts: Any) -> list[float | None]:
 
 
 def _promised_amounts(view: View) -> Any:
-    """Add up what the last cycle promised waiting pods on each node (R, N)."""
+    """Add up the room that the last cycle promised waiting pods on each node (R, N)."""
     picture = view.picture
     found = np.zeros_like(picture.nodes.used)
     if picture.promised:
@@ -74,7 +74,7 @@ def _promised_amounts(view: View) -> Any:
 
 
 def _measured(view: View) -> list[list[float | None]] | None:
-    """Write what nodes really use in percent, by resource; None if nobody measures."""
+    """Write the measured use of nodes in percent, by resource; None without measurements."""
     usage = view.picture.usage
     if not usage:
         return None
@@ -123,7 +123,7 @@ def _hyper_nodes(view: View) -> list[Document]:
 
 
 def _queues_of_nodes(view: View) -> list[str]:
-    """Name for each node the queue whose pods hold most of it; empty: none does."""
+    """Return for each node the queue whose pods hold most of it; empty: none does."""
     picture = view.picture
     pods = picture.pods
     held = np.flatnonzero((pods.node >= 0) & (pods.job >= 0) & (pods.status != Status.GONE))
@@ -183,9 +183,9 @@ def _queue_of_pod(view: View, row: int) -> str:
 
 
 def fit(view: View, shape: Mapping[str, str]) -> Document:
-    """Work out the largest gang of equal pods that would find room now.
+    """Compute the largest gang of equal pods that would find room now.
 
-    Nodes that are closed do not count, and queues are not asked: this is about room alone.
+    Closed nodes do not count, and queues are ignored: this is about room alone.
 
     Raises:
         InputError: a resource that no node has, or an amount that cannot be read.

@@ -1,4 +1,4 @@
-"""The first page: is it healthy, and who suffers."""
+"""The first page: is it healthy, and which jobs suffer."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Queues: who has what, and who is owed."""
+"""Queues: what each holds, and what it is owed."""
 
 from collections import Counter
 from typing import Any
@@ -49,7 +49,7 @@ def _walk(
     out: list[tuple[int, int]],
     seen: set[int],
 ) -> None:
-    """List queues under their parents; a circle is cut."""
+    """List queues under their parents; a cycle is cut."""
     for row in children.get(parent, ()):
         if row not in seen:
             seen.add(row)

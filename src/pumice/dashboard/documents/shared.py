@@ -1,4 +1,4 @@
-"""What several pages show: amounts, resources, names of jobs, and how jobs stand."""
+"""Shared by several pages: amounts, resources, names of jobs, and states of jobs."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ _HIDDEN: Final = "(another namespace)"
 
 
 def hide(value: Any, scope: Scope, namespaces: Collection[str]) -> Any:
-    """Take the names of what a viewer may not see out of plain data."""
+    """Remove the names that a viewer may not see from plain data."""
     if scope.namespaces is None:
         return value
     if isinstance(value, str):
@@ -69,11 +69,11 @@ def hide(value: Any, scope: Scope, namespaces: Collection[str]) -> Any:
 
 @dataclass(frozen=True)
 class View:
-    """A picture with what several documents need of it, worked out once."""
+    """A picture with values that several documents need, computed once."""
 
     picture: Picture
     causes: Causes | None = None
-    """None: those count that the scheduler wrote on the pod groups."""
+    """None: use those that the scheduler wrote on the pod groups."""
     scope: Scope = EVERYTHING
 
     @cached_property
@@ -88,7 +88,7 @@ class View:
 
     @cached_property
     def resources(self) -> list[Document]:
-        """Name the resources that are shown, with what they are counted in."""
+        """The resources that are shown, with their units."""
         names = self.picture.resources
         return [{"name": names[row], "unit": unit_of(names[row])} for row in self.shown]
 
@@ -111,9 +111,9 @@ class View:
 
     @cached_property
     def titles(self) -> dict[int, str]:
-        """Job to its name for people: that of the Volcano job or pod it was made for.
+        """Job to its display name: that of the Volcano job or pod it was made for.
 
-        Two of one name go by the names of their pod groups.
+        Two with the same name use the names of their pod groups.
         """
         jobs = self.picture.jobs
         found = {row: title_of(jobs.keys[row], jobs.objects[row]) for row in self.job_rows}
@@ -146,7 +146,7 @@ class View:
 
     @cached_property
     def states(self) -> list[str]:
-        """How each job stands: running, waiting, finished or failed."""
+        """The state of each job: running, waiting, finished or failed."""
         jobs, counts, held = self.picture.jobs, self.picture.jobs.counts, self.held
         failed, done = counts[Status.FAILED], counts[Status.SUCCEEDED]
         still = held + counts[Status.PENDING] + counts[Status.RELEASING] + counts[Status.PIPELINED]
@@ -171,7 +171,7 @@ class View:
         return str(self.picture.jobs.objects[row].spec.queue)
 
     def cause(self, row: int) -> tuple[str, str]:
-        """Return code and sentence of what keeps a job waiting, as far as they are known."""
+        """Return code and sentence of the cause for which a job waits, if known."""
         key, group = self.picture.jobs.keys[row], self.picture.jobs.objects[row]
         if key in self.picture.starting:
             return "", "it starts in the next cycle"
@@ -185,12 +185,12 @@ class View:
 
 
 def plain(resource: str, amount: float) -> float | None:
-    """Write an amount in cores, bytes or pieces; None if it is endless or unknown."""
+    """Write an amount in cores, bytes or pieces; None if it is infinite or unknown."""
     return base_units(resource, amount) if np.isfinite(amount) else None
 
 
 def unit_of(resource: str) -> str:
-    """Name what a resource is counted in: cpu, bytes, or pieces of its own."""
+    """Return the unit of a resource: cpu, bytes, or pieces of its own."""
     if resource == "cpu":
         return "cpu"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):

@@ -1,4 +1,4 @@
-"""All checks of a cluster, in the order in which they are worth reading."""
+"""All checks of a cluster, in a useful order."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

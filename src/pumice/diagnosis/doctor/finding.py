@@ -1,4 +1,4 @@
-"""What a check of a cluster finds."""
+"""Findings of the checks of a cluster."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,24 +14,24 @@ class Checked:
     state: State
     text: str
     next_step: str = ""
-    """What to do about it; empty if nothing is."""
+    """What to do about it; empty if nothing."""
 
 
 def ok(check: str, text: str) -> Checked:
-    """Return what is as it should be."""
+    """Return a finding without a problem."""
     return Checked(check=check, state="ok", text=text)
 
 
 def warning(check: str, text: str, next_step: str) -> Checked:
-    """Return what works, but is probably not meant so."""
+    """Return a finding that works, but is probably not intended."""
     return Checked(check=check, state="warning", text=text, next_step=next_step)
 
 
 def wrong(check: str, text: str, next_step: str) -> Checked:
-    """Return what keeps jobs from running."""
+    """Return a problem that keeps jobs from running."""
     return Checked(check=check, state="wrong", text=text, next_step=next_step)
 
 
 def unknown(check: str, text: str) -> Checked:
-    """Return what could not be looked at."""
+    """Return a finding that could not be checked."""
     return Checked(check=check, state="unknown", text=text)

@@ -1,4 +1,4 @@
-"""What is installed: custom resources, processes that lead, webhooks with their certificates."""
+"""The installation: custom resources, leaders, webhooks with their certificates."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -28,12 +28,12 @@ _WEBHOOKS: Final = tuple(
     for kind in ("Mutating", "Validating")
 )
 _SOON_S: Final = 7 * 86400.0
-"""A certificate that ends within this time is warned of."""
+"""A certificate that expires within this time causes a warning."""
 _LARGEST_SKEW_S: Final = 5.0
 
 
 def is_embedded(cluster: Cluster) -> bool:
-    """Return whether a cluster is one of `pumice up`, which brings all processes with it."""
+    """Return whether a cluster is one of `pumice up`, which runs all processes."""
     try:
         cluster.list(CRDS)
     except NotFoundError:
@@ -44,7 +44,7 @@ def is_embedded(cluster: Cluster) -> bool:
 
 
 def custom_resources(cluster: Cluster) -> Iterator[Checked]:
-    """Check that the custom resources are served, in the versions that Pumice speaks."""
+    """Check that the custom resources are served, in the versions that Pumice uses."""
     wanted = {f"{kind.plural}.{kind.group}": kind for kind in BUILT_IN if _VOLCANO in kind.group}
     try:
         found = {each["metadata"]["name"]: each for each in cluster.list(CRDS)[0]}
@@ -79,7 +79,7 @@ def _served(definition: Manifest) -> set[str]:
 
 
 def leaders(cluster: Cluster) -> Iterator[Checked]:
-    """Check who holds the leases, and whether it renews them by a clock like ours."""
+    """Check the holders of the leases, and whether they renew by a clock like ours."""
     for part, name in _LEASES.items():
         check = f"{part}: leader"
         try:
@@ -109,7 +109,7 @@ def _leader(check: str, part: str, spec: Mapping[str, Any], now: float) -> Check
 
 
 def webhooks(cluster: Cluster) -> Iterator[Checked]:
-    """Check the webhooks for our kinds: their service, and the certificate they are trusted by."""
+    """Check the webhooks for our kinds: their service, and their trusted certificate."""
     found: list[Manifest] = []
     for kind in _WEBHOOKS:
         try:

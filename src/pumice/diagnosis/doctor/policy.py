@@ -1,4 +1,4 @@
-"""What was configured: the scheduler's file, queues, and jobs that no scheduler looks at."""
+"""The configuration: the scheduler's file, queues, and jobs that no scheduler considers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def configuration(cluster: Cluster) -> Iterator[Checked]:
 
 
 def queues(cluster: Cluster) -> Iterator[Checked]:
-    """Check that queues exist and are open where jobs want them."""
+    """Check that the queues of jobs exist and are open."""
     try:
         known = {each["metadata"]["name"]: each for each in cluster.list(QUEUE)[0]}
         groups = cluster.list(POD_GROUP)[0]
@@ -55,7 +55,7 @@ def queues(cluster: Cluster) -> Iterator[Checked]:
 
 
 def scheduler_names(cluster: Cluster) -> Iterator[Checked]:
-    """Check that gangs do not wait for a scheduler that nobody runs."""
+    """Check that gangs do not wait for a scheduler that does not run."""
     try:
         pods = cluster.list("Pod")[0]
     except ClusterError as error:
@@ -74,7 +74,7 @@ def scheduler_names(cluster: Cluster) -> Iterator[Checked]:
 
 
 def nodes(cluster: Cluster) -> Iterator[Checked]:
-    """Check that there are nodes that take pods."""
+    """Check that some nodes take pods."""
     try:
         found = cluster.list("Node")[0]
     except ClusterError as error:

@@ -1,4 +1,4 @@
-"""What the accounts of an installation may do: the rights without which nothing runs."""
+"""The rights of an installation's accounts: those without which nothing runs."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,1 +1,1 @@
-"""What would get a waiting job started: changes for each cause, each proved by running it."""
+"""Remedies for a waiting job: changes for each cause, each proved by running it."""

@@ -24,7 +24,7 @@ _KEPT: Final = (HOSTNAME, NUMA_POLICY)
 
 
 def more_nodes(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
-    """Add nodes like those there are: like the one that comes nearest, then the biggest first."""
+    """Add nodes like existing ones: like the one that comes nearest, then the biggest first."""
     kinds: dict[str, Manifest] = {}
     near = cause.numbers.get("nearest")
     nodes = biggest_first(target.world.of_kind("Node").values())
@@ -59,7 +59,7 @@ def _more(
 
 
 def _healthy(node: Manifest) -> Manifest:
-    """Return a new node without the taints of sick ones."""
+    """Return a new node without the taints of unhealthy ones."""
     spec = dict(node.get("spec") or {})
     taints = [one for one in spec.get("taints") or () if one.get("key") not in NOT_READY_TAINTS]
     spec["taints"] = taints
@@ -121,7 +121,7 @@ def uncordon(target: Target, _: Finding) -> Iterator[Change | None]:
 
 
 def untaint(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Take a taint off nodes: each alone, then all."""
+    """Remove a taint from nodes: each alone, then all."""
     texts = set(cause.numbers.get("taints", ()))
 
     def clean(node: Manifest) -> Manifest:
@@ -144,7 +144,7 @@ def taint_of(taint: Mapping[str, Any]) -> str:
 
 
 def label_nodes(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Return nodes the labels of the selector: each alone, then all."""
+    """Set the labels of the selector on nodes: each alone, then all."""
     wanted = _selector(target)
     lacking = [
         node
@@ -180,7 +180,7 @@ def _nodes(
 
 
 def provide_volumes(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Provide the claim that is missing or not bound, with a volume that every node reaches."""
+    """Provide the claim that is missing or unbound, with a volume that every node reaches."""
     about = cause.about
     claims = [about.name] if about is not None and about.kind == _CLAIM else _claims(target)
     space = target.group.partition("/")[0]

@@ -21,7 +21,7 @@ def _with_conf(target: Target, text: str, edit: Callable[[Conf_], None]) -> Chan
 
 
 def add_action(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Add the action that is missing."""
+    """Add the missing action."""
     yield _with_action(target, str(cause.numbers["action"]))
 
 
@@ -67,7 +67,7 @@ def larger_factor(target: Target, cause: Finding) -> Iterator[Change | None]:
 
 
 def without_plugin(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Take the plugin that refuses out of the configuration."""
+    """Remove the refusing plugin from the configuration."""
     named = cause.numbers.get("plugin") or cause.numbers.get("by")
     names = [named] if named else cause.numbers.get("plugins", [])
     for name in names:

@@ -1,4 +1,4 @@
-"""Changes of the job itself: what it asks for, and of whom."""
+"""Changes of the job itself: its requests and constraints."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _AFFINITIES: Final = {
 }
 
 
-# What its pods ask of nodes
+# Constraints on nodes
 
 
 def without_selector(target: Target, _: Finding) -> Iterator[Change | None]:
@@ -106,7 +106,7 @@ def _no_policy(job: Manifest) -> Manifest:
 
 
 def revocable(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Let its pods use revocable nodes, from which they may be taken off again."""
+    """Allow its pods to use revocable nodes, from which they may be evicted again."""
     text = "allow its pods to use revocable zones"
     if target.job is not None:
         yield target.resubmitted(text, _annotated)
@@ -145,7 +145,7 @@ def tolerate(target: Target, cause: Finding) -> Iterator[Change | None]:
 
 
 def without_gates(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Take the scheduling gates off its pods."""
+    """Remove the scheduling gates from its pods."""
     names = ", ".join(cause.numbers.get("gates", ()))
     yield target.with_pods_patched(
         f"remove the scheduling gate {names} from its pods",
@@ -175,7 +175,7 @@ def _named(task: Manifest) -> Manifest:
     return {**task, "template": {**template, "spec": spec}}
 
 
-# How much it asks for
+# Requests
 
 
 def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
@@ -200,7 +200,7 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
 
 
 def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
-    """Scale what a container, or a pod as a whole, asks for, so that the pod fits."""
+    """Scale the requests of a container, or of a pod as a whole, so that the pod fits."""
     resources = dict(asking.get("resources") or {})
     for part in ("requests", "limits"):
         amounts = dict(resources.get(part) or {})
@@ -220,14 +220,14 @@ def _text(name: str, amount: float | Fraction) -> str:
 
 
 def smaller_gang(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
-    """Lower the least number: size n takes n off."""
+    """Lower the least number: size n subtracts n."""
     least = int(target.spec.get("minMember") or 1)
     if least > 1:
         yield (lambda n: _gang_of(target, least - n)), least - 1
 
 
 def gang_of_those_there(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Need no more pods than there are."""
+    """Need no more pods than exist."""
     there = int(cause.numbers.get("pods", 0))
     if there:
         yield _gang_of(target, there)
@@ -316,7 +316,7 @@ def wider_domain(
         yield target.with_group("drop its network topology limit", {"networkTopology": None})
 
 
-# In line, and before any session
+# Order, and causes before any session
 
 
 def go_first(target: Target, _: Finding) -> Iterator[Change | None]:
@@ -361,7 +361,7 @@ def new_priority_class(_: Target, cause: Finding) -> Iterator[Change | None]:
 
 
 def no_dependencies(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Let no task wait for another."""
+    """Remove the dependencies between tasks."""
 
     def edit(job: Manifest) -> Manifest:
         tasks = [
@@ -383,7 +383,7 @@ def resume(target: Target, _: Finding) -> Iterator[Change | None]:
 
 
 def _set(fields: Manifest, name: str, value: Any) -> Manifest:
-    """Return fields with another value; an empty one takes the field out."""
+    """Return fields with another value; an empty one removes the field."""
     kept = {k: v for k, v in fields.items() if k != name}
     return {**kept, name: value} if value else kept
 

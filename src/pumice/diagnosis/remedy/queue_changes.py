@@ -24,7 +24,7 @@ def _queue(target: Target, name: str) -> Manifest:
 
 
 def _changed(target: Target, name: str, text: str, **fields: Any) -> Change | None:
-    """Change fields of a queue's spec; None takes one out."""
+    """Change fields of a queue's spec; None removes one."""
     queue = _queue(target, name)
     if not queue:
         return None
@@ -69,7 +69,7 @@ def reopen_queue(target: Target, cause: Finding) -> Iterator[Change | None]:
 
 
 def place_in_tree(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Return the queue a place under the root."""
+    """Place the queue under the root."""
     name = cause.about.name if cause.about is not None else target.queue
     yield _changed(target, name, f"put queue {name} under root", parent="root")
     for child, one in target.world.of_kind("Queue").items():
@@ -81,7 +81,7 @@ def place_in_tree(target: Target, cause: Finding) -> Iterator[Change | None]:
 def raise_limit(
     target: Target, cause: Finding
 ) -> Iterator[Change | tuple[Callable[[int], Change | None], int] | None]:
-    """Raise the capability that is overrun, by as much as is missing and more."""
+    """Raise the capability that is overrun, by the missing amount and more."""
     numbers = cause.numbers
     if cause.about is None or cause.about.kind != "Queue" or "resource" not in numbers:
         return
@@ -141,7 +141,7 @@ def heavier(
 def wider_quota(
     target: Target, cause: Finding
 ) -> Iterator[Change | tuple[Callable[[int], Change | None], int] | None]:
-    """Raise the resource quota that is overrun; its pods may count in it already."""
+    """Raise the resource quota that is overrun; its pods may already count in it."""
     about, numbers = cause.about, cause.numbers
     if about is None or about.kind != "ResourceQuota":
         return
@@ -168,7 +168,7 @@ def wider_quota(
 
 
 def use_node_groups(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Let the queue use the node groups there are."""
+    """Allow the queue to use the existing node groups."""
     name = target.queue
     groups = sorted(
         {

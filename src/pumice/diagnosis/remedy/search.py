@@ -24,9 +24,9 @@ _LEAST: Final = 30
 _OBJECTS: Final = 400_000
 """Cycles that a search may run: fewer in a large cluster, where each takes longer."""
 WANTED: Final = 6
-"""Remedies that are enough."""
+"""Sufficient number of remedies."""
 _STEPS: Final = 3
-"""Changes that are joined at most where one alone does not help."""
+"""Maximum number of joined changes where one alone does not help."""
 _TRIED_FOR_STEP: Final = 10
 
 
@@ -35,7 +35,7 @@ _Identity = tuple[Cause, ObjectRef | None]
 
 @dataclass(frozen=True)
 class Way:
-    """A change that works, and what then happens."""
+    """A change that works, and its result."""
 
     change: Change
     outcome: JobOutcome
@@ -44,7 +44,7 @@ class Way:
 
 @dataclass
 class Search:
-    """One search for ways to get a job started."""
+    """One search for changes that start a job."""
 
     world: ClusterState
     job: str
@@ -52,7 +52,7 @@ class Search:
     cycles: int = 1
     left: int = _MOST
     tried: dict[str, Way | None] = field(default_factory=dict)
-    """What came of each change that was tried; None: it cannot be made."""
+    """The result of each change that was tried; None: it cannot be made."""
 
     def __post_init__(self) -> None:
         self.left = max(_LEAST, min(_MOST, _OBJECTS // max(1, len(self.world.objects))))
@@ -120,7 +120,7 @@ class Search:
     def _step(
         self, world: ClusterState, causes: list[Finding], prefix: list[Change]
     ) -> Change | None:
-        """Find the first change that does away with the decisive cause."""
+        """Find the first change that removes the decisive cause."""
         decisive = _identity(causes[0])
         target = Target(world, self._key(world))
         for number, proposal in enumerate(proposals(target, causes[:1])):
@@ -145,7 +145,7 @@ class Search:
         prefix: list[Change],
         decisive: _Identity,
     ) -> Change:
-        """Halve the size of a step while it still does away with its cause."""
+        """Halve the size of a step while it still removes its cause."""
         low, high = 1, proposal.largest
         while low < high and self.left:
             middle = (low + high) // 2
@@ -186,13 +186,13 @@ class Search:
 
 
 def _identity(finding: Finding) -> _Identity:
-    """Tell findings apart by what they are and whom they are about; nodes are all alike."""
+    """Return the identity of a finding: its code and its object; nodes are all alike."""
     about = finding.about
     return finding.code, None if about is None or about.kind == "Node" else about
 
 
 def works(outcome: JobOutcome, world: ClusterState) -> bool:
-    """Return whether a job starts, or only waits for pods that leave or for its own to be made."""
+    """Return whether a job starts, or only waits for leaving pods or for its own to be created."""
     if outcome.started or outcome.makes_room:
         return True
     return outcome.is_admitted and not world.pods_by_group.get(outcome.job)

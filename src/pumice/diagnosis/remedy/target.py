@@ -1,6 +1,6 @@
 """The job that remedies change, whether it is a Volcano job or a pod group with pods.
 
-Fields that a cluster lets nobody change in an object that exists are changed by submitting it
+Fields that a cluster does not allow to change in an existing object are changed by submitting it
 again: it is removed and added.
 """
 
@@ -32,7 +32,7 @@ class Target:
 
     @cached_property
     def job(self) -> Manifest | None:
-        """The Volcano job, None if it is none."""
+        """The Volcano job, None for other jobs."""
         return self.world.job_of(self.group)
 
     @cached_property
@@ -52,7 +52,7 @@ class Target:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """What its pod group asks for."""
+        """The spec of its pod group."""
         found: Mapping[str, Any] = self.podgroup.get("spec") or {}
         return found
 
@@ -75,7 +75,7 @@ class Target:
         return Change(text, tuple(ops)) if ops else None
 
     def with_pods_patched(self, text: str, edit: PodEdit) -> Change | None:
-        """Change fields of pods that a cluster lets change: gates and tolerations."""
+        """Change fields of pods that a cluster allows to change: gates and tolerations."""
         if any(is_expected(pod) for pod in self.pods):
             return self.with_pod_specs(text, edit)
         ops = [
@@ -86,7 +86,7 @@ class Target:
         return Change(text, kept) if kept else None
 
     def with_group(self, text: str, fields: Mapping[str, Any]) -> Change | None:
-        """Change what its pod group asks for; in a Volcano job the field of that name there."""
+        """Change the spec of its pod group; in a Volcano job the field of that name there."""
         if self.job is None:
             group = self.podgroup
             new = {**group, "spec": _without_none({**self.spec, **fields})}
@@ -118,7 +118,7 @@ class Target:
         return Change(text, (*self._owned(), remove, add))
 
     def _owned(self) -> Iterator[Operation]:
-        """Remove what goes with a Volcano job, so that a list of objects can be changed alike."""
+        """Remove what belongs to a Volcano job, so that a list of objects changes in step."""
         members = [self.podgroup, *self.world.pods_by_group.get(self.group, ())]
         for one in members[: _MOST_PODS + 1]:
             if one and not is_expected(one):

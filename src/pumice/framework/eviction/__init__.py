@@ -1,1 +1,1 @@
-"""Whom to evict: candidates node by node for one task, bundles of whole gangs for a job."""
+"""Choice of victims: candidates node by node for one task, bundles of whole gangs for a job."""

@@ -1,4 +1,4 @@
-"""Which bundles of victims plugins let go, asked for a few at a time where that is the same."""
+"""Bundles of victims that plugins allow, a few at a time where that makes no difference."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -13,13 +13,13 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
 _AT_ONCE = 64
-"""Tasks to ask about together at least."""
+"""Minimum number of tasks to ask about together."""
 
 
 def let_go(
     state: SessionState, eviction: GangEviction, bundles: Iterator[Bundle]
 ) -> Iterator[Bundle]:
-    """Return what plugins leave of bundles, in their order.
+    """Yield what plugins leave of bundles, in order.
 
     Plugins are asked about all candidates, and the first tier that names one of them decides.  If
     its plugins judge tasks one by one and agree on a single one, the tier decides whatever the
@@ -67,7 +67,7 @@ def _agreed(asks: list[Ask], eviction: GangEviction, rows: list[int]) -> Mask | 
 
 
 def keep_allowed(bundles: list[Bundle], allowed: Iterable[int]) -> list[Bundle]:
-    """Leave out what plugins did not allow: whole bundles altogether, safe ones task by task."""
+    """Remove what plugins did not allow: whole bundles altogether, safe ones task by task."""
     keep = set(allowed)
     out = []
     for bundle in bundles:

@@ -1,7 +1,7 @@
-"""Bundles of victims: what can be taken from a job without breaking its gang, and what cannot.
+"""Bundles of victims: tasks that a job can lose without breaking its gang, and the others.
 
 Used by gangpreempt and gangreclaim.  A safe bundle leaves its job able to run; a whole bundle ends
-it, so it goes complete or not at all.
+it, so it is evicted completely or not at all.
 """
 
 import functools
@@ -34,7 +34,7 @@ class Bundle:
 
 
 def candidates(state: SessionState, eviction: GangEviction) -> dict[int, list[int]]:
-    """Find the tasks on a domain's nodes that may be asked for, by job."""
+    """Find the candidate tasks on a domain's nodes, by job."""
     snapshot = state.snapshot
     tasks, jobs, queues = snapshot.tasks, snapshot.jobs, snapshot.queues
     statuses = [Status.RUNNING] if eviction.reclaims else [Status.RUNNING, Status.BOUND]
@@ -62,7 +62,7 @@ def candidates(state: SessionState, eviction: GangEviction) -> dict[int, list[in
 
 
 def _may_lose_tasks(job: Job) -> bool:
-    """Read the pod group's own mark; without one its tasks decide for themselves."""
+    """Read the pod group's own annotation; without one its tasks decide for themselves."""
     meta = job.group.metadata
     mark = meta.annotations.get(PREEMPTABLE, meta.labels.get(PREEMPTABLE))
     return mark is None or is_true(mark)
@@ -71,15 +71,15 @@ def _may_lose_tasks(job: Job) -> bool:
 def bundles_in_turn(
     state: SessionState, found: dict[int, list[int]], eviction: GangEviction, need: Column
 ) -> Iterator[Bundle]:
-    """Return the bundles of all candidates in the order in which they go.
+    """Return the bundles of all candidates in the order of eviction.
 
-    Safe ones go first, then who is least worth keeping, then what brings most.  A job is not
+    Safe ones go first, then the least valuable, then those that free most.  A job is not
     divided before its turn.
     """
     rows = np.fromiter(found, dtype=np.intp, count=len(found))
     jobs = Jobs(state.snapshot, rows)
     can_spare = rows[jobs.ready != jobs.min_member].tolist()
-    turn = _job_turns(state, found, eviction)  # as it is before anybody goes
+    turn = _job_turns(state, found, eviction)  # the state before any eviction
     whole: list[Bundle] = []
     for job in (*sorted(can_spare, key=turn.__getitem__), *(found.keys() - set(can_spare))):
         safe, rest = _spare(state, Job(state.snapshot, job), found[job])
@@ -104,7 +104,7 @@ def _spare(state: SessionState, job: Job, rows: list[int]) -> tuple[list[int], l
     ordered = [row for _, _, row in sorted(worth)]
     surplus = job.ready - job.min_member
     if surplus < 0:
-        return ordered, []  # not a running gang any more: nothing left to break
+        return ordered, []  # no longer a running gang: nothing left to break
     if not minima(job) and not job.group.spec.sub_group_policy:
         return ordered[:surplus], ordered[surplus:]
     spares: tuple[_RoleSpares, _SubGroupSpares] = (_RoleSpares(job), _SubGroupSpares(state, job))
@@ -178,7 +178,7 @@ class _SubGroupSpares:
 def _job_turns(
     state: SessionState, jobs: Collection[int], eviction: GangEviction
 ) -> dict[int, tuple[int, Any]]:
-    """Return when jobs give their bundles: in which turn of their queue, and when inside it."""
+    """Return the order of jobs' bundles: the turn of their queue, and the place inside it."""
     if not eviction.reclaims:
         return {job: (0, -rank) for rank, job in enumerate(state.ordering.sort_jobs(jobs))}
     queue_of, keys = state.snapshot.jobs.queue, state.snapshot.jobs.keys
@@ -193,7 +193,7 @@ def _job_turns(
 
 
 def _worth(snapshot: Snapshot, whole: Bundle, need: Column) -> float:
-    """Compare what a whole bundle brings with what its job loses, in units of what is needed."""
+    """Compare what a whole bundle frees with what its job loses, in units of the need."""
     asked = need >= STEP
     local = _parts(np.minimum(snapshot.sum_requests(whole.tasks), need), need, asked)
     lost = _parts(snapshot.sum_requests(snapshot.jobs.tasks[whole.job]), need, asked)

@@ -1,6 +1,6 @@
 """Tasks that might be evicted, node by node; shared by preempt and reclaim.
 
-Answers two questions: which tasks of a node may be asked for, and which nodes are worth asking at
+Answers two questions: which tasks of a node are candidates, and which nodes are worth asking at
 all.  The second is answered with columns, so that hopeless nodes cost nothing.
 """
 
@@ -20,7 +20,7 @@ from pumice.framework.session_state import SessionState
 
 IndexArray = NDArray[np.intp]
 _PATIENCE = 8
-"""Nodes to ask one by one before all others are sieved at once."""
+"""Nodes to ask one by one before all others are filtered at once."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Scope:
 class Candidates:
     """The preemptable tasks of known jobs that hold a node when an action starts.
 
-    Statuses are read live: a task that was evicted meanwhile is no candidate any more.
+    Statuses are read live: a task that was evicted meanwhile is no longer a candidate.
     """
 
     def __init__(self, state: SessionState, statuses: Iterable[Status]) -> None:
@@ -109,7 +109,7 @@ class Candidates:
     def on_nodes(
         self, hook: Method, scope: Scope, task: Task, nodes: IndexArray
     ) -> tuple[IndexArray, IndexArray]:
-        """List who may be asked for on some nodes: candidates, and the place of each one's node."""
+        """List the candidates on some nodes, and the place of each one's node."""
         starts = self._starts[nodes]
         lengths = self._starts[nodes + 1] - starts
         place = np.repeat(np.arange(len(nodes)), lengths)
@@ -145,7 +145,7 @@ class Candidates:
         rows: IndexArray,
         scores: Column | None = None,
     ) -> "Visit":
-        """Go through nodes in order, soon leaving out those without victims for a task."""
+        """Return nodes in order, after the first few without those that have no victims."""
         return Visit(rows, lambda: self._with_victims(hook, scope, task), scores)
 
     def with_room(self, scope: Scope, task: Task) -> Mask:
@@ -158,10 +158,10 @@ class Candidates:
         return np.asarray(self.sums(scope)[PODS] > 0)
 
     def victims(self, hook: Method, scope: Scope, task: Task, node: int) -> list[int]:
-        """List the tasks of a node that plugins let go for a task, least worth keeping first.
+        """List the tasks of a node that plugins offer for a task, least valuable first.
 
-        Candidates are put in order before plugins see them, so that those who count (gangs,
-        budgets, shares) give away what is worth least.
+        Candidates are put in order before plugins see them, so that plugins that count (gangs,
+        budgets, shares) offer the least valuable.
         """
         own = _spared_job(hook, scope, task)
         job = self._snapshot.tasks.job
@@ -176,7 +176,7 @@ class Candidates:
     def _with_victims(self, hook: Method, scope: Scope, task: Task) -> Mask:
         """Mark nodes where plugins could name victims that make room for a task (N,).
 
-        Follows the tier rule of the session from above: a plugin with nothing to offer on a node
+        Applies the tier rule of the session as a bound: a plugin with nothing to offer on a node
         ends its tier there, and what a tier yields is part of its last plugin's answer.
         """
         live = scope.members & self._counts[self._snapshot.tasks.status[self.rows]]
@@ -205,10 +205,10 @@ def _spared_job(hook: Method, scope: Scope, task: Task) -> int:
 
 
 class Visit:
-    """Nodes still to try, in order; becomes choosier when the first ones disappoint.
+    """Nodes still to try, in order; more selective once the first ones fail.
 
     The order is that of the rows, or of their scores, the best first: mostly the first few nodes
-    will do, so these are looked for, and the rest is sorted only when its turn comes.
+    suffice, so these are found first, and the rest is sorted only when needed.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class Visit:
             self._scores = None
 
     def keep(self, nodes: Mask) -> None:
-        """Leave out all nodes but these (N,)."""
+        """Drop all nodes except these (N,)."""
         kept = nodes[self._left]
         self._left = self._left[kept]
         if self._scores is not None:

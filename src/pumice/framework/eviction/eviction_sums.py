@@ -1,4 +1,4 @@
-"""What evictions would do for a task, worked out on sums instead of tried.
+"""The effect of evictions for a task, computed on sums instead of tried.
 
 For tasks whose answers follow from node rows and from sums of queues: the node, the filters and the
 queue are asked about rows and sums that do not exist yet.
@@ -32,7 +32,7 @@ class EvictionSums:
 
     @staticmethod
     def suit(state: SessionState, task: Task, victims: Victims) -> bool:
-        """Return whether sums tell all that evicting these would change for a task."""
+        """Return whether sums show everything that evicting these would change for a task."""
         shapes = np.unique(state.snapshot.tasks.shape[victims.rows]).tolist()
         return (
             state.policy.by_row
@@ -43,10 +43,10 @@ class EvictionSums:
         )
 
     def fewest(self, nodes: IndexArray, victims: Victims) -> list[tuple[int, list[int]]]:
-        """Find whom to evict on each node: the first that will do, those that need not go spared.
+        """Find the victims on each node: the first that suffice, without unnecessary ones.
 
-        Of these the most worth keeping is spared first.  At least one is taken away before the
-        task is tried; nodes on which none will do, or all can be spared, are left out.
+        Of these the most valuable is spared first.  At least one is evicted before the
+        task is tried; nodes on which none suffice, or all can be spared, are left out.
         """
         if not len(victims.rows):
             return []
@@ -71,7 +71,7 @@ class EvictionSums:
     def _first_that_do(
         self, nodes: IndexArray, victims: Victims, starts: IndexArray, gone: Column
     ) -> IndexArray:
-        """Find for each victim the one of its node with whose going a task fits; -1: none does."""
+        """Find for each victim the one of its node whose eviction makes a task fit; -1: none."""
         rows, on = victims.rows, nodes[victims.place]
         works = self._has_room(on, gone)
         works[works] = self._passes(on[works], gone[:, works])
@@ -82,7 +82,7 @@ class EvictionSums:
         return last[starts]
 
     def _spare(self, node: IndexArray, rows: IndexArray, amounts: Column) -> IndexArray:
-        """Leave out whom a task can do without, beginning with the last."""
+        """Remove unnecessary victims, beginning with the last."""
         total = amounts.sum(axis=1, keepdims=True)
         goes = np.ones(len(rows), dtype=bool)
         for each in range(len(rows) - 1, -1, -1):
@@ -107,13 +107,13 @@ class EvictionSums:
         return fits(self._task.need, self._free[:, nodes] + gone[:-2])
 
     def _passes(self, nodes: IndexArray, gone: Column) -> Mask:
-        """Ask the filters about nodes from which so much is gone."""
+        """Ask the filters about nodes without these amounts."""
         emptied = EmptiedNodes(self._snapshot, nodes, gone[:-2], gone[-2:])
         verdict = self._state.placing.verdict(self._fit, self._task, emptied, nodes)
         return np.broadcast_to(np.asarray(verdict) == 0, nodes.shape)
 
     def _is_accepted(self, rows: Sequence[int] | NDArray[np.intp], gone: Column) -> bool:
-        """Ask the queue, which looks at sums, whether it takes the task once some are gone."""
+        """Ask the queue, which looks at sums, whether it takes the task after some evictions."""
         key = gone.tobytes()
         if key not in self._accepted:
             self._count_out(rows, 1)

@@ -1,4 +1,4 @@
-"""Who asks for the victims of a gang eviction."""
+"""The request behind a gang eviction."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from pumice.framework.topology.domains import Domain
 
 @dataclass(frozen=True, slots=True)
 class GangEviction:
-    """Who asks for victims: a whole job, in a domain, of its own queue or of others."""
+    """The request for victims: a whole job, in a domain, from its own queue or from others."""
 
     job: Job
     domain: Domain
     reclaims: bool
-    """Whether other queues pay; else jobs of lower priority in the same queue."""
+    """Whether other queues lose pods; else jobs of lower priority in the same queue."""

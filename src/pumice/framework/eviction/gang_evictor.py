@@ -1,7 +1,7 @@
 """Evictions for a whole job at a time: choose victims in a domain and try the job there.
 
 The one engine behind gangpreempt and gangreclaim.  Victims are added bundle by bundle until the job
-fits; what does not work out is rolled back.
+fits; a failed attempt is rolled back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class GangEvictor:
         arguments = arguments_of(configured, action, GangEvictionArguments)
         self._max_domains = arguments.max_domains
         self._take_whole = arguments.take_whole
-        # Volcano: placing here follows what allocate was told
+        # Volcano: placing here uses the arguments of allocate
         self._remembers = arguments_of(configured, "allocate", AllocateArguments).remember_errors
         self._found: dict[tuple[int, int, int], tuple[dict[int, list[int]], Column]] = {}
 
@@ -67,7 +67,7 @@ class GangEvictor:
             self._strike_off(victims)
 
     def _make_room(self, stmt: Statement, job: int) -> None:
-        """Leave evictions and promises for a job in the statement, if any domain works out."""
+        """Leave evictions and promises for a job in the statement, if any domain works."""
         state = self._state
         best_effort = state.snapshot.tasks.best_effort
         rows = [row for row in state.pending_tasks(job) if not best_effort[row]]
@@ -83,7 +83,7 @@ class GangEvictor:
                 return
 
     def _demand(self, job: int, sheet: Worksheet) -> list[int]:
-        """List the tasks to make room for; of a job that runs already, one sub-group's."""
+        """List the tasks to make room for; of a running job, those of one sub-group."""
         left = sheet.copy()
         rows: list[int] = []
         while len(left):
@@ -93,7 +93,7 @@ class GangEvictor:
         return rows
 
     def _domains(self, job: int) -> list[Domain]:
-        """List the domains to look for victims in; without a limit that is the whole cluster."""
+        """List the domains to look for victims in; without a limit, the whole cluster."""
         state = self._state
         top = state.topology.tree.top
         levels = state.policy.domain_levels(state.job(job), top, "evict")
@@ -124,7 +124,7 @@ class GangEvictor:
         return False
 
     def _candidates(self, eviction: GangEviction) -> tuple[dict[int, list[int]], Column]:
-        """Find the tasks to ask for and their sum; the same for a queue until one is evicted."""
+        """Find the candidate tasks and their sum; the same for a queue until one is evicted."""
         job = eviction.job
         key = (eviction.domain.index, job.queue, 0 if self._reclaims else job.priority)
         if key not in self._found:
@@ -134,14 +134,14 @@ class GangEvictor:
         return self._found[key]
 
     def _strike_off(self, victims: list[str]) -> None:
-        """Take those who were evicted off the tasks to ask for."""
+        """Remove evicted tasks from the candidates."""
         snapshot = self._state.snapshot
         gone = {snapshot.tasks.row_of[key] for key in victims}
         rows = np.fromiter(gone, dtype=np.intp)
         losers = set(snapshot.tasks.job[rows].tolist())
         shapes = np.unique(snapshot.tasks.shape[rows]).tolist()
         if any(snapshot.shapes[number].coarse for number in shapes):
-            self._found.clear()  # nothing can be taken off a sum that is not exact
+            self._found.clear()  # an inexact sum cannot be reduced
         for key, (found, amount) in self._found.items():
             hit = losers & found.keys()
             lost = [row for job in hit for row in found[job] if row in gone]
@@ -154,7 +154,7 @@ class GangEvictor:
     def _bundles(
         self, eviction: GangEviction, found: dict[int, list[int]], need: Column
     ) -> Iterator[Bundle]:
-        """Return the bundles of a domain that plugins let go, cheapest first."""
+        """Return the bundles of a domain that plugins offer, cheapest first."""
         state = self._state
         in_turn = bundles_in_turn(state, found, eviction, need)
         for bundle in let_go(state, eviction, in_turn):
@@ -164,7 +164,7 @@ class GangEvictor:
     def _place(self, stmt: Statement, eviction: GangEviction, sheet: Worksheet) -> bool:
         """Promise a job's sub-groups their room, one by one; undo if it falls short.
 
-        A job that ran already only asks for one more sub-group.
+        A running job only asks for one more sub-group.
         """
         state, job = self._state, eviction.job.row
         start = stmt.checkpoint()
@@ -213,7 +213,7 @@ class GangEvictor:
     def _choose(self, task: Task, domain: Domain, refused: dict[int, Mask]) -> int | None:
         """Pick a node without a failure that evictions cannot cure, one with room now if any.
 
-        ``refused`` holds, by role, the nodes that said no to an earlier task of the attempt; they
+        ``refused`` holds, by role, the nodes that refused an earlier task of the attempt; they
         are not asked again.
         """
         state = self._state

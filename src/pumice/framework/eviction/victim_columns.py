@@ -18,7 +18,7 @@ from pumice.framework.session_state import SessionState
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Victims of some nodes: node after node, on each who is least worth keeping first."""
+    """Victims of some nodes: node after node, on each the least valuable first."""
 
     rows: IndexArray
     """Their tasks (k,)."""
@@ -37,7 +37,7 @@ class VictimColumns:
     def victims(self, hook: Method, scope: Scope, task: Task, nodes: IndexArray) -> Victims | None:
         """Find the victims of a scope on some nodes, as ``Candidates.victims`` does on each.
 
-        None where they must be asked for node by node.
+        None where plugins must be asked node by node.
         """
         asked = self._state.hooks.bound(hook)
         if not all(hook.__name__ in plugin.judges_alone for plugin, _ in asked):
@@ -57,7 +57,7 @@ class VictimColumns:
         return Victims(rows[order], place[order])
 
     def _offered(self, hook: Method, task: Task, rows: IndexArray, place: IndexArray) -> Mask:
-        """Mark the candidates that plugins let go, by the rule that holds on a single node."""
+        """Mark the candidates that plugins offer, by the rule that holds on a single node."""
         kept = np.zeros(len(rows), dtype=bool)
         if not len(rows):
             return kept
@@ -71,7 +71,7 @@ class VictimColumns:
         return kept
 
     def _turns_of(self, scope: Scope) -> NDArray[np.intp] | None:
-        """Return the order of a scope's members among equal jobs; None if their keys are none."""
+        """Return the order of a scope's members among equal jobs; None if they have no keys."""
         key = id(scope)
         if key not in self._turns:
             self._turns[key] = self._sort_tasks(np.flatnonzero(scope.members))
@@ -95,9 +95,9 @@ class VictimColumns:
         return turns
 
     def _job_ranks(self, jobs: NDArray[np.int32]) -> NDArray[np.intp] | None:
-        """Rank the jobs of victims by what plugins say of them now (k,); None if that is no order.
+        """Rank the jobs of victims by their current keys (k,); None if these form no order.
 
-        Equal ones have the same rank; the job of the highest rank gives first.
+        Equal ones have the same rank; the job of the highest rank loses tasks first.
         """
         known, where = np.unique(jobs, return_inverse=True)
         keys = np.array(self._state.ordering.job_policy_keys(known.tolist()), dtype=np.float64).T
@@ -118,9 +118,9 @@ def _any(marked: Mask, place: IndexArray, n: int) -> Mask:
 
 
 def _intersection(answers: list[Mask], place: IndexArray, n: int) -> Mask:
-    """Intersect the answers of a tier on each node; nothing where one of them offers nobody.
+    """Intersect the answers of a tier on each node; nothing where one of them offers no task.
 
-    Volcano: an intersection that runs empty is forgotten, and the next plugin starts afresh.
+    Volcano: an intersection that runs empty is forgotten, and the next plugin starts again.
     """
     kept = np.zeros(len(place), dtype=bool)
     is_open, holds = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)

@@ -1,4 +1,4 @@
-"""What queues may hold and reserve: the tree they stand in, their limits, and reservations.
+"""Limits of queues: their tree, what they may hold, and reservations.
 
-Used by the plugins that hold queues to limits, by the metrics and by the simulator's bounds.
+Used by the plugins that enforce limits, by the metrics and by the simulator's bounds.
 """

@@ -1,6 +1,6 @@
-"""What queues may hold of device classes: ``deviceclass/<class>`` in their capability.
+"""Limits of queues on device classes: ``deviceclass/<class>`` in their capability.
 
-A claim counts once in a queue, however many of its pods share it.  Asked only about tasks with
+A claim counts once in a queue, however many of its pods share it.  Used only for tasks with
 claims, and only where a queue states such a limit.
 """
 
@@ -25,7 +25,7 @@ from pumice.framework.refusals import Verdict, over_quota
 
 COUNT: Final = "deviceclass/"
 CAPACITY: Final = ".deviceclass/"
-"""How a limit of devices, and of a capacity of devices, is called in a queue."""
+"""The key of a limit of devices, and of a capacity of devices, in a queue."""
 
 
 class DeviceQuota:
@@ -51,7 +51,7 @@ class DeviceQuota:
         return bool(self._rows)
 
     def allows(self, queue: int, task: Task) -> Verdict:
-        """Let a task pass whose claims keep its queue, and all above it, within their limits."""
+        """Allow a task whose claims keep its queue, and all above it, within their limits."""
         keys = self._keys.of(task)
         if isinstance(keys, UnmadeClaim):
             return True  # it is not placed anyway
@@ -78,7 +78,7 @@ class DeviceQuota:
 
     @cached_property
     def _table(self) -> tuple[dict[str, int], NDArray[np.intp], NDArray[np.intp]]:
-        """Number the claims of tasks, and pair each task with each of its claims."""
+        """Numbers of the claims of tasks, and each task paired with each of its claims."""
         snapshot = self._snapshot
         pairs: list[tuple[int, int]] = []
         known: dict[str, int] = {}
@@ -94,7 +94,7 @@ class DeviceQuota:
 
     @cached_property
     def _amounts(self) -> Column:
-        """Work out what each claim counts (C, r), in the units of the tables."""
+        """The amounts of each claim (C, r), in the units of the tables."""
         known = self._table[0]
         out = np.zeros((len(known), len(self._rows)))
         for key, number in known.items():
@@ -108,9 +108,9 @@ class DeviceQuota:
 
 
 def claim_amounts(claim: ResourceClaim) -> Iterator[tuple[str, float]]:
-    """Return what a claim counts: of each class the devices, and their capacities, in thousandths.
+    """Yield the amounts of a claim: devices by class, and their capacities, in thousandths.
 
-    Devices that it has decide where it has any; of alternatives the first counts until then.
+    Devices that it has decide where it has any; until then the first of alternatives counts.
     """
     allocation = claim.status.allocation
     results = [] if allocation is None else [one.request for one in allocation.devices.results]

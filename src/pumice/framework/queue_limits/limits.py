@@ -15,7 +15,7 @@ class AdmissionLimit(Protocol):
     """A limit on what jobs reserve when they are admitted."""
 
     def reservable(self) -> Column:
-        """Return what jobs of each queue may still reserve, at this moment (R, Q)."""
+        """Return the amounts that jobs of each queue may still reserve, at this moment (R, Q)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,20 +23,20 @@ class QueueLimits:
     """Columns by queue (R, Q); a limit of a queue holds for all queues under it together."""
 
     follows_demand: ClassVar[bool] = False
-    """Whether limits change with what jobs ask for."""
+    """Whether limits change with the requests of jobs."""
 
     snapshot: Snapshot
     tree: QueueTree
     guarantee: Column
     deserved: Column
     real_capability: Column
-    """How far a queue may grow beside its siblings: what its jobs may reserve at most."""
+    """How far a queue may grow beside its siblings: the most that its jobs may reserve."""
     capability: Column
-    """What queues state as their maximum, or have from above; infinite or NaN if that is none."""
+    """The maximum that queues state, or inherit; infinite or NaN without one."""
 
     @property
     def ceiling(self) -> Column:
-        """What a queue may hold at most."""
+        """The most that a queue may hold."""
         return self.real_capability
 
     def current(self) -> Self:
@@ -65,7 +65,7 @@ class QueueLimits:
         return self._left(self.real_capability, QueueCommitments(self.snapshot).by_queue())
 
     def _left(self, limit: Column, used: Column) -> Column:
-        """Return what the tightest limit on the way up leaves; infinite for misplaced queues."""
+        """Return what the tightest limit up to the root leaves; infinite for misplaced queues."""
         own = limit - self.tree.sum_up(used)
         left = np.full_like(own, np.inf)
         placed = list(self.tree.ancestors)
@@ -84,7 +84,7 @@ class ClusterLimit:
     total: Column
 
     def idle(self) -> Column:
-        """Return what is not in use (R,)."""
+        """Return the unused amounts (R,)."""
         return np.asarray(self.total - self.snapshot.nodes.used.sum(axis=1))
 
     def reservable(self) -> Column:
@@ -94,16 +94,16 @@ class ClusterLimit:
 
 
 def listed_guarantees(snapshot: Snapshot) -> Column:
-    """Return what queues are guaranteed (R, Q); nothing for rows without a queue."""
+    """Return the guarantees of queues (R, Q); nothing for rows without a queue."""
     queues = snapshot.queues
     return np.where(queues.listed, queues.guarantee, 0.0)
 
 
 def flat_real_capability(snapshot: Snapshot, total: Column, guarantee: Column) -> Column:
-    """Return how far each queue may grow beside the others (R, Q), all queues side by side.
+    """Return how far each queue may grow beside the others (R, Q), in a flat list of queues.
 
-    That is the total without what other queues are guaranteed, cut to the queue's own capability;
-    cpu or memory of zero in a capability stands for no limit.
+    That is the total without the guarantees of other queues, cut to the queue's own capability;
+    cpu or memory of zero in a capability means no limit.
     """
     free = np.maximum(total - guarantee.sum(axis=1), 0.0)
     limit = snapshot.queues.capability.copy()

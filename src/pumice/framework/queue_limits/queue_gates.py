@@ -28,10 +28,10 @@ def has_only_queue_gate(task: Task) -> bool:
 
 
 class QueueGates:
-    """The queue gates of one session; without ``enabled`` none is looked at.
+    """The queue gates of one session; without ``enabled`` none is considered.
 
-    ``opened`` are the pods whose gates the session before opened: the cluster may not have told
-    yet that the gates are gone, and the room is theirs all the same.
+    ``opened`` are the pods whose gates the last session opened: the cluster may not have confirmed
+    yet that the gates are gone, and the room is still theirs.
     """
 
     def __init__(self, snapshot: Snapshot, opened: Opened, *, enabled: bool) -> None:
@@ -60,7 +60,7 @@ class QueueGates:
                     self._reserving[row] = None
 
     def open(self, task: int) -> None:
-        """Take a task's gate away; what it asks for is reserved from now on."""
+        """Remove a task's gate; its request is reserved from now on."""
         tasks = self._snapshot.tasks
         self.opened[task] = None
         self._reserving[task] = None
@@ -68,7 +68,7 @@ class QueueGates:
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Take back whatever gates are opened meanwhile."""
+        """Undo any gates that are opened meanwhile."""
         opened, reserving, memory = dict(self.opened), dict(self._reserving), set(self._memory)
         try:
             yield
@@ -82,7 +82,7 @@ class QueueGates:
         return bool(self._reserving)
 
     def reserved(self, beside: int) -> Column:
-        """Sum by queue what tasks reserve that wait for a node (R, Q), one task left out."""
+        """Sum by queue the reservations of tasks that wait for a node (R, Q), one task left out."""
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         rows = np.fromiter(self._reserving, dtype=np.intp)
         rows = rows[(tasks.status[rows] == Status.PENDING) & (rows != beside)]

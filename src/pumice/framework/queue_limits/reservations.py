@@ -1,7 +1,7 @@
-"""What admitted jobs still hold back for themselves, by job, by queue and in all.
+"""Reservations of admitted jobs, by job, by queue and in all.
 
 Reads the snapshot as it is when asked and works on whole columns; only jobs with gated tasks are
-looked at one by one.
+examined one by one.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ _ALLOCATED = sorted(ALLOCATED_CLASS)
 
 
 class Reservations:
-    """What jobs reserve, gated tasks taken off."""
+    """Reservations of jobs, without gated tasks."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -46,7 +46,7 @@ class Reservations:
         return sum_by(amounts, jobs.queue[rows], self._snapshot.queues.capacity)
 
     def _reserving_jobs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find jobs in phase Inqueue, and running ones with their least number of tasks placed.
+        """Find jobs in phase Inqueue, and running ones with their minimum number of tasks placed.
 
         Volcano: a running job below that number has finished tasks; it will not ask again.
         """
@@ -72,9 +72,9 @@ class Reservations:
 
 
 class QueueCommitments:
-    """What each queue uses or has promised to jobs it admitted, kept while jobs are admitted.
+    """Used and promised amounts of each queue, kept up to date while jobs are admitted.
 
-    Reservations are those of the moment it is made, and what jobs admitted since have added.
+    Reservations are those of the moment it is made, plus those of jobs admitted since.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -84,7 +84,7 @@ class QueueCommitments:
         self._elastic = _elastic_by_queue(snapshot)
 
     def by_queue(self) -> Column:
-        """Return what queues hold or reserve and will not give back first (R, Q)."""
+        """Return what queues hold or reserve beyond elastic amounts (R, Q)."""
         return self._queues.allocated_or_pipelined + self._reserved - self._elastic
 
     def of_queue(self, queue: int) -> Column:
@@ -107,7 +107,7 @@ def _elastic_by_queue(snapshot: Snapshot) -> Column:
 
 
 def _lacking(jobs: JobTable) -> Column:
-    """Return what jobs still lack of what they need to start (R, J)."""
+    """Return what jobs still lack of their minimum (R, J)."""
     return np.maximum(jobs.min_resources - jobs.allocated, 0.0)
 
 

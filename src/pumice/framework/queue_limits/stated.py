@@ -1,4 +1,4 @@
-"""Limits that queues state themselves, for queues side by side and for queues in a tree."""
+"""Limits that queues state themselves, for flat queues and for queues in a tree."""
 
 from dataclasses import dataclass
 
@@ -20,12 +20,12 @@ _BASICS = [CPU, MEMORY]
 
 @dataclass(frozen=True, kw_only=True)
 class StatedLimits(QueueLimits):
-    """Limits of queues that state what they deserve, are guaranteed and may have."""
+    """Limits of queues that state what they deserve, are guaranteed and may hold."""
 
     deserved_counts: Mask
     """Resources whose deserved amount counts when a queue is asked for victims (R, Q).
 
-    Volcano: cpu and memory if there is any, others as soon as they are named, be it with zero.
+    Volcano: cpu and memory if there is any, others as soon as they are named, even with zero.
     """
 
     @property
@@ -45,12 +45,12 @@ class StatedLimits(QueueLimits):
 
     @classmethod
     def of(cls, snapshot: Snapshot, total: Column, *, hierarchy: bool) -> "StatedLimits":
-        """Set limits for queues in a tree, or else side by side."""
+        """Set limits for queues in a tree, or else flat."""
         return cls._of_tree(snapshot, total) if hierarchy else cls._flat(snapshot, total)
 
     @classmethod
     def _flat(cls, snapshot: Snapshot, total: Column) -> "StatedLimits":
-        """Set limits for queues side by side; nobody deserves more than it may have."""
+        """Set limits for flat queues; no queue deserves more than it may have."""
         queues, guarantee = snapshot.queues, listed_guarantees(snapshot)
         real = flat_real_capability(snapshot, total, guarantee)
         # Volcano: a scalar that is neither free nor guaranteed to the queue cuts nothing
@@ -70,7 +70,7 @@ class StatedLimits(QueueLimits):
 
     @classmethod
     def _of_tree(cls, snapshot: Snapshot, total: Column) -> "StatedLimits":
-        """Set limits from the root down: children share what their parent may have.
+        """Set limits from the root down: children share their parent's limit.
 
         A child without a capability of its own has its parent's.
         """
@@ -92,9 +92,9 @@ class StatedLimits(QueueLimits):
         return limits
 
     def _set_root(self, total: Column) -> None:
-        """Let the root deserve and guarantee what its children do; unlimited if it states nothing.
+        """Set what the root deserves and guarantees from its children; unlimited by default.
 
-        Volcano: cpu or memory left out of a capability that the root has is none at all.
+        Volcano: cpu or memory left out of a capability of the root counts as zero.
         """
         root, queues, capability = self.tree.root, self.snapshot.queues, self.capability
         children = self.tree.children.get(root, [])
@@ -121,7 +121,7 @@ class StatedLimits(QueueLimits):
         real[:, children] = np.minimum(free[:, None] + guarantee, capability[:, children])
 
     def overdrawn(self) -> list[str]:
-        """Say where children may have, deserve or are guaranteed more than their parent."""
+        """Describe where children may hold, deserve or are guaranteed more than their parent."""
         above = {row: over[-1] for row, over in self.tree.ancestors.items() if over}
         if not above:
             return []
@@ -147,7 +147,7 @@ class StatedLimits(QueueLimits):
 
 
 def _stated_capability(snapshot: Snapshot) -> Column:
-    """Return the capabilities that queues state themselves, NaN where a parent's holds (R, Q).
+    """Return the capabilities that queues state themselves, NaN where a parent's applies (R, Q).
 
     Volcano: cpu or memory of zero counts as not stated.
     """
@@ -165,7 +165,7 @@ def _deserved_counts(snapshot: Snapshot, deserved: Column) -> Mask:
 
 
 def _offered(snapshot: Snapshot, total: Column) -> Mask:
-    """Mark resources that some node names, be it with zero."""
+    """Mark resources that some node names, even with zero."""
     out = total > 0
     out[_BASICS] = True
     for row in np.flatnonzero(~out).tolist():

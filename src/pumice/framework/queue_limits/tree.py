@@ -1,6 +1,6 @@
-"""Where queues stand under each other, and which of them are misplaced.
+"""The tree of queues, and queues without a valid place in it.
 
-A queue with a wrong place stops itself and what is under it, never the rest of the tree.
+A queue with a wrong place stops itself and the queues under it, never the rest of the tree.
 """
 
 from dataclasses import dataclass, field
@@ -34,14 +34,14 @@ class QueueTree:
 
     @classmethod
     def flat(cls, snapshot: Snapshot) -> "QueueTree":
-        """Put all queues side by side."""
+        """Make a flat list of all queues."""
         rows = np.flatnonzero(snapshot.queues.listed).tolist()
         subtree = {row: [row] for row in rows}
         return cls(snapshot.queues.capacity, dict.fromkeys(rows, ()), subtree=subtree)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "QueueTree":
-        """Hang queues under their parents; one that names no parent hangs under the root.
+        """Place queues under their parents; one that names no parent is under the root.
 
         The tree is kept as long as the queues stay as they are.
         """
@@ -105,7 +105,7 @@ class QueueTree:
             self.children.setdefault(above[-1], []).append(row)
 
     def _place(self, snapshot: Snapshot, row: int) -> None:
-        """Find a queue's place, placing what is above it first."""
+        """Find a queue's place, placing its ancestors first."""
         trail: list[int] = []
         while row not in self.ancestors and row not in self.problems:
             trail.append(row)
@@ -126,7 +126,7 @@ class QueueTree:
                 self.problems[step] = f"its parent is queue '{name}', which has no valid place"
 
     def _parent(self, snapshot: Snapshot, trail: list[int]) -> int:
-        """Return the next queue to place, NOWHERE at the root or where the way up ends."""
+        """Return the next queue to place, NOWHERE at the root or where the chain ends."""
         queues, row = snapshot.queues, trail[-1]
         if row == self.root:
             return NOWHERE

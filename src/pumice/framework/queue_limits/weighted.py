@@ -18,7 +18,7 @@ from pumice.framework.queue_limits.tree import QueueTree
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedLimits(QueueLimits):
-    """Limits of queues that share the cluster by weight, side by side."""
+    """Limits of queues that share the cluster by weight, in a flat list."""
 
     follows_demand: ClassVar[bool] = True
 
@@ -26,7 +26,7 @@ class WeightedLimits(QueueLimits):
 
     @classmethod
     def of(cls, snapshot: Snapshot, total: Column) -> "WeightedLimits":
-        """Divide the cluster for what jobs ask for now."""
+        """Divide the cluster for the present requests of jobs."""
         guarantee = listed_guarantees(snapshot)
         real = flat_real_capability(snapshot, total, guarantee)
         return cls(
@@ -41,17 +41,17 @@ class WeightedLimits(QueueLimits):
 
     @property
     def ceiling(self) -> Column:
-        """What a queue may hold at most: its part."""
+        """The most that a queue may hold: its part."""
         return self.deserved
 
     def current(self) -> Self:
-        """Divide the cluster anew."""
+        """Divide the cluster again."""
         deserved = divide_by_weight(self.snapshot, self.total, self.real_capability)
         return replace(self, deserved=deserved)
 
 
 def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column:
-    """Pour the cluster out over the queues that have jobs, round by round (R, Q).
+    """Divide the cluster among the queues that have jobs, round by round (R, Q).
 
     A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
     what one queue leaves goes to the others.

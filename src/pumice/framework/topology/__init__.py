@@ -1,1 +1,1 @@
-"""Jobs in the network: domains, the parts of a job, where they lie, and the search for a place."""
+"""Jobs in the network: domains, the parts of a job, their places, and the search for a place."""

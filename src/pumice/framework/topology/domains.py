@@ -1,7 +1,7 @@
 """Network domains: the HyperNodes of a cluster as a tree over node rows.
 
-Built from objects alone and kept until nodes or HyperNodes change.  A HyperNode that makes no sense
-hurts only itself: members that cannot be resolved are left out, everything else stands.
+Built from objects alone and kept until nodes or HyperNodes change.  A malformed HyperNode
+affects only itself: members that cannot be resolved are left out, everything else stays.
 """
 
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ from pumice.core.resources import Column, Mask, sum_by
 from pumice.core.snapshot import Snapshot
 
 TOP_NAME = "<cluster-top-hypernode>"
-"""The domain over all others, with every node; it exists in no manifest."""
+"""The domain above all others, with every node; it exists in no manifest."""
 
 _DERIVED = "framework.topology.domains"
 
 
 @dataclass(slots=True, eq=False)
 class Domain:
-    """Nodes that lie close together; the lower the tier, the closer.
+    """Nodes that are close together; the lower the tier, the closer.
 
     A child's nodes are all in its parent.  ``index`` is its place in the tree, ``end`` one past the
     last domain below it.
@@ -42,11 +42,11 @@ class Domain:
     end: int = 1
 
     def holds(self, other: "Domain") -> bool:
-        """Return whether another domain is this one or lies below it."""
+        """Return whether another domain is this one or below it."""
         return self.index <= other.index < self.end
 
     def lineage(self) -> Iterator["Domain"]:
-        """Walk from this domain up to the top."""
+        """Yield this domain and its ancestors."""
         domain: Domain | None = self
         while domain is not None:
             yield domain
@@ -57,7 +57,7 @@ class Domain:
         return next(domain for domain in self.lineage() if domain.holds(other))
 
     def adopt(self, child: "Domain") -> None:
-        """Take a domain and its nodes in."""
+        """Add a domain and its nodes."""
         child.parent = self
         self.children.append(child)
         self.mask |= child.mask
@@ -135,7 +135,7 @@ class DomainTree:
 
 
 class DomainUse:
-    """What is in use in each domain at this moment, brought up to date from the journal's log.
+    """Amounts in use in each domain at this moment, updated from the journal's log.
 
     Pipelined tasks count, tasks evicted in this session do not.
     """
@@ -170,7 +170,7 @@ class DomainUse:
 
 
 def domain_tree(snapshot: Snapshot) -> DomainTree:
-    """Return the domains of a cluster; built anew only after nodes or HyperNodes changed."""
+    """Return the domains of a cluster; built again only after nodes or HyperNodes changed."""
     hyper_nodes: list[HyperNode] = list(snapshot.kind("HyperNode").values())
     known = snapshot.derived.get(_DERIVED)
     if known is not None:
@@ -191,7 +191,7 @@ def _build(snapshot: Snapshot, hyper_nodes: list[HyperNode]) -> DomainTree:
     """Join domains bottom-up: a member must be of a lower tier and have no parent yet.
 
     Volcano: one child with two parents stops all jobs with a topology; here the parent of the
-    lower tier (then name) keeps it and the other goes without.
+    lower tier (then name) keeps it and the other does without.
     """
     members = _Members(snapshot, hyper_nodes)
     domains: dict[str, Domain] = {}
@@ -223,7 +223,7 @@ def _child_names(hyper_node: HyperNode) -> list[str]:
 
 
 class _Members:
-    """Finds the nodes that member selectors mean."""
+    """Finds the nodes of member selectors."""
 
     def __init__(self, snapshot: Snapshot, hyper_nodes: list[HyperNode]) -> None:
         self._nodes = snapshot.nodes
@@ -251,7 +251,7 @@ class _Members:
             mask |= self._labelled(selector.label_match)
 
     def _labelled(self, selector: LabelSelector) -> Mask:
-        """Mark nodes by labels; a selector that asks for nothing selects nothing."""
+        """Mark nodes by labels; an empty selector selects nothing."""
         if not selector.match_labels and not selector.match_expressions:
             return np.zeros(self._nodes.n, dtype=bool)
         mask = np.ones(self._nodes.n, dtype=bool)

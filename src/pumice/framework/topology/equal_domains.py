@@ -1,4 +1,4 @@
-"""Domains in which a job would fare exactly alike, so that one dry run speaks for all of them.
+"""Domains in which a job would have exactly the same outcome, so that one dry run covers them all.
 
 Only for jobs of plain tasks, whose answers follow from node rows alone.
 """
@@ -19,7 +19,7 @@ from pumice.framework.topology.subgroups import SubGroup
 
 
 class EqualDomains:
-    """Tells domains apart by all that the placing of some tasks can see of their nodes."""
+    """Distinguishes domains by everything that placing some tasks can see of their nodes."""
 
     def __init__(self, state: SessionState, rows: list[int]) -> None:
         self._state = state
@@ -31,9 +31,9 @@ class EqualDomains:
             self._fits = list({id(fit): fit for fit in fits}.values())
 
     def key(self, domain: Domain, inner: Iterable[tuple[SubGroup, list[list[Domain]]]]) -> Hashable:
-        """Return a value that is the same for domains alike; None where none can be told.
+        """Return a value that is the same for equal domains; None where unknown.
 
-        ``inner`` lists the domains below that each sub-group may be put in.
+        ``inner`` lists the domains below for each sub-group.
         """
         if not self._known:
             return None

@@ -1,4 +1,4 @@
-"""Where jobs may lie in the network and where they lie: limits, sub-groups, allocated domains.
+"""The network places of jobs: limits, sub-groups, allocated domains.
 
 One object for each session, made of domains and sub-groups; actions, the search and plugins ask it.
 """
@@ -18,7 +18,7 @@ from pumice.framework.topology.subgroups import SubGroup, split
 
 
 class Topology:
-    """Network facts of a session; jobs that ask for nothing of the kind cost next to nothing."""
+    """Network facts of a session; jobs without a topology cost next to nothing."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -32,18 +32,18 @@ class Topology:
         """The network domains of the cluster."""
         return domain_tree(self._snapshot)
 
-    # What a job asks for
+    # Requirements of a job
 
     def has_policy(self, job: int) -> bool:
         """Return whether a job divides into sub-groups."""
         return self._asks(job) and bool(self._job(job).group.spec.sub_group_policy)
 
     def _asks(self, job: int) -> bool:
-        """Return whether a job states anything of this kind at all: few do."""
+        """Return whether a job states anything about topology at all: few do."""
         return bool(self._snapshot.jobs.has_topology[job])
 
     def has_topology(self, job: int) -> bool:
-        """Return whether a job or a part of it cares for the network."""
+        """Return whether a job or a part of it has a network topology."""
         if not self._asks(job):
             return False
         spec = self._job(job).group.spec
@@ -69,7 +69,7 @@ class Topology:
         return self._limit(self._job(job).group.spec.network_topology, self.tree.top.tier)
 
     def _limit(self, asked: NetworkTopology | None, soft: int) -> int | None:
-        """Read a topology; a soft one is a hard one that ends with a tier wide enough."""
+        """Read a topology; a soft one is a hard one that ends at the widest tier."""
         if asked is None:
             return None
         if asked.mode == "soft":
@@ -117,10 +117,10 @@ class Topology:
                 wanted[part.policy] -= 1
         return all(left <= 0 for left in wanted.values())
 
-    # Where jobs lie
+    # Places of jobs
 
     def allocated(self, owner: "SubGroup | Job") -> Domain | None:
-        """Return the domain that a job or a part of it lies in, as far as it is placed."""
+        """Return the domain of a job or a part of it, where it is placed."""
         key = owner.id if isinstance(owner, SubGroup) else owner.row
         if key not in self._allocated:
             found = self._lies_in(owner)
@@ -145,7 +145,7 @@ class Topology:
         return None if NOWHERE in nodes else self.tree.smallest_with(nodes)
 
     def widen(self, owner: "SubGroup | Job", domain: Domain) -> Domain:
-        """Note that a job or a part of it now lies in a further domain; gives the common one."""
+        """Record that a job or a part of it is now in a further domain; return the common one."""
         present = self.allocated(owner)
         joined = domain if present is None else present.common(domain)
         key = owner.id if isinstance(owner, SubGroup) else owner.row
@@ -153,7 +153,7 @@ class Topology:
         return joined
 
     def placed_jobs(self) -> list[int]:
-        """List the jobs that lie in a domain."""
+        """List the jobs in a domain."""
         return [
             key
             for key, domain in self._allocated.items()
@@ -161,7 +161,7 @@ class Topology:
         ]
 
     def open(self) -> None:
-        """Find where all jobs lie, before anything moves."""
+        """Find the places of all jobs, before anything moves."""
         for row in np.flatnonzero(self._snapshot.jobs.has_topology).tolist():
             self.allocated(self._job(row))
 
@@ -172,9 +172,9 @@ class Topology:
         return self._near.get(part.id)
 
     def follow(self, part: SubGroup, domain: Domain) -> Callable[[int, int], None] | None:
-        """Start to follow the places of a part's tasks; the answer is told each task and node.
+        """Start to follow the places of a part's tasks; call the result with each task and node.
 
-        Where all nodes of a domain have the same home none is nearer: nothing is followed.
+        If all nodes of a domain have the same home, none is nearer: nothing is followed.
         """
         if part.topology is None or self.tree.has_one_home(domain):
             return None

@@ -25,7 +25,7 @@ from pumice.framework.topology.subgroups import SubGroup
 
 
 class Worksheet:
-    """What is left to place of a job: its sub-groups in order, each with its tasks in order."""
+    """The rest of a job to place: its sub-groups in order, each with its tasks in order."""
 
     def __init__(self, order: list[Any], tasks: dict[str, Sequence[int]]) -> None:
         self._order = order
@@ -35,7 +35,7 @@ class Worksheet:
         return len(self._order)
 
     def copy(self) -> "Worksheet":
-        """Return a sheet that can be worked through on its own."""
+        """Return a copy that can be worked through on its own."""
         return Worksheet(list(self._order), dict(self.tasks))
 
     def parts(self) -> list[SubGroup]:
@@ -54,15 +54,15 @@ class Worksheet:
 
 @dataclass(slots=True)
 class Trial:
-    """A placement that worked out."""
+    """A successful placement."""
 
     domain: Domain
     moves: Moves
     score: float = 0.0
     left: Any = ()
-    """What remains to be placed: tasks of a sub-group, or a worksheet."""
+    """The rest to place: tasks of a sub-group, or a worksheet."""
     lies_in: dict[SubGroup, Domain] = field(default_factory=dict)
-    """Domains that sub-groups lie in afterwards."""
+    """Domains of sub-groups afterwards."""
 
 
 class DomainSearch:
@@ -76,7 +76,7 @@ class DomainSearch:
         self._levels: dict[tuple[str, int], list[list[Domain]]] = {}
 
     def worksheet(self, job: int) -> Worksheet:
-        """List what a job has to place; sub-groups that it cannot start without go first."""
+        """List the tasks that a job has to place; sub-groups that it needs to start come first."""
         state = self._state
         sheet, self._keys[job] = make_worksheet(state, job, state.tasks_to_allocate(job))
         return sheet
@@ -104,7 +104,7 @@ class DomainSearch:
     def _best_of(
         self, stmt: Statement, job: int, sheet: Worksheet, level: list[Domain]
     ) -> Trial | None:
-        """Try a job in domains of one tier; those that could not be best are left out."""
+        """Try a job in domains of one tier; those that cannot be the best are left out."""
         best: Trial | None = None
         seen: set[Hashable] = set()
         twins = self._find_twins(sheet) if len(sheet) > 1 and len(level) > 1 else None
@@ -153,14 +153,14 @@ class DomainSearch:
         return [(bounds[i], level[i]) for i in order]
 
     def settle(self, job: Job, trial: Trial) -> None:
-        """Note where a job lies now that its placement stands."""
+        """Record the place of a job now that its placement is final."""
         topology = self._state.topology
         topology.widen(job, trial.domain)
         for part, domain in trial.lies_in.items():
             topology.widen(part, domain)
 
     def _try_job(self, stmt: Statement, job: int, sheet: Worksheet, domain: Domain) -> Trial | None:
-        """Place a job's sub-groups one by one in a domain, and take everything back."""
+        """Place a job's sub-groups one by one in a domain, and roll everything back."""
         state = self._state
         start = stmt.checkpoint()
         trial = Trial(domain, [], left=sheet)
@@ -224,7 +224,7 @@ class DomainSearch:
         *,
         first: bool,
     ) -> Trial | None:
-        """Try domains of the same score; if several take a sub-group, ranks tell them apart."""
+        """Try domains of the same score; if several take a sub-group, ranks decide."""
         ranks = self._state.policy.rank_domains(part, equals)
         trials = (self._try_part(stmt, part, tasks, domain, first=first) for domain in equals)
         found = (
@@ -244,7 +244,7 @@ class DomainSearch:
     def _try_part(
         self, stmt: Statement, part: SubGroup, tasks: Sequence[int], domain: Domain, *, first: bool
     ) -> Trial | None:
-        """Place a sub-group's tasks on the nodes of a domain, and take everything back.
+        """Place a sub-group's tasks on the nodes of a domain, and roll everything back.
 
         While nothing of the job is placed yet the outcome cannot differ from one made before.
         """
@@ -297,9 +297,9 @@ class DomainSearch:
 
 
 def make_worksheet(state: SessionState, job: int, rows: list[int]) -> tuple[Worksheet, Any]:
-    """List what a job has to place, with the key that orders its sub-groups.
+    """List the tasks that a job has to place, with the key that orders its sub-groups.
 
-    That are the given tasks; the sub-groups that make up ``minSubGroups`` come first.
+    These are the given tasks; the sub-groups that make up ``minSubGroups`` come first.
     """
     parts = state.topology.subgroups(job)
     needed = _needed(state, job, parts)
@@ -319,7 +319,7 @@ def make_worksheet(state: SessionState, job: int, rows: list[int]) -> tuple[Work
 
 
 def _needed(state: SessionState, job: int, parts: list[SubGroup]) -> set[SubGroup]:
-    """Pick the sub-groups that would complete each policy's least number."""
+    """Pick the sub-groups that would complete each policy's minimum number."""
     left = {
         policy.name: policy.min_sub_groups or 0
         for policy in state.job(job).group.spec.sub_group_policy

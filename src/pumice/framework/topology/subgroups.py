@@ -1,4 +1,4 @@
-"""Parts of a job that are placed as one: what ``subGroupPolicy`` says, or the whole job.
+"""Parts of a job that are placed as one: by ``subGroupPolicy``, or the whole job.
 
 Read by plugins and by the search over network domains; nothing here moves a task.
 """
@@ -47,7 +47,7 @@ class SubGroup:
 
     @property
     def ready(self) -> int:
-        """Tasks that hold a node, have finished well, or wait and ask for nothing."""
+        """Tasks that hold a node, have succeeded, or wait and request nothing."""
         tasks = self.snapshot.tasks
         status = tasks.status[self.rows]
         idle = (status == Status.PENDING) & tasks.best_effort[self.rows]

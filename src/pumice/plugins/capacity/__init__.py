@@ -1,4 +1,4 @@
-"""capacity: stated amounts for queues that stand side by side or in a tree."""
+"""capacity: stated amounts for queues in a flat list or in a tree."""
 
 from pumice.plugins.capacity.plugin import Capacity
 

@@ -1,4 +1,4 @@
-"""capacity: what a queue deserves, is guaranteed and may have at most is stated, not worked out."""
+"""capacity: deserved, guaranteed and maximum amounts of a queue are stated, not computed."""
 
 import logging
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class _Standing(NamedTuple):
-    """What decides between two queues of a tree and does not change in a session."""
+    """Properties that decide between two queues of a tree and do not change in a session."""
 
     priority: int
     rank: int
@@ -42,8 +42,8 @@ class _Standing(NamedTuple):
 class Capacity(Plugin, name="capacity"):
     """Queues below what they deserve go first and may reclaim from those above.
 
-    No queue grows beyond its real capability.  With ``enableHierarchy`` queues stand in a tree
-    under the queue ``root``: only leaves take jobs, and every limit on the way up holds.
+    No queue grows beyond its real capability.  With ``enableHierarchy`` queues form a tree
+    under the queue ``root``: only leaves take jobs, and the limits of all ancestors apply.
     """
 
     foreseeable = True
@@ -74,7 +74,7 @@ class Capacity(Plugin, name="capacity"):
     )
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Draw the tree, set every queue's limits, and sum up what is reserved."""
+        """Draw the tree, set every queue's limits, and sum up reservations."""
         snapshot = ssn.snapshot
         self._snapshot, self._queues = snapshot, snapshot.queues
         self._limits = self.queue_limits(snapshot, ssn.total)
@@ -90,11 +90,11 @@ class Capacity(Plugin, name="capacity"):
         counted = np.delete(self._limits.real_capability, PODS, axis=0)
         self._bounded: Mask = np.asarray(np.isfinite(counted).any(axis=0))
         self.problems: dict[str, str] = self._find_problems()
-        """Queue names to what is wrong with their place."""
+        """Queue names to the fault in their place."""
         self._warn(ssn.memory.setdefault(self.name, set()))
 
     def _warn(self, told: set[str]) -> None:
-        """Log where children ask for more than their parent has, each as long as it stands once."""
+        """Log where children state more than their parent has, once while it lasts."""
         found = self._limits.overdrawn()
         for text in found:
             if text not in told:
@@ -124,7 +124,7 @@ class Capacity(Plugin, name="capacity"):
         return np.stack([-queues.priority.astype(float), np.where(idle, 1.0, share), idle])
 
     def compare_queues(self, left: Queue, right: Queue) -> float:
-        """Compare priorities, then the shares of the branches in which two leaves part."""
+        """Compare priorities, then the shares of the branches in which two leaves differ."""
         a, b = left.row, right.row
         first, second = self._standing(a), self._standing(b)
         if first.priority != second.priority:
@@ -180,7 +180,7 @@ class Capacity(Plugin, name="capacity"):
     # Limits
 
     def allocatable(self, queue: Queue, task: Task) -> Verdict:
-        """Let an open leaf take a task that keeps it and all above it within their limits."""
+        """Allow an open leaf a task that keeps it and its ancestors within their limits."""
         used = self._queues.allocated_or_pipelined
         if self._gates.is_reserving:
             used = used + self._gates.reserved(beside=task.row)
@@ -191,18 +191,18 @@ class Capacity(Plugin, name="capacity"):
         return verdict
 
     def job_enqueueable(self, job: Job) -> Vote:
-        """Permit a job that fits beside what its queue, and all above it, hold and reserve."""
+        """Permit a job that fits beside what its queue and its ancestors hold and reserve."""
         takes, request = self._may_take(job.queue), job.min_resources
         if request is None or not takes:
             return takes
         return self._leaves_room(job.queue, request, self._commitments.by_queue())
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever admitted it."""
+        """Reserve what the job needs, whichever plugin admitted it."""
         self._commitments.admit(job)
 
     def _may_take(self, queue: int) -> Verdict:
-        """Return whether a queue takes new work at all."""
+        """Return whether a queue takes new work."""
         if not self._queues.open[queue]:
             return queue_closed(queue)
         problem = self.problems.get(self._queues.names[queue])
@@ -212,7 +212,7 @@ class Capacity(Plugin, name="capacity"):
         return Refusal(Why.QUEUE_MISPLACED, numbers, Cause.QUEUE_MISPLACED)
 
     def _leaves_room(self, queue: int, request: Column, used: Column) -> Verdict:
-        """Test a request in a queue and all above it; ``used`` is what each queue uses (R, Q)."""
+        """Test a request in a queue and its ancestors; ``used`` is what each queue uses (R, Q)."""
         names, code = self._snapshot.resources.names, Cause.QUEUE_OVER_CAPABILITY
         for row in self._tree.chain(queue):
             if not self._bounded[row]:
@@ -228,9 +228,9 @@ class Capacity(Plugin, name="capacity"):
     # Reclaim
 
     def preemptive(self, queue: Queue, request: Column) -> bool:
-        """Let an open queue reclaim while it stays below what it deserves of something it asks for.
+        """Allow an open queue to reclaim while it is below what it deserves of some request.
 
-        An ancestor within the configured levels may vouch for it.
+        An ancestor within the configured levels may justify it.
         """
         row = queue.row
         if not queue.is_open or queue.name in self.problems:
@@ -261,7 +261,7 @@ class Capacity(Plugin, name="capacity"):
         return np.asarray([walk.take_for(reclaimer, task) for task in tasks], dtype=bool)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Judge each task as if it were the only one to go."""
+        """Judge each task as if it were the only victim."""
         answers: dict[tuple[int, int], bool] = {}
         out = np.zeros(len(candidates), dtype=bool)
         for i, row in enumerate(candidates.tolist()):
@@ -273,7 +273,7 @@ class Capacity(Plugin, name="capacity"):
         return out
 
     def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
-        """Offer all to a job of their queue; to others only what a queue has beyond its due."""
+        """Offer all to a job of their queue; to others only what a queue has beyond its share."""
         if not eviction.reclaims:
             return np.ones(len(candidates), dtype=bool)
         walk = self._walk()
@@ -281,7 +281,7 @@ class Capacity(Plugin, name="capacity"):
         return np.asarray([walk.take(task) for task in tasks], dtype=bool)
 
     def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:
-        """Say whether the queue itself or one above it keeps the pod."""
+        """Return whether the queue itself or an ancestor keeps the pod."""
         above = self._walk().keeps_above(asker, candidate)
         if above is None:
             return self.spares, {}

@@ -1,4 +1,4 @@
-"""Which tasks of other queues may go: each victim is judged with the earlier ones gone."""
+"""Evictable tasks of other queues: each victim is judged with the earlier ones gone."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ class Reclaim:
 
     limits: StatedLimits
     level: int = 0
-    """How many ancestors have a say, too."""
+    """How many levels of ancestors are considered, too."""
     _held: dict[int, Column] = field(default_factory=dict)
 
     def held(self, queue: int) -> Column:
@@ -39,7 +39,7 @@ class Reclaim:
         """Take a task for a task of another queue that needs some of the same resources.
 
         Ancestors within ``level`` that the two queues do not share must exceed what they deserve,
-        too.  Queues that both deserve nothing leave each other alone under a shared ancestor.
+        too.  Queues that both deserve nothing do not reclaim from each other below a shared one.
         """
         queue, request = task.queue, task.request[:, 0]
         if not self._may_ask(reclaimer, task) or not self._spares(queue, request):
@@ -53,7 +53,7 @@ class Reclaim:
         return True
 
     def keeps_above(self, reclaimer: Task, task: Task) -> int | None:
-        """Return the queue above a task's that keeps it, where its own would give it."""
+        """Return the ancestor that keeps a task that its own queue would give up."""
         queue, request = task.queue, task.request[:, 0]
         if not self._may_ask(reclaimer, task) or not self._spares(queue, request):
             return None
@@ -63,7 +63,7 @@ class Reclaim:
         return next((each for each in ancestors if not self._gives(each, request)), None)
 
     def _may_ask(self, reclaimer: Task, task: Task) -> bool:
-        """Rule out queues without a place, tasks of no use, and cousins without any claim."""
+        """Exclude queues without a place, useless tasks, and cousins without any claim."""
         queues, placed = (reclaimer.queue, task.queue), self.limits.tree.ancestors
         if any(queue not in placed for queue in queues):
             return False
@@ -84,12 +84,12 @@ class Reclaim:
         return self._deserves_none(queue, request) or self._exceeds(queue, request)
 
     def _deserves_none(self, queue: int, request: Column) -> bool:
-        """Return whether a queue deserves nothing of what a task asks for."""
+        """Return whether a queue deserves nothing of what a task requests."""
         deserved = self.limits.deserved[:, queue]
         return not bool(((request >= STEP) & (deserved >= STEP)).any())
 
     def _exceeds(self, queue: int, request: Column) -> bool:
-        """Return whether a queue has more than it deserves of something a task asks for."""
+        """Return whether a queue has more than it deserves of something a task requests."""
         over = self.held(queue) > self.limits.deserved[:, queue]
         over &= (request > 0) & self.limits.deserved_counts[:, queue]
         over[PODS] = False

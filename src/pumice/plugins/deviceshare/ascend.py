@@ -1,6 +1,6 @@
 """Ascend cards (HAMi): chips cut by template, or shared in software (``hami-core``).
 
-Each kind of chip is a way of sharing of its own, with its own resources and annotations.
+Each kind of chip has its own mode of sharing, with its own resources and annotations.
 """
 
 import json
@@ -52,7 +52,7 @@ class AscendCard(Part):
 
     @property
     def network(self) -> int | None:
-        """The network that connects it with others, None if it says nothing of one."""
+        """The network that connects it with others, None if not stated."""
         found = (self.custominfo or {}).get("NetworkID")
         return int(found) if isinstance(found, int | float) else None
 
@@ -67,13 +67,13 @@ class AscendCards:
 
     @property
     def networked(self) -> bool:
-        """Whether all of them say which network they are on."""
+        """Whether all of them state their network."""
         return all(card.network is not None for card in self.cards)
 
 
 @dataclass(frozen=True, slots=True)
 class AscendPart:
-    """What one container wants of each of some cards; no memory: all of it."""
+    """The request of one container for each of some cards; no memory: all of it."""
 
     number: int
     memory: int
@@ -82,7 +82,7 @@ class AscendPart:
 
 @dataclass(frozen=True, slots=True)
 class AscendWish:
-    """What a pod wants, container by container."""
+    """The request of a pod, container by container."""
 
     parts: tuple[AscendPart, ...]
     in_software: bool
@@ -99,7 +99,7 @@ class _Use:
     cores: int = 0
 
     def short_of(self, part: AscendPart, *, in_software: bool) -> tuple[str, int, int] | None:
-        """Return of what there is too little, with what is wanted and left."""
+        """Return the resource that is short, with what is wanted and left."""
         total = _ALL_CORES if in_software else self.card.devcore
         if self.number >= self.card.count:
             return "shares", self.number + 1, self.card.count
@@ -121,18 +121,18 @@ class AscendSharing:
     chip: AscendChip
     policy: str = ""
     in_software: bool = False
-    """Whether nodes share cards in software unless they say otherwise."""
+    """Whether nodes share cards in software unless they state otherwise."""
     refusal: int = 5
     lock: str = LOCK
     phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
 
     @property
     def family(self) -> str:
-        """Name the kind of chip."""
+        """The kind of chip."""
         return self.chip.common_word
 
     def read_node(self, node: Node) -> AscendCards | None:
-        """Read the cards that a node has registered; a malformed list is no list."""
+        """Read the cards that a node has registered; a malformed list counts as none."""
         offered, marks = node.status.allocatable, node.metadata.annotations
         name = self.chip.resource_name
         if name not in offered or not value(offered[name]):
@@ -144,7 +144,7 @@ class AscendSharing:
         return AscendCards(cards, in_software) if 0 < len(cards) <= MOST_CARDS else None
 
     def read_wish(self, pod: Pod) -> AscendWish | None:
-        """Read limits of containers, and how the pod wants to share."""
+        """Read limits of containers, and the pod's mode of sharing."""
         parts = tuple(self._parts(pod))
         in_software = pod.metadata.annotations.get(SHARES_BY) == HAMI_CORE
         return AscendWish(parts, in_software) if parts else None
@@ -160,7 +160,7 @@ class AscendSharing:
                 yield AscendPart(number, memory, cores)
 
     def read_grants(self, cards: AscendCards, pod: Pod, key: str) -> Held:
-        """Read what was written on a pod."""
+        """Read the cards that were written on a pod."""
         index = {card.id: i for i, card in enumerate(cards.cards)}
         text = pod.metadata.annotations.get(f"{HAMI}/{self.family}-devices-allocated", "")
         return tuple(
@@ -195,7 +195,7 @@ class AscendSharing:
         return Choice(tuple(grants), score + self._network_score(cards, grants))
 
     def _cut(self, cards: AscendCards, wish: AscendWish, part: AscendPart) -> AscendPart | None:
-        """Round memory up to what a chip can be cut into; None if it cannot be cut like that."""
+        """Round memory up to what a chip can be cut into; None if that is impossible."""
         memory = part.memory or cards.cards[0].devmem
         if wish.in_software:
             return replace(part, memory=memory)
@@ -277,7 +277,7 @@ class AscendSharing:
     def annotations(
         self, choice: Choice, cards: AscendCards, wish: AscendWish, node: str, now: float
     ) -> dict[str, str]:
-        """Tell the device plugin the cards, and the template or share of each."""
+        """Write the cards for the device plugin, and the template or share of each."""
         second, listed = str(int(now)), self._listed(choice, cards, len(wish.parts))
         told = [self._runtime(grant, cards, wish) for grant in choice.grants]
         return {
@@ -299,7 +299,7 @@ class AscendSharing:
         return "".join(f"{text};" for text in texts)
 
     def _runtime(self, grant: Grant, cards: AscendCards, wish: AscendWish) -> dict[str, Any]:
-        """Write what the runtime needs, without what is empty."""
+        """Write the runtime's settings, without empty ones."""
         told: dict[str, Any] = {"UUID": cards.cards[grant.card].id}
         if wish.in_software:
             told |= {"memory": grant.memory, "core": grant.cores}
@@ -310,7 +310,7 @@ class AscendSharing:
 
 @lru_cache(maxsize=1024)
 def _registered(text: str) -> tuple[AscendCard, ...]:
-    """Read the list of a node's cards; a malformed one is none."""
+    """Read the list of a node's cards; a malformed one counts as none."""
     try:
         return msgspec.json.decode(text, type=tuple[AscendCard, ...])
     except msgspec.DecodeError:

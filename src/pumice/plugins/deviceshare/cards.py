@@ -1,6 +1,6 @@
-"""What all ways of sharing cards have in common: cards, what pods hold of them, wishes.
+"""Shared by all modes of sharing cards: cards, grants to pods, requests.
 
-Everything here is immutable, so that what a node holds can be kept in a journal as one value.
+Everything here is immutable, so that the grants of a node can be journaled as one value.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pumice.api.pods import Container, Pod
 from pumice.api.quantity import value
 
 MOST_CARDS = 1024
-"""More than any machine has; a node that claims more is not believed."""
+"""More than any machine has; a node that claims more is ignored."""
 BINPACK, SPREAD = "binpack", "spread"
 
 
@@ -30,32 +30,32 @@ class MigInstance:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a pod holds of one card; a pod may hold several, of one card or of many."""
+    """A pod's part of one card; a pod may hold several, of one card or of many."""
 
     card: int
     pod: str
     memory: int = 0
     cores: int = 0
     container: int = 0
-    """Which of the pod's containers with a wish holds it."""
+    """The index of the holding container among those with a request."""
     group: str = ""
     """The pod group, as ``namespace/name``."""
     rules: frozenset[int] = frozenset()
-    """The exclusive rules that the pod falls under."""
+    """The exclusive rules that apply to the pod."""
     instance: MigInstance | None = None
     asked: int = 0
-    """The memory that was asked for, where an instance has more."""
+    """The requested memory, where an instance has more."""
     family: str = ""
-    """The way of sharing, where a node may have cards of several."""
+    """The mode of sharing, where a node may have cards of several."""
 
 
 Held = tuple[Grant, ...]
-"""All that is held of the cards of one node."""
+"""All grants on the cards of one node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The cards a node would give, and how good a choice that is."""
+    """The cards that a node would assign, and the quality of that choice."""
 
     grants: Held
     score: float = 0.0
@@ -63,12 +63,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What one card, or a node as a whole, has too little of."""
+    """What one card, or a node as a whole, lacks."""
 
     card: str
-    """Empty: not a matter of one card."""
+    """Empty: not about one card."""
     what: str
-    """A resource, or what is wrong in words."""
+    """A resource, or the problem in words."""
     wanted: int = 0
     left: int = 0
 
@@ -84,43 +84,43 @@ WishT = TypeVar("WishT")
 
 
 class Sharing(Protocol[CardsT, WishT]):
-    """One way of sharing cards; wishes are hashable, and equal ones get equal answers."""
+    """One mode of sharing cards; requests are hashable, and equal ones get equal answers."""
 
     @property
     def family(self) -> str:
-        """Name the way, as the grants of its cards do."""
+        """The name of the mode, as in the grants of its cards."""
 
     @property
     def refusal(self) -> int:
-        """Return the number of the reason for a node that has not enough."""
+        """The number of the reason for a node that has not enough."""
 
     @property
     def lock(self) -> str:
-        """Name the annotation by which a node is locked while its device plugin works."""
+        """The annotation that locks a node while its device plugin works."""
 
     @property
     def phase(self) -> tuple[str, str]:
-        """Name a pod's annotations that say how far its device plugin is, and since when."""
+        """The annotations of a pod with the state of its device plugin, and since when."""
 
     def read_node(self, node: Node) -> CardsT | None:
         """Read the cards of a node, None if it has none."""
 
     def read_wish(self, pod: Pod) -> WishT | None:
-        """Read what a pod asks for, None if it asks for no card."""
+        """Read the request of a pod, None if it asks for no card."""
 
     def read_grants(self, cards: CardsT, pod: Pod, key: str) -> Held:
-        """Read what a pod on the node holds, from its annotations."""
+        """Read the grants of a pod on the node, from its annotations."""
 
     def choose(self, cards: CardsT, wish: WishT, held: Held, pod: str) -> Choice | None:
         """Pick cards for a pod, None if there are not enough."""
 
     def lacks(self, cards: CardsT, wish: WishT, held: Held) -> list[Lack]:
-        """Return what cards lack for a wish that they cannot serve together."""
+        """Return what cards lack for a request that they cannot serve together."""
 
     def annotations(
         self, choice: Choice, cards: CardsT, wish: WishT, node: str, now: float
     ) -> dict[str, str]:
-        """Write the choice down for the device plugin of the node."""
+        """Write the choice for the device plugin of the node."""
 
 
 def amount_asked(container: Container, name: str) -> int | None:
@@ -131,12 +131,12 @@ def amount_asked(container: Container, name: str) -> int | None:
 
 
 def read_count(text: str) -> int:
-    """Read a count; anything else is none."""
+    """Read a count; anything else counts as none."""
     return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def read_slices(text: str) -> list[tuple[str, int, int]]:
-    """Read "uuid,type,memory,cores:" of each container; containers are apart by semicolons."""
+    """Read "uuid,type,memory,cores:" of each container; containers are separated by semicolons."""
     found = []
     for entry in text.replace(";", ":").split(":"):
         fields = entry.split(",")

@@ -1,7 +1,7 @@
 """The ConfigMap of the device plugins: MIG geometries, Ascend chips, names of resources.
 
 It is the one that the device plugins of nodes read, key ``device-config.yaml``.  Without it, or
-where it says nothing, the defaults count.  Only what the scheduler needs is read.
+for what it leaves out, the defaults apply.  Only what the scheduler needs is read.
 """
 
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ class MigProfile(Part):
 
 
 class Geometry(Part):
-    """One way to cut a card."""
+    """One geometry of a card."""
 
     group: str
     geometries: tuple[MigProfile, ...] = ()
 
 
 class CardGeometries(Part):
-    """The ways in which cards of some models can be cut."""
+    """The geometries of cards of some models."""
 
     models: tuple[str, ...] = ()
     allowed_geometries: tuple[Geometry, ...] = ()
@@ -56,7 +56,7 @@ class NvidiaConfig(Part):
     gpu_memory_factor: int = 1
 
     def geometries_of(self, kind: str) -> tuple[Geometry, ...]:
-        """Return the ways to cut a card of a kind, none if the kind is not known."""
+        """Return the geometries of a kind of card, none if the kind is unknown."""
         for each in self.known_mig_geometries:
             if any(model in kind for model in each.models):
                 return each.allowed_geometries
@@ -82,14 +82,14 @@ class AscendChip(Part):
 
 
 class AscendConfig(Part):
-    """The kinds of chips, and whether nodes share them in software unless they say otherwise."""
+    """The kinds of chips, and whether nodes share them in software unless they state otherwise."""
 
     hami_vnpu_core: bool = False
     configs: tuple[AscendChip, ...] = ()
 
 
 class DeviceConfig(Part):
-    """All of it."""
+    """The whole configuration."""
 
     nvidia: NvidiaConfig = NvidiaConfig()
     vnpus: AscendConfig = AscendConfig()
@@ -111,7 +111,7 @@ DEFAULT: Final = DeviceConfig(vnpus=AscendConfig(configs=(_310P,)))
 
 
 def device_config(found: ConfigMap | None) -> DeviceConfig:
-    """Read the ConfigMap; one that cannot be read counts as none, and is told once."""
+    """Read the ConfigMap; one that cannot be read counts as absent, and is reported once."""
     text = "" if found is None else found.text(KEY)
     return _parsed(text) if text else DEFAULT
 
@@ -127,7 +127,7 @@ def _parsed(text: str) -> DeviceConfig:
 
 
 def _with_wrapper(content: Any) -> Any:
-    """Put the older form, in which ``vnpus`` is the list of chips, into the newer one."""
+    """Convert the older form, in which ``vnpus`` is the list of chips, to the newer one."""
     if not isinstance(content, Mapping):
         return content
     chips = content.get("vnpus") or {}

@@ -31,7 +31,7 @@ class GpuCards:
 
 @dataclass(frozen=True)
 class GpuSharing:
-    """Cards split by memory, or handed out whole."""
+    """Cards split by memory, or allocated whole."""
 
     by_memory: bool
     family: str = "gpu"
@@ -40,7 +40,7 @@ class GpuSharing:
 
     @property
     def refusal(self) -> int:
-        """Return the number of the reason: memory is the first, number the second."""
+        """The number of the reason: memory is the first, number the second."""
         return 1 if self.by_memory else 2
 
     def read_node(self, node: Node) -> GpuCards | None:
@@ -100,7 +100,7 @@ class GpuSharing:
         node: str,
         now: float,
     ) -> dict[str, str]:
-        """Tell the device plugin the card numbers."""
+        """Write the card numbers for the device plugin."""
         return {
             PREDICATE_TIME: str(round(now * 1e9)),
             INDEX: ",".join(str(grant.card) for grant in choice.grants),

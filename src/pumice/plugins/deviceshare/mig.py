@@ -1,7 +1,7 @@
 """MIG: cards that are cut in hardware, by one of the geometries that their model allows.
 
-A card that is idle may be cut in any way; once an instance is in use the geometry stays, and the
-instances that are left of it can be given away.
+An idle card may get any geometry; once an instance is in use the geometry stays, and its
+free instances can be allocated.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,9 +13,9 @@ from pumice.plugins.deviceshare.device_config import Geometry, MigProfile
 def find_instance(
     geometries: tuple[Geometry, ...], used: Collection[MigInstance], memory: int
 ) -> tuple[MigInstance, int] | None:
-    """Find the smallest instance with enough memory; return it with the memory that it has.
+    """Find the smallest instance with enough memory; return it with its memory.
 
-    Of the geometries of an idle card the first that has one counts.
+    For an idle card, the first geometry with such an instance counts.
     """
     groups = {each.group for each in used}
     for geometry in geometries:
@@ -38,7 +38,7 @@ def memory_of(geometries: tuple[Geometry, ...], instance: MigInstance) -> int | 
 
 
 def read_instance(uuid: str) -> MigInstance | None:
-    """Read the place that stands in brackets behind the uuid of a card: ``GPU-1[group2-3]``."""
+    """Read the place in brackets after the uuid of a card: ``GPU-1[group2-3]``."""
     _, bracket, rest = uuid.partition("[")
     group, dash, position = rest.removesuffix("]").rpartition("-")
     if not (bracket and dash and position.isdecimal() and len(position) < 10):

@@ -27,9 +27,9 @@ _MOST_TOLD = 3
 """Nodes and cards that a refusal names."""
 
 _Wishes = tuple[Hashable, ...]
-"""What a pod wants of each way of sharing, None for nothing."""
+"""The request of a pod for each mode of sharing, None for nothing."""
 _Place = tuple[int, int]
-"""A way of sharing, by its number, and a node."""
+"""A mode of sharing, by its number, and a node."""
 
 
 @dataclass(kw_only=True)
@@ -85,7 +85,7 @@ class DeviceShare(Plugin, name="deviceshare"):
     )
 
     def __post_init__(self) -> None:
-        """Refuse ways of sharing that exclude each other.
+        """Refuse modes of sharing that exclude each other.
 
         Raises:
             PluginError: more than one is switched on.
@@ -95,19 +95,19 @@ class DeviceShare(Plugin, name="deviceshare"):
             raise PluginError(self.name, problem=problem)
 
     def faults(self) -> Iterable[Fault]:
-        """Tell of the way of sharing that is not there."""
+        """Report the mode of sharing that is not supported."""
         if self.mind_cluster:
             key = "deviceshare.AscendMindClusterVNPUEnable"
             hint = "cards are allocated as HAMi does, or by number alone"
             yield Fault(key, "false", self.mind_cluster, hint, severity="odd")
 
     def config_maps(self) -> Iterable[str]:
-        """Name the ConfigMap of the device plugins where it matters."""
+        """Return the ConfigMap of the device plugins where it matters."""
         if self.vgpu or self.ascend:
             yield f"{self.config_namespace}/{self.config_name}"
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Read the cards of nodes and what pods on them hold."""
+        """Read the cards of nodes and the grants of their pods."""
         self._ssn = ssn
         self._cards: dict[_Place, Any] = {}
         self._held: dict[int, Held] = {}
@@ -150,7 +150,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         return (Task(snapshot, task) for task in snapshot.nodes.tasks[row])
 
     def _is_busy(self, sharing: Sharing[Any, Any], row: int, node: Node) -> bool:
-        """Return whether a node is locked, or a device plugin is at work for a pod there."""
+        """Return whether a node is locked, or a device plugin works for a pod there."""
         now, (phase, since) = self._ssn.now, sharing.phase
         if is_locked(node.metadata.annotations.get(sharing.lock, ""), now):
             return True
@@ -159,11 +159,11 @@ class DeviceShare(Plugin, name="deviceshare"):
         return any(not each or now - read_count(each) <= LOCK_LASTS for each in begun)
 
     def vary_by(self, task: Task) -> Hashable:
-        """Tell apart pods whose wishes differ; annotations and labels count, not only specs."""
+        """Distinguish pods whose requests differ; annotations and labels count, not only specs."""
         return self._wish(task)
 
     def _wish(self, task: Task) -> _Wishes | None:
-        """Return what a task wants, None if it wants no card at all."""
+        """Return the request of a task, None if it asks for no card."""
         row = task.row
         if row not in self._wishes:
             wishes = tuple(sharing.read_wish(task.pod) for sharing in self._sharings)
@@ -171,7 +171,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         return self._wishes[row]
 
     def _wanted(self, task: Task, row: int) -> Iterator[tuple[int, Any]]:
-        """Yield the ways of sharing that matter for a task on a node, with what it wants."""
+        """Yield the modes of sharing that matter for a task on a node, with its request."""
         for number, wish in enumerate(self._wish(task) or ()):
             if wish is not None and (number, row) in self._cards:
                 yield number, wish
@@ -198,7 +198,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         return np.array([self._test(task, row) for row in nodes.index.tolist()], dtype=np.int16)
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
-        """Prefer nodes whose cards get full, or are idle, as the policy says."""
+        """Prefer nodes whose cards get full, or are idle, by policy."""
         if self.weight <= 0 or not (self.policy or self.ascend) or self._wish(task) is None:
             return None
         values = [self._value(task, row) for row in nodes.index.tolist()]
@@ -217,7 +217,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         return float(np.floor(sum(each.score for each in choices if each is not None) + 0.5))
 
     def on_place(self, task: Task, node: int) -> None:
-        """Give the task its cards and note what its pod and its node have to be told."""
+        """Assign the task its cards and record the annotations of its pod and its node."""
         journal, ssn = self._ssn.journal, self._ssn
         for number, wish in self._wanted(task, node):
             sharing, cards = self._sharings[number], self._cards[number, node]
@@ -232,7 +232,7 @@ class DeviceShare(Plugin, name="deviceshare"):
             ssn.annotate(task.row, sharing.annotations(choice, cards, wish, name, ssn.now))
 
     def on_evict(self, task: Task, node: int) -> None:
-        """Take back the cards of a task that leaves."""
+        """Release the cards of a task that leaves."""
         held = self._held.get(node, ())
         left = tuple(grant for grant in held if grant.pod != task.key)
         if len(left) < len(held):
@@ -252,7 +252,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         return {"cards": told} if told else {}
 
     def _lacks(self, task: Task, row: int) -> list[Lack]:
-        """Return what the cards of a node lack; a node without cards is not ours to judge."""
+        """Return what the cards of a node lack; a node without cards is not judged."""
         for number, wish in self._wanted(task, row):
             if self._busy[number, row]:
                 return [Lack("", "is locked while devices are allocated")]

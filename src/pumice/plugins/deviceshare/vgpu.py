@@ -33,7 +33,7 @@ from pumice.plugins.deviceshare.device_config import (
 from pumice.plugins.deviceshare.mig import find_instance, memory_of, read_instance
 
 _OFFERED = (VGPU_NUMBER, VGPU_CORES, VGPU_MEMORY)
-"""What a node with virtual cards has of, whatever pods call it."""
+"""Resources of a node with virtual cards, whatever pods call them."""
 REGISTER = "volcano.sh/node-vgpu-register"
 IDS, TO_ALLOCATE = "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"
 NODE, TIME = "volcano.sh/vgpu-node", "volcano.sh/vgpu-time"
@@ -60,7 +60,7 @@ class VirtualCard:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one container wants of each of some cards."""
+    """The request of one container for each of some cards."""
 
     number: int
     memory: int
@@ -68,13 +68,13 @@ class Slice:
     cores: int
 
     def memory_of(self, card: VirtualCard) -> int:
-        """Return how much memory of a card is wanted."""
+        """Return the requested memory of a card."""
         return self.memory if self.percent is None else card.memory * self.percent // 100
 
 
 @dataclass(frozen=True, slots=True)
 class VirtualWish:
-    """What a pod wants, container by container, and which cards it takes."""
+    """The request of a pod, container by container, and the cards it accepts."""
 
     slices: tuple[Slice, ...]
     mode: str | None = None
@@ -87,7 +87,7 @@ class VirtualWish:
     rules: frozenset[int] = frozenset()
 
     def accepts(self, card: VirtualCard) -> bool:
-        """Return whether a card is of the right make and not ruled out by its uuid."""
+        """Return whether a card is of the right model and not excluded by its uuid."""
         if self.use_uuids and card.uuid not in self.use_uuids:
             return False
         kind = card.kind.upper()
@@ -122,7 +122,7 @@ class _Use:
         self.grants.append(grant)
 
     def short_of(self, part: Slice) -> tuple[str, int, int] | None:
-        """Return of what there is too little for a slice, with what is wanted and left."""
+        """Return the resource that is short for a slice, with what is wanted and left."""
         if self.number >= self.card.shares:
             return "shares", self.number + 1, self.card.shares
         memory = part.memory_of(self.card)
@@ -137,12 +137,12 @@ class _Use:
         return None
 
     def instance(self, memory: int) -> tuple[MigInstance, int] | None:
-        """Find the instance of a card that is cut, with the memory that it has."""
+        """Find the instance of a card in hardware mode, with its memory."""
         used = {grant.instance for grant in self.grants if grant.instance is not None}
         return find_instance(self.card.geometries, used, memory)
 
     def unsuited(self, wish: VirtualWish) -> str:
-        """Return why the card is not one that the pod takes; empty if it is."""
+        """Return why the pod does not accept the card; empty if it does."""
         if not wish.accepts(self.card):
             return "is ruled out by the pod's annotations"
         if any(grant.rules & wish.rules for grant in self.grants):
@@ -158,7 +158,7 @@ class VirtualSharing:
 
     policy: str = ""
     exclusive: tuple[Mapping[str, str], ...] = ()
-    """Labels; of the pods that have all of one entry no two share a card."""
+    """Labels; no two pods that have all labels of one entry share a card."""
     config: NvidiaConfig = _NVIDIA
     family: str = "vgpu"
     refusal: int = 3
@@ -166,7 +166,7 @@ class VirtualSharing:
     phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
 
     def read_node(self, node: Node) -> VirtualCards | None:
-        """Read the cards that a node has registered; a malformed list is no list."""
+        """Read the cards that a node has registered; a malformed list counts as none."""
         offered = node.status.allocatable
         if not all(name in offered and value(offered[name]) for name in _OFFERED):
             return None
@@ -179,7 +179,7 @@ class VirtualSharing:
                 return None
             uuid, shares, memory, kind, health, shared = fields[:6]
             geometries = self.config.geometries_of(kind) if shared == MIG else ()
-            mode = MIG if geometries else HAMI  # how the last one listed is shared counts for all
+            mode = MIG if geometries else HAMI  # the mode of the last one listed counts for all
             if health.lower() in ("true", "t", "1"):
                 number, size = read_count(shares), read_count(memory)
                 cards.append(VirtualCard(uuid, number, size, kind, geometries))
@@ -258,7 +258,7 @@ class VirtualSharing:
     def _slice_of(
         self, cards: VirtualCards, use: _Use, wish: VirtualWish, part: Slice
     ) -> Grant | None:
-        """Cut a slice of a card, in software or in hardware; None if that is not possible."""
+        """Take a slice of a card, in software or in hardware; None if that is not possible."""
         if use.short_of(part) is not None or use.unsuited(wish):
             return None
         asked = memory = part.memory_of(use.card)
@@ -268,7 +268,7 @@ class VirtualSharing:
             if found is None:
                 return None
             instance, memory = found[0], self._in_units(found[1])
-        rules = wish.rules if cards.mode == HAMI else frozenset()  # instances are apart as it is
+        rules = wish.rules if cards.mode == HAMI else frozenset()  # instances are isolated anyway
         return Grant(
             use.index, "", memory, part.cores, 0, wish.group, rules, instance, asked, self.family
         )
@@ -322,7 +322,7 @@ class VirtualSharing:
         node: str,
         now: float,
     ) -> dict[str, str]:
-        """Tell the device plugin the slices; it sets the phase when it has cut them."""
+        """Write the slices for the device plugin; it sets the phase when it has made them."""
         second = str(int(now))
         ids: dict[int, str] = {}
         for grant in choice.grants:

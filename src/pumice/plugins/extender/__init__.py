@@ -1,4 +1,4 @@
-"""extender: ask a service outside at nearly every step of scheduling."""
+"""extender: call an external service at nearly every step of scheduling."""
 
 from pumice.plugins.extender.plugin import Extender, ExtenderClient
 

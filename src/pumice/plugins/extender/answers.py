@@ -18,11 +18,11 @@ _Float64 = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_in
 
 
 class Told(msgspec.Struct):
-    """An answer of which nothing is read."""
+    """An answer whose content is ignored."""
 
 
 class Fit(msgspec.Struct):
-    """Why a node does not fit, nothing if it does."""
+    """Why a node does not fit, empty if it does."""
 
     status: str = ""
     code: _Int64 = 0
@@ -36,7 +36,7 @@ class Scores(msgspec.Struct):
 
 
 class Amounts(msgspec.Struct):
-    """What a task of an answer asks for."""
+    """The request of a task in an answer."""
 
     MilliCPU: _Float64 = 0.0
     Memory: _Float64 = 0.0
@@ -45,7 +45,7 @@ class Amounts(msgspec.Struct):
 
 
 class Victim(msgspec.Struct):
-    """A task of an answer; only its UID counts, the rest must have the right types."""
+    """A task in an answer; only its UID counts, the rest must have the right types."""
 
     UID: str = ""
     Job: str = ""
@@ -65,7 +65,7 @@ class Victim(msgspec.Struct):
 
 
 class Victims(msgspec.Struct):
-    """Tasks that may go, and whether the service has an opinion at all."""
+    """Tasks that may be evicted, and whether the service has an opinion."""
 
     status: _Int64 = 0
     victims: list[Victim] = []
@@ -90,7 +90,7 @@ class Ready(msgspec.Struct):
 
 
 class Handled(msgspec.Struct):
-    """What went wrong with a placement or an eviction."""
+    """The error of a placement or an eviction."""
 
     errorMessage: str = ""  # noqa: N815
 
@@ -124,7 +124,7 @@ def _names(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _fitted(value: Any, kind: type[msgspec.Struct]) -> Any:
-    """Spell the keys of a structure as its fields are, and leave out what is null."""
+    """Rename the keys of a structure to those of its fields, and drop nulls."""
     if not isinstance(value, dict):
         return value
     names = _names(kind)

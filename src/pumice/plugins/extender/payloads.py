@@ -1,6 +1,6 @@
-"""Tasks, jobs, nodes and queues as JSON in the shape that extenders of Volcano know.
+"""Tasks, jobs, nodes and queues as JSON in the form of Volcano's extenders.
 
-Volcano sends its own structures with their field names; only what a session knows is filled in.
+Volcano sends its own structures with their field names; only the facts of a session are filled in.
 """
 
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ def task_info(snapshot: Snapshot, row: int) -> Json:
 
 
 def status_code(status: Status) -> int:
-    """Return the bit by which Volcano writes a status."""
+    """Return the bit of a status in Volcano."""
     return 1 << (status - 1)
 
 
@@ -97,7 +97,7 @@ def job_info(snapshot: Snapshot, row: int) -> Json:
 
 
 class NodePayloads:
-    """Nodes as they are sent, each written once and again when it has moved."""
+    """Nodes as JSON, each written once and again when it has moved."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -111,7 +111,7 @@ class NodePayloads:
         return [self._kept.get(row) or self._write(row) for row in rows]
 
     def _follow(self) -> None:
-        """Forget what the log of moved rows names."""
+        """Forget the nodes in the log of moved rows."""
         moved = self._snapshot.journal.moved
         for entry in moved[self._seen :]:
             for row in [entry] if isinstance(entry, int) else entry.tolist():
@@ -175,7 +175,7 @@ def queue_info(queue: Queue) -> Json:
 
 
 def session_info(snapshot: Snapshot, jobs: list[int]) -> Json:
-    """Write everything a session starts from."""
+    """Write the initial state of a session."""
     queues = [row for row in range(snapshot.queues.n) if snapshot.queues.listed[row]]
     tasks = tasks_by_node(snapshot)
     rows = snapshot.nodes.row_of.items()

@@ -1,6 +1,6 @@
 """The extender plugin itself: hooks become calls, answers become votes.
 
-It speaks through a client that the session hands in under the service name "extender".
+It uses a client that the session provides under the service name "extender".
 """
 
 import logging
@@ -45,13 +45,13 @@ log = logging.getLogger(__name__)
 SERVICE = "extender"
 _FAILED, _CURABLE, _FINAL = 1, 2, 3
 _UNSCHEDULABLE = 2
-"""The code of an answer by which evictions might open the node."""
+"""The code of an answer for a node that evictions might open."""
 _PATIENCE = 3
-"""Calls in a row that may fail before the rest of a session goes without."""
+"""Failed calls in a row after which the service is not called in a session any more."""
 
 
 class ExtenderClient(Protocol):
-    """What the plugin needs of a connection."""
+    """The plugin's interface to a connection."""
 
     def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
         """Send a payload and return the answer; raise ExtenderError if there is none."""
@@ -64,7 +64,7 @@ def _verb(name: str, doc: str) -> Any:
 
 @dataclass(kw_only=True)
 class Extender(Plugin, name="extender"):
-    """Let an HTTP service filter and score nodes, vote on jobs and queues, and name victims."""
+    """Call an HTTP service to filter and score nodes, vote on jobs and queues, and name victims."""
 
     simulator = SimulatorAssumptions()
     by_row = False
@@ -104,7 +104,7 @@ class Extender(Plugin, name="extender"):
     deallocate_verb: str = _verb("deallocateFunc", "when a task loses its node")
 
     def faults(self) -> Iterator[Fault]:
-        """Refuse verbs without an address; without verbs the plugin does nothing at all."""
+        """Refuse verbs without an address; without verbs the plugin does nothing."""
         if not self.url_prefix:
             key, wanted = "extender.urlPrefix", "the address of the service"
             yield Fault(key, wanted, ABSENT, severity="error" if self._has_verbs else "ignored")
@@ -114,9 +114,9 @@ class Extender(Plugin, name="extender"):
         return any(key.endswith("Verb") and value for key, value in dump_arguments(self).items())
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Connect and tell the service what the session starts from.
+        """Connect and send the initial state of the session to the service.
 
-        If that fails and may not be ignored, the service is left out of this session.
+        If that fails and failures count, the service is left out of this session.
         """
         self._journal = ssn.journal
         self._snapshot = ssn.snapshot
@@ -153,7 +153,7 @@ class Extender(Plugin, name="extender"):
         return found
 
     def _minds(self, verb: str, task: Task | None = None) -> bool:
-        """Return whether a verb is configured and a task concerns the service."""
+        """Return whether a verb is configured and the service handles a task."""
         if not verb or not self._open:
             return False
         return task is None or not self.managed or self._is_managed(task)
@@ -164,9 +164,9 @@ class Extender(Plugin, name="extender"):
         return any(not managed.isdisjoint({*part.requests, *part.limits}) for part in parts)
 
     def vary_by(self, task: Task) -> Hashable:
-        """Ask about each task anew, since the service sees more than its shape, unless told not to.
+        """Ask about each task, since the service sees more than its shape, unless configured.
 
-        Then tasks may differ in name, job and age alone.
+        Then tasks may differ only in name, job and age.
         """
         if not self._minds(self.predicate_verb, task):
             return None
@@ -192,11 +192,11 @@ class Extender(Plugin, name="extender"):
         return _CURABLE if found.code == _UNSCHEDULABLE else _FINAL
 
     def own_words(self) -> list[str]:
-        """Return what the service said of nodes that it refused."""
+        """Return the service's messages about nodes that it refused."""
         return list(self._words)
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
-        """Ask for the scores of all candidates at once; nodes that are not named get none."""
+        """Ask for the scores of all candidates at once; unnamed nodes get none."""
         if not self._minds(self.prioritize_verb, task):
             return None
         about = self._nodes.of(nodes.index.tolist())
@@ -207,11 +207,11 @@ class Extender(Plugin, name="extender"):
         return np.array([found.nodeScore.get(name, 0.0) for name in nodes.names])
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask | None:
-        """Ask which tasks may go."""
+        """Ask which tasks may be evicted."""
         return self._victims(self.preemptable_verb, preemptor, candidates)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask | None:
-        """Ask which tasks may go."""
+        """Ask which tasks may be evicted."""
         return self._victims(self.reclaimable_verb, reclaimer, candidates)
 
     def _victims(self, verb: str, evictor: Task, candidates: list[int]) -> Mask | None:
@@ -243,7 +243,7 @@ class Extender(Plugin, name="extender"):
         return found.status
 
     def on_enqueued(self, job: Job) -> None:
-        """Tell that a job was admitted."""
+        """Notify the service that a job was admitted."""
         if self._minds(self.enqueued_verb):
             self._ask(self.enqueued_verb, {"job": job_info(self._snapshot, job.row)}, Told)
 
@@ -255,12 +255,12 @@ class Extender(Plugin, name="extender"):
         return self.ignorable if found is None else found.status
 
     def on_place(self, task: Task, node: int) -> None:
-        """Tell of a placement, and of its end if it is taken back."""
+        """Notify the service of a placement, and of its roll-back."""
         self._tell(self.allocate_verb, task)
         self._journal.on_rollback(self._tell, self.deallocate_verb, task)
 
     def on_evict(self, task: Task, node: int) -> None:
-        """Tell of an eviction, and of its end if it is taken back."""
+        """Notify the service of an eviction, and of its roll-back."""
         self._tell(self.deallocate_verb, task)
         self._journal.on_rollback(self._tell, self.allocate_verb, task)
 
@@ -271,7 +271,7 @@ class Extender(Plugin, name="extender"):
                 log.warning("extender on task %s: %s", task.key, found.errorMessage)
 
     def on_close(self, ssn: PluginSession) -> None:
-        """Tell that the session is over; what is undone afterwards is nobody's business."""
+        """Notify the service that the session is over; later roll-backs are not reported."""
         if self.close_verb:
             self._ask(self.close_verb, {}, Told, answer=False)
         self._open = False

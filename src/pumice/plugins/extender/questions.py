@@ -1,6 +1,6 @@
-"""The extender where nothing may happen outside: in questions and simulations.
+"""The extender without side effects outside: in questions and simulations.
 
-It is told of nothing, and asked at most what has no effect.
+It gets no notifications, and at most questions without effect.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ Amount = Any
 """A float or a column of floats."""
 
 _State = tuple[Any, Any, Any]
-"""By resource: cpu and memory with the pod on the node and defaults for silent containers; what
+"""By resource: cpu and memory with the pod on the node and defaults for missing requests; what
 is requested without it; what the node offers."""
 
 
@@ -78,7 +78,7 @@ class AmountScores:
     def _score_by_offer(
         self, state: _State, request: Sequence[float], kinds: Sequence[int]
     ) -> Column:
-        """Score nodes of which some lack a resource; what a node lacks does not count there."""
+        """Score nodes some of which lack a resource; it does not count on those."""
         offers = state[2][list(kinds)] > 0
         out = np.zeros(offers.shape[1])
         for offer in np.unique(offers, axis=1).T:
@@ -89,7 +89,7 @@ class AmountScores:
         return out
 
     def _kinds(self, request: Sequence[float]) -> Sequence[int]:
-        """List the resources that count: cpu, memory, and gpus for who asks for them."""
+        """List the resources that count: cpu, memory, and gpus for pods that request them."""
         if self.gpu is not None and request[self.gpu] > 0:
             return (CPU, MEMORY, self.gpu)
         return (CPU, MEMORY)
@@ -124,7 +124,7 @@ def _most(wanted: Amount, capacity: Amount, maths: _Maths) -> Amount:
 
 
 def _balance(parts: Sequence[Amount], maths: _Maths) -> Amount:
-    """Return 100 for even use of all resources, less the wider apart their shares lie."""
+    """Return 100 for even use of all resources, less with larger differences of their shares."""
     shares = [maths.least_of(part, 1.0) for part in parts]
     if len(shares) < 2:
         return 100.0

@@ -40,7 +40,7 @@ _SMALL, _LARGE = 23 * _MIB, 1000 * _MIB
 class NodeOrder(Plugin, name="nodeorder"):
     """Score nodes as Kubernetes' scheduler does: eight scores of 0 to 100, each with its weight.
 
-    Reads the Kubernetes view of nodes, which is up to date only if predicates is there to keep it;
+    Reads the Kubernetes view of nodes, which is up to date only with predicates;
     otherwise every task is scored against the state in which the session opened.
     """
 
@@ -55,7 +55,7 @@ class NodeOrder(Plugin, name="nodeorder"):
     spread: int = arg("podtopologyspread.weight", default=2, doc="weight of soft topology spread")
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Find out which scores can differ at all."""
+        """Find the scores that can differ at all."""
         snapshot = ssn.snapshot
         self._snapshot, self._nodes, self._tasks = snapshot, snapshot.nodes, snapshot.tasks
         self._amounts: AmountScores | None = None
@@ -66,7 +66,7 @@ class NodeOrder(Plugin, name="nodeorder"):
         self._ranks: dict[Any, tuple[Rank, ...]] = {}
 
     def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
-        """Score images that lie ready on a node, by size and by how many nodes have them."""
+        """Score images that are present on a node, by size and by how many nodes have them."""
         spec, n, images = shape.spec, self._nodes.n, node_images(facts.snapshot)
         containers = (*spec.init_containers, *spec.containers)
         if not self.images or not containers:
@@ -105,7 +105,7 @@ class NodeOrder(Plugin, name="nodeorder"):
         return total
 
     def may_rank(self, task: Task) -> bool:
-        """Return pods for which all nodes are equal; among pods with terms any may be counted."""
+        """Return whether nodes may differ for a pod; with terms between pods they always may."""
         return bool(self._terms.speaking or self._ranks_for(task))
 
     def _ranks_for(self, task: Task) -> tuple[Rank, ...]:
@@ -152,7 +152,7 @@ class NodeOrder(Plugin, name="nodeorder"):
         return raw
 
     def _spreads(self, shape: Shape, terms: ShapeTerms) -> list[SoftSpread]:
-        """Return the counts of soft constraints; hosts are counted node by node, all of them."""
+        """Return the counts of soft constraints; for hosts, every node is counted."""
         matching, labels = self._terms.matching, node_labels(self._snapshot)
         found = []
         for each, mask in self._terms.eligible(shape, terms.soft_spread):
@@ -165,5 +165,5 @@ class NodeOrder(Plugin, name="nodeorder"):
 
 
 def _full_name(image: str) -> str:
-    """Return an image without a tag the tag that it stands for."""
+    """Return the full name of an image; without a tag it is ``latest``."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

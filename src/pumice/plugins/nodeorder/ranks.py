@@ -1,6 +1,6 @@
-"""Scores that compare candidates: node affinity, taints, wishes about neighbours, soft spread.
+"""Scores that compare candidates: node affinity, taints, preferences about neighbours, soft spread.
 
-Each holds what one kind of pod looks at; ``of`` scores some candidate nodes, None if all are equal.
+Each holds the data of one kind of pod; ``of`` scores some candidate nodes, None if all are equal.
 """
 
 import math
@@ -54,7 +54,7 @@ class ByTaints:
 
 @dataclass(frozen=True)
 class ByNeighbours:
-    """Wishes of a pod about others, and of others about it, weighted and counted by domain."""
+    """Preferences of a pod about others, and of others about it, weighted and counted by domain."""
 
     weight: int
     wishes: Sequence[tuple[int, Counter]]
@@ -91,7 +91,7 @@ class BySpread:
     constraints: Sequence[SoftSpread]
 
     def of(self, rows: Any) -> Column | None:
-        """Turn counts round; a node without one of the labels gets nothing."""
+        """Reverse counts; a node without one of the labels gets nothing."""
         domains = [each.domains[rows] for each in self.constraints]
         placed = np.logical_and.reduce([codes >= 0 for codes in domains])
         if not placed.any():

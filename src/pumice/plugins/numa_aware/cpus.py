@@ -1,4 +1,4 @@
-"""The cpus of one machine: where each sits, and which ones the kubelet would pick.
+"""The cpus of one machine: their places, and those that the kubelet would pick.
 
 Used by the numa-aware plugin alone.  Sets of cpus go in and come out; nothing is kept.
 """
@@ -16,7 +16,7 @@ NOTHING: Cpus = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """NUMA nodes to take cpus from, and whether fewer could never do."""
+    """NUMA nodes to take cpus from, and whether fewer could never suffice."""
 
     numas: frozenset[int]
     preferred: bool
@@ -40,7 +40,7 @@ class CpuLayout:
     def best_hint(self, free: Cpus, wanted: int) -> Hint:
         """Find the fewest NUMA nodes with enough free cpus; of equal ones the lowest numbers.
 
-        They are preferred if not even an empty machine could do with fewer.  All NUMA nodes, not
+        They are preferred if even an empty machine needs as many.  All NUMA nodes, not
         preferred, if the machine has too few free cpus.
         """
         counts = dict.fromkeys(self.numas, 0)
@@ -76,7 +76,7 @@ class _Picking:
     def take_whole(
         self, size: int, groups: Callable[[], list[int]], group_of: Callable[[CpuPlace], int]
     ) -> None:
-        """Take what is free of group after group while a whole one is wanted."""
+        """Take what is free of group after group while a whole one is needed."""
         if self.wanted < max(size, 1):
             return
         places = self.layout.places
@@ -105,7 +105,7 @@ class _Picking:
         return [core for socket in sockets for core in usable[socket]]
 
     def take_single(self) -> None:
-        """Take cpu by cpu, where sockets are in use already and cores are nearly full."""
+        """Take cpu by cpu, where sockets are already in use and cores are nearly full."""
         if self.wanted < 1:
             return
         places = self.layout.places
@@ -114,7 +114,7 @@ class _Picking:
         self._take(set(cpus[: self.wanted]))
 
     def _sorted_cores(self) -> list[int]:
-        """Sort cores by insertion; Volcano: the comparison is no order, so the method matters."""
+        """Sort cores by insertion; Volcano: the comparison is no total order, so this matters."""
         traits = {
             core: self._traits(core) for core in {self.layout.places[c].core for c in self.free}
         }
@@ -127,7 +127,7 @@ class _Picking:
         return cores
 
     def _traits(self, core: int) -> tuple[int, int, int, int, int]:
-        """Describe a core; the lower number is the better one, trait by trait."""
+        """Describe a core; lower numbers are better, trait by trait."""
         places = self.layout.places
         socket = places[min(cpu for cpu, place in places.items() if place.core == core)].socket
         return (
@@ -144,7 +144,7 @@ def _goes_before(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
 
 
 def _fewest(counts: dict[int, int], wanted: int) -> int | None:
-    """Return how many NUMA nodes are needed at least, None if all are too few."""
+    """Return the minimum number of NUMA nodes, None if all are too few."""
     total = 0
     for size, count in enumerate(sorted(counts.values(), reverse=True), start=1):
         total += count
@@ -154,7 +154,7 @@ def _fewest(counts: dict[int, int], wanted: int) -> int | None:
 
 
 def _lowest(counts: dict[int, int], wanted: int, size: int) -> frozenset[int]:
-    """Choose so many NUMA nodes with enough cpus; leave high numbers out where that works."""
+    """Choose the given number of NUMA nodes with enough cpus, low numbers first."""
     chosen: set[int] = set()
     rest = sorted(counts, reverse=True)
     while len(chosen) < size:
@@ -196,7 +196,7 @@ def read_layout(topology: Numatopology) -> CpuLayout:
 
 
 def reserved_cpus(topology: Numatopology, layout: CpuLayout) -> Cpus:
-    """Pick the cpus that are kept for the machine itself."""
+    """Pick the cpus that are reserved for the machine itself."""
     amount = topology.spec.res_reserved.get("cpu")
     if amount is None:
         return NOTHING

@@ -1,7 +1,7 @@
 """Machines as kubelets describe them, kept from cycle to cycle; equal ones are known by one number.
 
-Used by the numa-aware plugin alone.  A state is a machine with the cpus that are free on it; what
-it gives to a pod is worked out once, however many nodes are in that state.
+Used by the numa-aware plugin alone.  A state is a machine with its free cpus; its answer
+to a pod is computed once, however many nodes are in that state.
 """
 
 from dataclasses import dataclass, field
@@ -32,17 +32,17 @@ NO_MACHINE = -1
 _UNKNOWN = -1
 _DERIVED = "plugins.numa_aware"
 _MOST = 4
-"""States to remember for each machine, and for a thousand more, before all are forgotten."""
+"""States to remember for each machine, with a thousand more, before all are forgotten."""
 
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """What a Numatopology says of a node, but for the cpus that are free."""
+    """A node's Numatopology, except its free cpus."""
 
     policy: str
     static: bool
     has_cpus: bool
-    """Whether cpu is among the resources told by NUMA."""
+    """Whether cpu is among the resources by NUMA."""
     layout: CpuLayout
     reserved: Cpus
 
@@ -54,7 +54,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a shape wants: its policy, and whole cpus container by container."""
+    """The request of a shape: its policy, and whole cpus container by container."""
 
     policy: str
     cpus: tuple[int, ...]
@@ -84,19 +84,19 @@ class States:
         return found
 
     def answers(self, wish: Wish) -> "Answers":
-        """Return what machines say to a wish."""
+        """Return the answers of machines to a request."""
         found = self._answers.get(wish)
         if found is None:
             found = self._answers[wish] = Answers(self, wish)
         return found
 
     def outgrow(self, machines: int) -> bool:
-        """Return whether more is remembered than so many machines can account for."""
+        """Return whether more states are remembered than the given number of machines needs."""
         return max(len(self._all), len(self._answers)) > _MOST * (machines + 1000)
 
 
 class Answers:
-    """What each state says to one wish, worked out when it is first asked."""
+    """The answers of states to one request, computed on first use."""
 
     def __init__(self, states: States, wish: Wish) -> None:
         self._states = states
@@ -114,14 +114,14 @@ class Answers:
         return np.where(states == NO_MACHINE, without, self._codes[states]).astype(np.int16)
 
     def numas(self, states: Ints) -> NDArray[np.int64]:
-        """Return from how many NUMA nodes they would give; 0 where they refuse (n,)."""
+        """Return the number of NUMA nodes that they would use; 0 where they refuse (n,)."""
         self._learn(states)
         if not len(self._numas):
             return np.zeros(len(states), dtype=np.int64)
         return np.where(states == NO_MACHINE, 0, self._numas[states])
 
     def cpus(self, state: int) -> Cpus | None:
-        """Return which cpus a machine gives, None if it refuses."""
+        """Return the cpus that a machine assigns, None if it refuses."""
         self._learn(np.array([state], dtype=np.int32))
         return self._cpus.get(state, NOTHING) if self._codes[state] == FITS else None
 
@@ -167,7 +167,7 @@ class KnownMachines:
     _column: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def follow(self, snapshot: Snapshot) -> Ints:
-        """Read what changed since the last call, and return the states of all nodes (N,)."""
+        """Read changes since the last call, and return the states of all nodes (N,)."""
         found: list[Numatopology] = list(snapshot.kind("Numatopology").values())
         same = len(found) == len(self._seen) and all(map(is_, found, self._seen))
         if self.states.outgrow(len(found)):
@@ -224,7 +224,7 @@ class NodeMachines:
         return self.states[int(self.column[node])][1]
 
     def set_free(self, node: int, free: Cpus) -> None:
-        """Change them."""
+        """Set the free cpus of a node."""
         machine, _ = self.states[int(self.column[node])]
         self.column[node] = self.states.number(machine, free)
 
@@ -234,7 +234,7 @@ def _where(place: Any) -> tuple[int, int, int]:
 
 
 def _assign(machine: Machine, free: Cpus, wanted: tuple[int, ...]) -> Cpus | None:
-    """Return each container its cpus in turn; None if the node's policy refuses one of them."""
+    """Assign each container its cpus in turn; None if the node's policy refuses one of them."""
     layout, given = machine.layout, NOTHING
     for number in wanted:
         left = free - given - machine.reserved

@@ -1,4 +1,4 @@
-"""The numa-aware plugin itself: which nodes can give whole cpus, and from how few NUMA nodes."""
+"""The numa-aware plugin itself: which nodes can provide whole cpus, and from how few NUMA nodes."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -42,7 +42,7 @@ class NumaAware(Plugin, name="numa-aware"):
     weight: int = arg("weight", default=1, doc="weight of this plugin's score")
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Prepare to look at machines once a pod asks for whole cpus."""
+        """Prepare to read machines once a pod requests whole cpus."""
         self._snapshot, self._journal = ssn.snapshot, ssn.journal
         self._given: dict[int, Cpus] = {}
         self._unreported: dict[str, UnreportedPods] = ssn.memory.setdefault(self.name, {})
@@ -108,7 +108,7 @@ class NumaAware(Plugin, name="numa-aware"):
             self._book(task, node, cpus, free - cpus)
 
     def on_evict(self, task: Task, node: int) -> None:
-        """Give back what this session booked."""
+        """Release the cpus that this session booked."""
         cpus = self._given.get(task.row, NOTHING)
         if cpus:
             self._book(task, node, NOTHING, self._machines.free(node) | cpus)
@@ -120,7 +120,7 @@ class NumaAware(Plugin, name="numa-aware"):
 
 
 def _wish(shape: Shape) -> Wish | None:
-    """Read what a shape wants; None unless its pods are Guaranteed."""
+    """Read the request of a shape; None unless its pods are Guaranteed."""
     memo = shape.memo
     if "numa-aware" not in memo:
         policy = shape.annotations.get(NUMA_POLICY, "")
@@ -135,6 +135,6 @@ def _wish(shape: Shape) -> Wish | None:
 
 
 def _whole_cpus(container: Container) -> int:
-    """Read a cpu request; a fraction of a cpu wants no cpu of its own."""
+    """Read a cpu request; a fraction of a cpu needs no cpu of its own."""
     milli = milli_value(container.resources.requests.get("cpu", 0))
     return int(milli // 1000) if milli % 1000 == 0 else 0

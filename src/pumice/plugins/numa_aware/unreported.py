@@ -1,7 +1,7 @@
-"""Cpus given to pods that the kubelet has not reported yet, kept from cycle to cycle.
+"""Cpus of pods that the kubelet has not reported yet, kept from cycle to cycle.
 
-The kubelet picks the cpus of a pod itself, and the exporter tells of them later.  Until then the
-cpus that a pod was given count as taken.
+The kubelet picks the cpus of a pod itself, and the exporter reports them later.  Until then the
+cpus that a pod got here count as taken.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from pumice.plugins.numa_aware.cpus import NOTHING, Cpus
 
 @dataclass(frozen=True, slots=True)
 class PlacedPod:
-    """A pod that was given cpus."""
+    """A pod with assigned cpus."""
 
     key: str
     """ "namespace/name"."""
     uid: str
     cpus: Cpus
     reported_free: str
-    """The free cpus that its node reported when they were given."""
+    """The free cpus that its node reported when they were assigned."""
 
 
 @dataclass(slots=True)
@@ -30,20 +30,20 @@ class UnreportedPods:
 
     pods: dict[str, PlacedPod] = field(default_factory=dict)
     lists_pods: bool = False
-    """Whether the exporter of the node says which pods have cpus; old ones do not."""
+    """Whether the exporter of the node reports which pods have cpus; old ones do not."""
 
     def add(self, pod: Pod, cpus: Cpus, topology: Numatopology) -> None:
-        """Remember a pod that was given cpus."""
+        """Remember a pod with assigned cpus."""
         meta = pod.metadata
         key = f"{meta.namespace}/{meta.name}"
         self.lists_pods |= bool(topology.spec.pod_allocations)
         self.pods[key] = PlacedPod(key, meta.uid, cpus, _free_text(topology))
 
     def taken(self, topology: Numatopology, is_there: Callable[[PlacedPod], bool]) -> Cpus:
-        """Return the cpus that count as taken beside what is reported; forget what is known.
+        """Return the cpus that count as taken besides the reported ones; forget reported pods.
 
         The kubelet may have picked other cpus than those that were counted, so the pods are
-        forgotten together: once all that are still there are reported.
+        forgotten together: once all that still exist are reported.
         """
         self.lists_pods |= bool(topology.spec.pod_allocations)
         self.pods = {key: pod for key, pod in self.pods.items() if is_there(pod)}
@@ -62,6 +62,6 @@ class UnreportedPods:
 
 
 def _free_text(topology: Numatopology) -> str:
-    """Return the free cpus of a node as it reports them."""
+    """Return the free cpus in a node's report."""
     cpus = topology.spec.numares.get("cpu")
     return "" if cpus is None else cpus.allocatable

@@ -1,4 +1,4 @@
-"""The volume claims of pods: which are bound to what, and which must find a volume first.
+"""The volume claims of pods: bound ones, and those that must find a volume first.
 
 Reads storage objects once for each session; promises made to placed pods are journaled.
 """
@@ -25,7 +25,7 @@ _NOWHERE: Rows = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True)
 class Promise:
-    """What a claim gets because a pod that uses it was placed: a volume, or one made on a node."""
+    """A claim's result of placing a pod: a volume, or one to be provisioned on a node."""
 
     volume: str
     node: int
@@ -33,12 +33,12 @@ class Promise:
 
 @dataclass(frozen=True)
 class Offer:
-    """What the waiting claims of a pod would get, node by node."""
+    """The volumes for the waiting claims of a pod, node by node."""
 
     fits: Mask
     """Where each finds a volume or can have one provisioned (n,)."""
     has_room: Mask
-    """Where there is storage for what would be provisioned (n,)."""
+    """Where there is storage for provisioned volumes (n,)."""
     picks: dict[str, Pick]
     """By claim, the volume it would take."""
 
@@ -57,7 +57,7 @@ class Claims:
         self._provisioning = Provisioning(snapshot, labels)
         self.promises: dict[str, Promise] = {}
         self.version = 0
-        """Grows with every promise that is made or taken back."""
+        """Grows with every promise that is made or withdrawn."""
 
     @cached_property
     def _free(self) -> FreeVolumes:
@@ -82,7 +82,7 @@ class Claims:
         return found
 
     def problem(self, task: Task, *, must_bind: bool) -> str:
-        """Say why no node can give a pod its volumes; empty if one may."""
+        """Return why no node can provide a pod's volumes; empty if one may."""
         for key in self.keys(task):
             claim = self._claims.get(key)
             name = key.partition("/")[2]
@@ -99,7 +99,7 @@ class Claims:
         return self._foreign(task) if names_its_pod(task) else ""
 
     def _missing(self, task: Task, name: str) -> str:
-        """Say that a claim does not exist; one of the pod's own is made by the cluster."""
+        """Return that a claim does not exist; one of the pod's own is made by the cluster."""
         own = {f"{task.name}-{each.name}" for each in task.shape.spec.volumes if each.ephemeral}
         if name in own:
             return (
@@ -109,7 +109,7 @@ class Claims:
         return f'persistentvolumeclaim "{name}" not found'
 
     def _foreign(self, task: Task) -> str:
-        """Say that a claim with the name of a pod's own one was made for somebody else."""
+        """Return that a claim with the name of a pod's own one was made for another pod."""
         uid = task.pod.metadata.uid
         for each in task.shape.spec.volumes:
             name = f"{task.name}-{each.name}"
@@ -121,7 +121,7 @@ class Claims:
         return ""
 
     def _cannot_wait(self, claim: PersistentVolumeClaim) -> str:
-        """Say why an unbound claim does not leave its volume to the scheduler."""
+        """Return why an unbound claim does not leave its volume to the scheduler."""
         wanted = claim.class_name
         if wanted and wanted not in self._classes:
             return f'storageclass "{wanted}" not found'
@@ -179,7 +179,7 @@ class Claims:
         return self._reach.mask(self._volumes.get(name))
 
     def waiting(self, task: Task) -> list[str]:
-        """List the claims of a pod that wait for a volume, those that ask for least first."""
+        """List the claims of a pod that wait for a volume, the smallest requests first."""
         keys = [
             key
             for key in self.keys(task)
@@ -188,9 +188,9 @@ class Claims:
         return sorted(keys, key=lambda key: self._claims[key].size)
 
     def offer(self, task: Task) -> Offer:
-        """Return what the waiting claims of a pod would get on each node.
+        """Return the volumes for the waiting claims of a pod on each node.
 
-        A claim for which a node was selected before is provisioned there and nowhere else.
+        A claim with a selected node is provisioned there and nowhere else.
         """
         n = self._snapshot.nodes.n
         fits, has_room = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
@@ -206,7 +206,7 @@ class Claims:
         return Offer(fits, has_room, picks)
 
     def promise(self, key: str, promise: Promise | None) -> None:
-        """Promise a claim what it gets, or take its promise back; a roll-back undoes it."""
+        """Promise a claim its volume, or withdraw the promise; a roll-back undoes it."""
         old = self.promises.get(key)
         if promise is None:
             del self.promises[key]
@@ -221,7 +221,7 @@ class Claims:
     def changed_by(self, promises: Mapping[str, Promise | None]) -> Rows | None:
         """Return the nodes on which promises change an answer to other pods; None: all nodes.
 
-        A volume is missed where it can be reached; a claim of several pods draws them all near.
+        A taken volume matters where it can be reached; a shared claim matters to all its pods.
         """
         changed: list[Rows] = []
         for key, promise in promises.items():
@@ -243,7 +243,7 @@ class Claims:
         return Counter(key for row in rows for key in self.keys(Task(snapshot, row)))
 
     def promised(self, task: Task, node: int, offer: Offer) -> dict[str, Promise]:
-        """Return what the waiting claims of a pod get on a node; nothing if one gets nothing."""
+        """Return the promises to the waiting claims of a pod on a node; none if one fails."""
         waiting = self.waiting(task)
         if not waiting:
             return {}
@@ -263,5 +263,5 @@ class Claims:
 
 
 def names_its_pod(task: Task) -> bool:
-    """Return pods with claims of their own, named after them."""
+    """Return whether a pod has claims of its own, named after it."""
     return any(each.ephemeral is not None for each in task.shape.spec.volumes)

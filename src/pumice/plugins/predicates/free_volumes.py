@@ -1,4 +1,4 @@
-"""Which volumes nodes reach, and which free one suits a claim best on each node.
+"""Volumes that nodes reach, and the free one that suits a claim best on each node.
 
 Volumes are columns too, the smallest first, so that a claim is matched with all of them and all
 nodes at once.
@@ -23,7 +23,7 @@ _Kind = tuple[str, tuple[str, str], tuple[str, ...]]
 
 
 class Reach:
-    """Which nodes reach which volume, worked out once for each volume."""
+    """Which nodes reach which volume, computed once for each volume."""
 
     def __init__(self, labels: NodeLabels, n: int) -> None:
         self._labels, self._n = labels, n
@@ -60,7 +60,7 @@ class Reach:
 
 
 class FreeVolumes:
-    """The volumes that claims may still get, and those that are kept for a claim."""
+    """The volumes that claims may still get, and those that are reserved for a claim."""
 
     def __init__(self, volumes: Iterable[PersistentVolume], reach: Reach, n: int) -> None:
         self._reach, self._n = reach, n
@@ -86,7 +86,7 @@ class FreeVolumes:
         self._index(free)
 
     def _index(self, free: Sequence[PersistentVolume]) -> None:
-        """Write down which node reaches which volume, but for those that all nodes reach."""
+        """Record which node reaches which volume, except those that all nodes reach."""
         found = [self._reach.rows(each) for each in free]
         local = [(i, rows) for i, rows in enumerate(found) if rows is not None]
         self._everywhere = np.array([i for i, rows in enumerate(found) if rows is None], dtype=int)
@@ -100,14 +100,14 @@ class FreeVolumes:
         return "" if number < 0 else self._volumes[number].metadata.name
 
     def take(self, name: str, *, taken: bool) -> None:
-        """Promise a volume to a claim, or take that back."""
+        """Promise a volume to a claim, or withdraw that."""
         if name in self._number:
             self._taken[self._number[name]] = taken
 
     def pick(self, claim: PersistentVolumeClaim, earlier: Sequence[Pick]) -> Pick:
         """Return the volume that a claim takes on each node.
 
-        The one that is kept for it, else the smallest that suits; none that is promised, and on no
+        The one reserved for it, else the smallest that suits; none that is promised, and on no
         node one that an earlier claim of the same pod takes there.
         """
         meta = claim.metadata
@@ -132,7 +132,7 @@ class FreeVolumes:
     def _that_suit(self, claim: PersistentVolumeClaim) -> tuple[Pick, Rows, Rows]:
         """List the free volumes that suit a claim: local ones with the nodes they are on, others.
 
-        Claims that ask for the same find the same.
+        Claims with equal requests find the same.
         """
         selector = claim.spec.selector
         asked = None if selector is None else msgspec.json.encode(selector)
@@ -146,7 +146,7 @@ class FreeVolumes:
         return found
 
     def _suits(self, claim: PersistentVolumeClaim) -> Mask:
-        """Mark free volumes that suit a claim, with room for those that are kept (v,)."""
+        """Mark free volumes that suit a claim, including those that are reserved (v,)."""
         suits = np.zeros(len(self._volumes), dtype=bool)
         alike = np.array([_suits_kind(claim, kind) for kind in self._kinds], dtype=bool)
         if not alike.any():
@@ -160,7 +160,7 @@ class FreeVolumes:
 
 
 def _kind(volume: PersistentVolume) -> _Kind:
-    """Return all that a claim asks of a volume but size and labels."""
+    """Return a claim's requirements on a volume except size and labels."""
     return volume.class_name, volume.sort, volume.spec.access_modes
 
 

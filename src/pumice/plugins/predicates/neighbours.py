@@ -1,6 +1,6 @@
-"""What other pods have to do with a node's answer: host ports, (anti-)affinity, hard spread.
+"""The influence of other pods on a node's answer: host ports, (anti-)affinity, hard spread.
 
-A ``Demand`` holds the counts one kind of pod looks at; pods with equal demands share it.
+A ``Demand`` holds the counts for one kind of pod; pods with equal demands share it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,11 +28,11 @@ class Demand:
     ports: tuple[Counter, ...]
     required: tuple[Counter, ...]
     is_own_neighbour: bool
-    """The pod itself is what its required affinity looks for, so the first one may go anywhere."""
+    """The pod matches its own required affinity, so the first one may be placed anywhere."""
     anti: tuple[Counter, ...]
     existing: tuple[Counter, ...]
     spread: tuple[tuple[SpreadCounter, int], ...]
-    """Counts, and how far a domain may be above the least one."""
+    """Counts, and how far a domain may exceed the least one."""
 
     def settle(self, codes: Codes, rows: Any) -> None:
         """Write reasons into the codes of some nodes."""
@@ -40,7 +40,7 @@ class Demand:
             refuse(codes, failed, code)
 
     def tests(self, rows: Any) -> Iterator[tuple[Code, Mask]]:
-        """Mark the nodes that each count refuses, but for spread."""
+        """Mark the nodes that each count refuses, except spread."""
         for counter in self.ports:
             yield Code.PORTS, counter.at(rows) > 0
         if self.required:
@@ -51,7 +51,7 @@ class Demand:
             yield Code.EXISTING_ANTI_AFFINITY, counter.at(rows) > 0
 
     def settle_spread(self, codes: Codes, rows: Any) -> None:
-        """Write reasons of hard spread; only the first constraint that fails is told."""
+        """Write reasons of hard spread; only the first failing constraint is reported."""
         if not self.spread:
             return
         found = np.zeros_like(codes)
@@ -73,7 +73,7 @@ class Demand:
 
 
 def refuse(codes: Codes, failed: Mask, code: Code) -> None:
-    """Note a reason where none is yet, or only one that evictions could cure."""
+    """Set a reason where there is none yet, or only one that evictions could cure."""
     if not failed.any():
         return
     open_to = codes == 0 if _CURABLE[code] else _CURABLE[codes]
@@ -93,7 +93,7 @@ class Demands:
         self._made: dict[Any, Demand | None] = {}
 
     def of(self, shape: Shape, label_class: int) -> Demand | None:
-        """Return what a pod demands of its neighbours and they of it; None: nothing."""
+        """Return the terms of a pod about its neighbours, and theirs about it; None: none."""
         try:
             return self._kept[shape.id, label_class]
         except KeyError:

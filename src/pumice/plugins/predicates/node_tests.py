@@ -1,6 +1,6 @@
 """Each test of the filters by itself: which nodes it would refuse if it were the only one.
 
-Asked when somebody wants to know why a pod has no node; a cycle asks the filters.
+Used to explain why a pod has no node; a cycle uses the filters.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def label_tests(snapshot: Snapshot, spec: PodSpec, nodes: Nodes) -> Iterator[Tes
 
 
 def taint_tests(snapshot: Snapshot, spec: PodSpec, nodes: Nodes) -> Iterator[Test]:
-    """Mark nodes with taints that the pod does not tolerate; those of sick nodes by themselves."""
+    """Mark nodes with taints that the pod does not tolerate; unhealthy nodes separately."""
     sick, tainted = [], []
     for taints in snapshot.taint_sets:
         keys = [

@@ -30,8 +30,8 @@ from pumice.plugins.predicates.volumes import Volumes
 class Predicates(Plugin, name="predicates"):
     """Refuse nodes as Kubernetes' scheduler does; keeps the Kubernetes view of nodes up to date.
 
-    Tests that hold for a whole session look at cordon, labels and taints; the others follow every
-    pod that comes, goes or comes back while the session decides.
+    Tests that hold for a whole session check cordon, labels and taints; the others follow every
+    pod that is added or removed while the session decides.
     """
 
     foreseeable = True
@@ -123,7 +123,7 @@ class Predicates(Plugin, name="predicates"):
         return volumes
 
     def vary_by(self, task: Task) -> Hashable:
-        """Tell pods of one shape apart by what they have to do with other pods."""
+        """Distinguish pods of one shape by their relations to other pods."""
         if task.shape.spec.resource_claims and self._allocations is not None:
             own = task.row if names_its_pod(task) else None
             return (self._demand(task), own, self._allocations.vary_by(task))
@@ -137,7 +137,7 @@ class Predicates(Plugin, name="predicates"):
         return self._demands.of(task.shape, int(self._tasks.label_class[task.row]))
 
     def filter_task(self, task: Task) -> Reason | None:
-        """Refuse a pod whose claims do not exist, or are not bound and cannot wait to be."""
+        """Refuse a pod whose claims do not exist, or are unbound and cannot wait."""
         if task.shape.spec.resource_claims:
             problem = self._claim_problem(task)
             if problem:
@@ -228,7 +228,7 @@ class Predicates(Plugin, name="predicates"):
         return codes
 
     def on_close(self, ssn: PluginSession) -> None:
-        """Ask for volumes of pods to be bound; let go of devices of pods that were not placed."""
+        """Request the binding of pods' volumes; release devices of pods that were not placed."""
         if self._allocations is not None:
             ssn.release_claims(self._allocations.left_over())
         if self._volumes is None or not self._volumes.claims.promises:

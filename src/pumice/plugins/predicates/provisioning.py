@@ -1,4 +1,4 @@
-"""Where a storage class can have a volume made: its topologies, and the storage that is left."""
+"""Where a storage class can provision a volume: its topologies, and the storage that is left."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class Provisioning:
         return fits & self._labels.names().where(lambda node: node == chosen)
 
     def has_room(self, claim: PersistentVolumeClaim) -> Mask:
-        """Mark nodes with storage for a claim, as far as its driver tells (n,)."""
+        """Mark nodes with storage for a claim, as far as its driver reports (n,)."""
         name, size = claim.class_name, claim.size
         if (name, size) not in self._rooms:
             self._rooms[name, size] = self._roomy(claim)

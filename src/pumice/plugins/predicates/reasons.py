@@ -1,4 +1,4 @@
-"""Why predicates refuses a node, in the words of Kubernetes, and what evictions could cure."""
+"""Reasons for which predicates refuses a node, in Kubernetes' words, and which are curable."""
 
 from enum import IntEnum
 
@@ -64,4 +64,4 @@ REASONS = (
     ),
     Reason("node(s) cannot allocate all resource claims", curable=False, code=Cause.DEVICE),
 )
-"""The reason of code k stands at k - 1."""
+"""The reason of code k is at index k - 1."""

@@ -1,4 +1,4 @@
-"""Volumes: their zones, where they can be reached or had, and how many a node takes."""
+"""Volumes: their zones, where they are reachable or available, and how many a node takes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,14 +21,14 @@ _OLD_ZONE, _OLD_REGION = (
     "failure-domain.beta.kubernetes.io/region",
 )
 _TODAY = {_OLD_ZONE: _ZONE, _OLD_REGION: _REGION, _ZONE: _ZONE, _REGION: _REGION}
-"""Labels that say where a volume is, with the name each has now."""
+"""Labels with the place of a volume, with the present name of each."""
 
 _SEPARATOR = "__"
-"""Between several zones in one label of a volume."""
+"""Separates several zones in one label of a volume."""
 
 
 class Volumes:
-    """Tests what a pod's volumes ask of a node."""
+    """Tests the requirements of a pod's volumes on a node."""
 
     def __init__(self, snapshot: Snapshot, *, limits: bool, zones: bool, binding: bool) -> None:
         self._snapshot = snapshot
@@ -40,7 +40,7 @@ class Volumes:
         self._masks: dict[Any, tuple[int, Mask | None, Offer]] = {}
 
     def problem(self, task: Task) -> str:
-        """Say why no node can give a pod its volumes; empty if one may."""
+        """Return why no node can provide a pod's volumes; empty if one may."""
         return self.claims.problem(task, must_bind=self._binding or self._zones)
 
     def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
@@ -67,7 +67,7 @@ class Volumes:
         refuse(codes, ~offer.has_room[rows], Code.VOLUME_CAPACITY)
 
     def _matched(self, task: Task) -> tuple[Mask | None, Offer]:
-        """Return where a pod's volumes can be reached or had, as promises are now."""
+        """Return where a pod's volumes are reachable or available, given the present promises."""
         keys, version = self.claims.keys(task), self.claims.version
         kept = self._masks.get(keys)
         if kept is None or kept[0] != version:
@@ -94,7 +94,7 @@ class Volumes:
         return fits | nowhere
 
     def _labelled(self, key: str, today: str, values: set[str]) -> Mask:
-        """Mark nodes whose label has one of the values; one without it is asked by today's name."""
+        """Mark nodes whose label has one of the values; without it, the present name is matched."""
         column, newer = self._labels.column(key), self._labels.column(today)
         is_one_of: Callable[[str | None], bool] = values.__contains__
         return np.where(column.codes < 0, newer.where(is_one_of), column.where(is_one_of))
@@ -124,11 +124,11 @@ class Volumes:
             journal.touch(changed)
 
     def _promises(self, task: Task, node: int) -> Mapping[str, Promise | None]:
-        """Return what the waiting claims of a pod get on its node."""
+        """Return the promises to the waiting claims of a pod on its node."""
         return self.claims.promised(task, node, self._matched(task)[1]) if self._binding else {}
 
     def _returned(self, task: int, keys: tuple[str, ...]) -> dict[str, Promise | None]:
-        """Say which promises fall back because the last pod they were made for left again."""
+        """Return the promises that end because their last pod left again."""
         promised = [key for key in keys if key in self.claims.promises]
         if not promised:
             return {}
@@ -146,7 +146,7 @@ class Volumes:
 class AttachedVolumes:
     """How many volumes of each driver are attached to each node, a shared one counted once.
 
-    Nothing is counted before somebody asks; from then on moves are followed.
+    Nothing is counted before the first question; from then on moves are followed.
     """
 
     def __init__(self, snapshot: Snapshot, claims: Claims) -> None:
@@ -186,7 +186,7 @@ class AttachedVolumes:
         return {each for each in handles if each is not None and each[0] in limits}
 
     def add(self, keys: tuple[str, ...], node: int, sign: int) -> None:
-        """Follow the volumes of a pod that came to a node or left it."""
+        """Follow the volumes of a pod that was added to a node or left it."""
         for handle in self._handles(keys):
             holders = self._holders.setdefault(handle, {})
             users = holders.pop(node, 0) + sign

@@ -1,4 +1,4 @@
-"""lowNodeUtilization: drain busy nodes while nodes with little to do have room."""
+"""lowNodeUtilization: drain busy nodes while idle nodes have room."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class Percents:
 class LowNodeUtilization(Strategy, name="lowNodeUtilization"):
     """Evict from nodes above a target, down to it, as long as idle nodes could take the pods.
 
-    Idle is a node below every threshold and not cordoned.  A node that was not measured is
+    Idle is a node below every threshold and not cordoned.  An unmeasured node is
     neither busy nor idle.
     """
 
@@ -42,7 +42,7 @@ class LowNodeUtilization(Strategy, name="lowNodeUtilization"):
     target_thresholds: Percents = arg("targetThresholds", default_factory=Percents)
 
     def victims(self, ssn: PluginSession, running: list[int]) -> list[int]:
-        """Take tasks off busy nodes, the busiest first, of equals by name."""
+        """Choose tasks on busy nodes, the busiest first, equal ones by name."""
         nodes, load = ssn.snapshot.nodes, node_load(ssn)
         target = self.target_thresholds.column
         below = (load.percent < self.thresholds.column).all(axis=0)
@@ -66,7 +66,7 @@ class LowNodeUtilization(Strategy, name="lowNodeUtilization"):
     def _drain(
         self, snapshot: Snapshot, node: int, rows: list[int], percent: Column, room: Column
     ) -> list[int]:
-        """Take tasks off one node, the least worth keeping first; ``room`` shrinks with them.
+        """Choose tasks of one node, the least valuable first; ``room`` shrinks with them.
 
         Volcano: only room of exactly zero ends it, overdrawn room does not.
         """
@@ -95,6 +95,6 @@ def _room(snapshot: Snapshot, idle: Mask, percent: Column, target: Column) -> Co
 
 
 def _worth(snapshot: Snapshot, row: int) -> tuple[bool, int, int]:
-    """Order pods of a node: no priority, then low priority, then what they were promised."""
+    """Order pods of a node: no priority, then low priority, then QoS class."""
     spec = snapshot.tasks.pods[row].spec  # type: ignore[attr-defined]
     return (spec.priority is not None, spec.priority or 0, qos_class(spec))

@@ -1,4 +1,4 @@
-"""The rescheduling plugin: asks its strategies for victims, no oftener than its interval."""
+"""The rescheduling plugin: asks its strategies for victims, no more often than its interval."""
 
 import logging
 import math
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 class Rescheduling(Plugin, name="rescheduling"):
     """Name victims for shuffle, by every strategy of the configuration.
 
-    To add a strategy, derive a plugin with a longer ``registry`` and hand it to the scheduler
+    To add a strategy, derive a plugin with a longer ``registry`` and pass it to the scheduler
     under the same name, directly or by entry point.
     """
 
@@ -59,7 +59,7 @@ class Rescheduling(Plugin, name="rescheduling"):
             self._due = self._make()
 
     def victims(self, running: list[int]) -> list[int]:
-        """Join what the strategies choose."""
+        """Join the choices of the strategies."""
         chosen: dict[int, None] = {}
         for strategy in self._due:
             chosen.update(dict.fromkeys(strategy.victims(self._ssn, running)))
@@ -74,13 +74,13 @@ class Rescheduling(Plugin, name="rescheduling"):
         return float(last) + math.floor(self.interval) + 1.0
 
     def passed_over(self, memory: dict[str, Any], now: float) -> None:
-        """Move the time of the last run on: runs come whether or not there is a pod to move."""
+        """Advance the time of the last run: runs happen whether or not there is a pod to move."""
         turn = math.floor(self.interval) + 1.0
         if self.name in memory:
             memory[self.name] += max(0, (now - 1.0 - memory[self.name]) // turn) * turn
 
     def faults(self) -> Iterator[Fault]:
-        """Tell of strategies that do not exist and of params they cannot use."""
+        """Report strategies that do not exist and params they cannot use."""
         for entry in self.strategies:
             name, cls, params = self._read(entry)
             if cls is None:
@@ -95,7 +95,7 @@ class Rescheduling(Plugin, name="rescheduling"):
                     yield Fault("strategies", problem.wanted, problem.found, hint)
 
     def _read(self, entry: Any) -> tuple[str, type[Strategy] | None, Mapping[str, Any] | None]:
-        """Return the name, the class and the params of an entry; None for what makes no sense."""
+        """Return the name, the class and the params of an entry; None for a malformed one."""
         given: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
         name = given.get("name")
         name = name if isinstance(name, str) else ""
@@ -103,7 +103,7 @@ class Rescheduling(Plugin, name="rescheduling"):
         return name, self.registry.get(name), params if isinstance(params, Mapping) else None
 
     def _make(self) -> list[Strategy]:
-        """Make each configured strategy; of two entries of one name the last counts."""
+        """Make each configured strategy; of two entries with one name the last counts."""
         for fault in self.faults():
             log.warning("rescheduling: wanted %s, found %s", fault.wanted, fault.found)
         made: dict[str, Strategy] = {}

@@ -1,4 +1,4 @@
-"""The base class of rescheduling strategies; the plugin makes and asks them."""
+"""The base class of rescheduling strategies; the plugin makes and calls them."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,7 +8,7 @@ from pumice.framework.plugin_session import PluginSession
 
 @dataclass(kw_only=True)
 class Strategy:
-    """A way to find tasks that had better run elsewhere.
+    """A strategy that finds tasks which should run elsewhere.
 
     The class line names it: ``class Spread(Strategy, name="spread")``.  Fields declared with
     ``arg`` are read from the strategy's ``params``.

@@ -1,4 +1,4 @@
-"""Job plugins by name: what Volcano's ``spec.plugins`` may ask for."""
+"""Job plugins by name: the possible keys of Volcano's ``spec.plugins``."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ __all__ = ["JOB_PLUGINS", "JobPlugin", "KeyMaker", "Owned", "plugins_of"]
 
 
 def plugins_of(job: Manifest, keys: KeyMaker) -> tuple[list[JobPlugin], str]:
-    """Make the plugins that a job asks for, and name one that is not known."""
+    """Make the plugins that a job asks for, and return the name of an unknown one."""
     wanted = job["spec"].get("plugins") or {}
     unknown = next((str(name) for name in sorted(wanted) if name not in JOB_PLUGINS), "")
     known = [name for name in JOB_PLUGINS if name in wanted]

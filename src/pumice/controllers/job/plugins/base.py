@@ -1,4 +1,4 @@
-"""The shape of a job plugin: what it adds to pods and which objects it keeps for a job."""
+"""The base of a job plugin: its additions to pods, and its objects for a job."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Owned:
     name: str
     build: Callable[[], Manifest]
     rewritten: bool = False
-    """Brought in step at every reconciliation, not only made when it is missing."""
+    """Whether it is updated at every reconciliation, not only created when it is missing."""
 
 
 class JobPlugin:
@@ -44,7 +44,7 @@ class JobPlugin:
         self.keys = keys
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
-        """Add to a pod that is about to be made."""
+        """Add to a pod that is about to be created."""
 
     def objects(self, job: Manifest) -> list[Owned]:  # noqa: ARG002
         """List the objects that exist as long as the job may run."""
@@ -54,7 +54,7 @@ class JobPlugin:
 def flags(arguments: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Read arguments as Go's flag package does: -name value, --name=value, --switch.
 
-    Reading stops at the first thing that is no known flag; what was read before it stays.
+    Reading stops at the first thing that is not a known flag; earlier ones are kept.
     """
     values = dict(defaults)
     words = iter(arguments)
@@ -123,7 +123,7 @@ def open_port(container: Manifest, name: str, number: int) -> None:
 
 
 def mount(pod: Manifest, volume: Manifest, path: str, **extra: str) -> None:
-    """Give a pod a volume and mount it into all its containers."""
+    """Add a volume to a pod and mount it into all its containers."""
     pod["spec"].setdefault("volumes", []).append(volume)
     for container in containers(pod):
         place = {"mountPath": path, "name": volume["name"], **extra}

@@ -1,4 +1,4 @@
-"""Plugins that tell the pods of a distributed program about each other, framework by framework."""
+"""Plugins that connect the pods of a distributed program, framework by framework."""
 
 import json
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class Pytorch(JobPlugin):
     }
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
-        """Add the variables; without a master task there is nothing to meet at."""
+        """Add the variables; without a master task there is no address."""
         master = find_task(job, self.flags["master"])
         if master is None:
             return
@@ -83,7 +83,7 @@ class Pytorch(JobPlugin):
         return sum(replicas_of(task) for task in tasks if task.get("name") in roles)
 
     def _wait(self, pod: Manifest, address: str) -> None:
-        """Let a worker start only when the master's port answers."""
+        """Delay a worker until the master's port answers."""
         waiting = pod["spec"].setdefault("initContainers", [])
         if any(container.get("name") == _WAITER for container in waiting):
             return
@@ -165,7 +165,7 @@ class Ray(JobPlugin):
     }
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
-        """Replace the command of the container that plays the role of its task."""
+        """Replace the command of the container for the role of its task."""
         head = find_task(job, self.flags["head"])
         if head is None:
             return
@@ -219,7 +219,7 @@ class Hcclrank(JobPlugin):
     defaults: ClassVar[Mapping[str, Any]] = {"master": "master", "worker": "worker"}
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
-        """Annotate the pod unless somebody has done it."""
+        """Annotate the pod unless it is already annotated."""
         annotations = pod["metadata"]["annotations"]
         if annotations.get(_RANK):
             return

@@ -38,7 +38,7 @@ class Ssh(JobPlugin):
     name: ClassVar[str] = "ssh"
 
     def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
-        """Read where the keys go, and keys that were brought along."""
+        """Read where the keys go, and keys that were given."""
         super().__init__(arguments, keys)
         defaults = {
             "ssh-key-file-path": _HOME,
@@ -65,7 +65,7 @@ class Ssh(JobPlugin):
         return [Owned("Secret", _secret_name(job), lambda: self._secret(job))]
 
     def _secret(self, job: Manifest) -> Manifest:
-        """Write the Secret, with new keys unless the job brought its own."""
+        """Write the Secret, with new keys unless the job has its own."""
         private, public = self.flags["ssh-private-key"], self.flags["ssh-public-key"]
         if not private:
             private, public = self.keys()
@@ -88,5 +88,5 @@ class Ssh(JobPlugin):
 
 
 def _secret_name(job: Manifest) -> str:
-    """Name the Secret, which is also the volume that shows it."""
+    """Name the Secret, which is also the name of its volume."""
     return f"{job['metadata']['name']}-ssh"

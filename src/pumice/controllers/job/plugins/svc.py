@@ -28,7 +28,7 @@ class Svc(JobPlugin):
     }
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
-        """Give the pod a host name, the hosts as variables and as files."""
+        """Set the pod's host name, and add the hosts as variables and as files."""
         spec = pod["spec"]
         spec["hostname"] = spec.get("hostname") or pod["metadata"]["name"]
         spec["subdomain"] = spec.get("subdomain") or job["metadata"]["name"]
@@ -61,7 +61,7 @@ class Svc(JobPlugin):
 
 
 def _config_name(job: Manifest) -> str:
-    """Name the ConfigMap, which is also the volume that shows it."""
+    """Name the ConfigMap, which is also the name of its volume."""
     return f"{job['metadata']['name']}-svc"
 
 
@@ -71,7 +71,7 @@ def _selector(job: Manifest) -> dict[str, str]:
 
 
 def _task_words(job: Manifest) -> list[tuple[Manifest, str]]:
-    """List tasks with the word that stands for them in variable names."""
+    """List tasks with the word that represents them in variable names."""
     tasks: list[Manifest] = job["spec"].get("tasks") or []
     return [(task, str(task.get("name") or "").replace("-", "_")) for task in tasks]
 
@@ -101,7 +101,7 @@ def _config_map(job: Manifest) -> Manifest:
 
 
 def _network_policy(job: Manifest) -> Manifest:
-    """Let in only pods of the same job."""
+    """Admit only pods of the same job."""
     pods = {"matchLabels": _selector(job)}
     spec = {
         "podSelector": pods,

@@ -1,1 +1,1 @@
-"""Devices for resource claims: what there is, who gets what, and on which nodes."""
+"""Devices for resource claims: inventory, allocation, and nodes."""

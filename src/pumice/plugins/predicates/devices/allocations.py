@@ -1,7 +1,7 @@
-"""Devices for the claims of a session's pods: on which nodes they can be had, and who gets which.
+"""Devices for the claims of a session's pods: the nodes that have them, and their allocation.
 
-Nothing is worked out before a pod with claims is asked about.  Promises made to placed pods are
-journaled; what a node answers is kept until one of its devices changes hands.
+Nothing is computed before the first pod with claims.  Promises made to placed pods are
+journaled; the answer of a node is kept until one of its devices is taken or freed.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -37,7 +37,7 @@ _HARD_STEPS: Final = 100_000
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Promise:
-    """What a claim gets because a pod that has it was placed, and the devices that this takes."""
+    """A claim's result of placing a pod, and the devices that it takes."""
 
     allocation: Allocation
     devices: tuple[KnownDevice, ...]
@@ -45,13 +45,13 @@ class Promise:
 
 @dataclass(slots=True)
 class _Column:
-    """What every node says to claims like some, up to a place in the log of changes."""
+    """The answers of all nodes to equal claims, up to a place in the log of changes."""
 
     answers: list[list[Grant] | Lack]
     lacks: Mask
     cursor: int
     nearest: int | None = None
-    """The node that comes nearest, once somebody has asked."""
+    """The node that comes nearest, once requested."""
 
 
 class DeviceAllocations:
@@ -66,7 +66,7 @@ class DeviceAllocations:
         """Claims to the pods of this session that were placed with them."""
         self._used: dict[tuple[str, str], Counters] = {}
         self._moved: list[int] = []
-        """Nodes whose devices changed hands, as it happened."""
+        """Nodes whose devices were taken or freed, in order."""
         self._candidates: dict[Hashable, list[KnownDevice]] = {}
         self._columns: dict[Hashable, _Column] = {}
         self._asked: set[int] = set()
@@ -87,14 +87,14 @@ class DeviceAllocations:
         return held
 
     def vary_by(self, task: Task) -> Hashable:
-        """Tell pods of one shape apart by what their claims ask for, or have already."""
+        """Distinguish pods of one shape by what their claims request or have."""
         keys = self.claims.keys(task)
         if isinstance(keys, ClaimProblem):
             return task.row
         return tuple(self._kind(key) for key in keys)
 
     def _kind(self, key: str) -> Hashable:
-        """Return what a claim's answers depend on: devices it has, or what it asks for."""
+        """Return what a claim's answers depend on: its devices, or its request."""
         claim = self.claims.by_key[key]
         if key in self._promises or claim.status.allocation is not None:
             return key
@@ -108,7 +108,7 @@ class DeviceAllocations:
         return found
 
     def problem(self, task: Task) -> ClaimProblem | None:
-        """Return why no node can give a pod its claims; None if one may."""
+        """Return why no node can meet a pod's claims; None if one may."""
         keys = self.claims.keys(task)
         if isinstance(keys, ClaimProblem):
             return keys
@@ -136,12 +136,12 @@ class DeviceAllocations:
         return self.claims.by_key[key].status.allocation if promise is None else promise.allocation
 
     def _unmet(self, keys: list[str]) -> list[Demand]:
-        """List what claims without devices ask for."""
+        """List the requests of claims without devices."""
         found = [self.claims.demand(key) for key in keys if self._allocation(key) is None]
         return [each for each in found if not isinstance(each, UnmetDemandError)]
 
     def _column(self, demands: list[Demand]) -> _Column:
-        """Return what all nodes say to claims like these; they may name other claims like them."""
+        """Return the answers of all nodes to claims like these; they may name other such claims."""
         by_key, n = self.claims.by_key, self._snapshot.nodes.n
         kinds = tuple(self._asked_for(each.claim, by_key[each.claim]) for each in demands)
         column = self._columns.get(kinds)
@@ -180,7 +180,7 @@ class DeviceAllocations:
         return search.lack or Lack(demands[0].claim, "", "", 0, 0, 0)
 
     def _matching(self, way: Way, row: int) -> list[KnownDevice]:
-        """List the devices of a node that will do for a request; kept for the session."""
+        """List the devices of a node that match a request; kept for the session."""
         key = (row, way.class_name, way.expressions, way.tolerations)
         found = self._candidates.get(key)
         if found is None:
@@ -206,7 +206,7 @@ class DeviceAllocations:
     def _promise(self, task: Task, keys: list[str], node: int) -> None:
         journal, unmet = self._snapshot.journal, self._unmet(keys)
         grants = self._search(unmet, node) if unmet else []
-        if isinstance(grants, list):  # else somebody placed it without asking
+        if isinstance(grants, list):  # else it was placed without a check
             name = self._snapshot.nodes.names[node]
             for key in (demand.claim for demand in unmet):
                 taken = tuple(
@@ -226,7 +226,7 @@ class DeviceAllocations:
         return ClaimReservation(claim=key, uid=uid, allocation=allocation)
 
     def _hand_over(self, key: str, devices: tuple[KnownDevice, ...], node: int) -> None:
-        """Take devices off the free ones."""
+        """Remove devices from the free ones."""
         journal = self._snapshot.journal
         for device in devices:
             journal.put(self._in_use, device.id, key)
@@ -236,7 +236,7 @@ class DeviceAllocations:
         self._changed(_EVERY_NODE if shared or self._inventory.counters else node)
 
     def _give_back(self, task: int, keys: list[str]) -> None:
-        """Free the devices that were promised to claims of which the last pod has left again."""
+        """Free the devices promised to claims whose last pod has left again."""
         journal = self._snapshot.journal
         for key in keys:
             users = self._users.get(key, frozenset())
@@ -257,7 +257,7 @@ class DeviceAllocations:
         self._ssn.reserve_claims(task, ())
 
     def _changed(self, node: int) -> None:
-        """Forget what a node, or every node, said; a roll-back does so again."""
+        """Forget the answers of a node, or of every node; a roll-back does so again."""
         journal = self._snapshot.journal
         self._moved.append(node)
         journal.on_rollback(self._moved.append, node)
@@ -269,7 +269,7 @@ class DeviceAllocations:
         for key, n in device.consumes.items():
             used[key] = used.get(key, 0) + sign * n
 
-    # Telling
+    # Explaining
 
     def lack(self, task: Task) -> Mapping[str, Any] | None:
         """Return what a pod's claims lack: everywhere, or on the node that comes nearest."""
@@ -293,7 +293,7 @@ class DeviceAllocations:
         return {**told, "node": name, "nodes": int(column.lacks.sum())}
 
     def left_over(self) -> list[str]:
-        """List claims whose devices nobody uses but a pod that was asked about and still waits."""
+        """List claims whose devices are held only for a pod that was considered and still waits."""
         tasks = self._snapshot.tasks
         found: dict[str, None] = {}
         for row in self._asked:

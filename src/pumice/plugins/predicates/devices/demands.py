@@ -1,4 +1,4 @@
-"""What claims ask for, worked out once: ways to meet a request, selectors, constraints."""
+"""Requests of claims, computed once: alternatives, selectors, constraints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ _REPELLING = ("NoSchedule", "NoExecute")
 
 
 class UnmetDemandError(ValueError):
-    """A claim that no device can ever meet as things are; the message says why."""
+    """A claim that no device can meet at present; the message has the reason."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Way:
-    """One way to meet a request."""
+    """One alternative of a request."""
 
     name: str
-    """As results carry it: ``request``, or ``request/alternative``."""
+    """Its name in results: ``request``, or ``request/alternative``."""
     class_name: str
     expressions: tuple[str, ...]
     tolerations: tuple[Toleration, ...]
@@ -36,7 +36,7 @@ class Way:
     admin: bool
 
     def takes(self, device: KnownDevice) -> bool:
-        """Return whether a device will do.
+        """Return whether a device matches.
 
         Raises:
             SelectorError: A selector fails for it.
@@ -51,14 +51,14 @@ class Way:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Constraint:
-    """An attribute that devices must share, or of which no two may have the same value."""
+    """An attribute that devices must share, or in which no two may agree."""
 
     attribute: str
     distinct: bool
     requests: tuple[str, ...]
 
     def is_about(self, name: str) -> bool:
-        """Return whether it is about devices of a request, or of one way to meet it."""
+        """Return whether it is about devices of a request, or of one alternative."""
         return not self.requests or not {name, name.partition("/")[0]}.isdisjoint(self.requests)
 
     def allows(self, taken: list[object], new: object) -> bool:
@@ -70,7 +70,7 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Demand:
-    """Everything that one claim asks for."""
+    """Everything that one claim requests."""
 
     claim: str
     requests: tuple[tuple[Way, ...], ...]
@@ -80,10 +80,10 @@ class Demand:
 def demand_of(
     key: str, claim: ResourceClaim, classes: Mapping[str, DeviceClass], *, may_admin: bool
 ) -> Demand:
-    """Work out what a claim asks for.
+    """Compute the request of a claim.
 
     Raises:
-        UnmetDemandError: A class is missing, a selector is wrong, or more is asked for than
+        UnmetDemandError: A class is missing, a selector is wrong, or more is requested than
             its namespace allows.
     """
     asked = claim.spec.devices

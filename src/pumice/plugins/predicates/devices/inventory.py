@@ -1,6 +1,6 @@
 """The devices of a cluster: pools of slices as they are now, and the nodes that reach them.
 
-What a selector says of a device is kept from cycle to cycle, as long as its slice stays the same.
+The answer of a selector for a device is kept from cycle to cycle while its slice is the same.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,13 +20,13 @@ from pumice.core.snapshot import Snapshot
 
 _DERIVED: Final = "devices of slices"
 _REMEMBERED: Final = 64
-"""Selectors of which a device remembers what they said: those of classes, and a few claims."""
+"""Number of selectors whose answers a device remembers: those of classes, and a few claims."""
 Counters = dict[tuple[str, str], int]
 """Amounts by counter set and counter."""
 
 
 class DeviceId(NamedTuple):
-    """What a device is known by."""
+    """The identity of a device."""
 
     driver: str
     pool: str
@@ -46,7 +46,7 @@ class Reach(NamedTuple):
 
 @dataclass(eq=False)
 class KnownDevice:
-    """One device, with what selectors said of it so far."""
+    """One device, with the answers of selectors so far."""
 
     id: DeviceId
     content: BasicDevice
@@ -59,7 +59,7 @@ class KnownDevice:
 
     @cached_property
     def consumes(self) -> Counters:
-        """What it takes of the counters of its pool."""
+        """Its use of the counters of its pool."""
         return {
             (each.counter_set, name): parse_quantity(counter.value)
             for each in self.content.consumes_counters
@@ -67,10 +67,10 @@ class KnownDevice:
         }
 
     def matches(self, expression: str) -> bool:
-        """Return what a selector says of it.
+        """Return the answer of a selector for it.
 
         Raises:
-            SelectorError: Nothing, because the selector fails for it.
+            SelectorError: the selector fails for it.
         """
         found = self._answers.get(expression)
         if found is None:
@@ -104,7 +104,7 @@ class Pool:
     problem: str = ""
 
     def counters(self) -> Counters:
-        """Add up what its devices share."""
+        """Add up the shared counters of its devices."""
         return {
             (each.name, name): parse_quantity(counter.value)
             for piece in self.slices
@@ -137,7 +137,7 @@ def _pool(driver: str, name: str, slices: tuple[ResourceSlice, ...]) -> Pool:
 
 
 class Inventory:
-    """The devices that can be had on each node, in a stated order."""
+    """The devices available on each node, in a stated order."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -146,9 +146,9 @@ class Inventory:
         self._on_node: dict[str, list[KnownDevice]] = {}
         self._shared: list[KnownDevice] = []
         self.broken: list[tuple[Pool, Reach]] = []
-        """Pools that cannot be used now, with who reaches them."""
+        """Pools that cannot be used now, with the nodes that reach them."""
         self.counters: dict[tuple[str, str], Counters] = {}
-        """What the devices of a pool share, by driver and pool."""
+        """Shared counters of pools, by driver and pool."""
         slices: dict[str, ResourceSlice] = snapshot.kind("ResourceSlice")
         known = snapshot.derived.setdefault(_DERIVED, {})
         for key in known.keys() - slices.keys():
@@ -184,7 +184,7 @@ class Inventory:
             yield from devices
 
     def broken_on(self, row: int) -> list[str]:
-        """Say what is wrong with the pools of a node."""
+        """Describe the faults of a node's pools."""
         found = {pool.problem: None for pool, reach in self.broken if self.reaches(reach, row)}
         return list(found)
 
@@ -206,12 +206,12 @@ def _devices(piece: ResourceSlice) -> Iterator[KnownDevice]:
     spec = piece.spec
     for device in spec.devices:
         if device.content.binding_conditions:
-            continue  # such a device is ready some time after it was allocated: nobody waits here
+            continue  # such a device is ready some time after its allocation: not supported
         name = DeviceId(spec.driver, spec.pool.name, device.name)
         yield KnownDevice(name, device.content, reach_of(spec, device.content))
 
 
 def reach_of(spec: ResourceSliceSpec, device: BasicDevice | None) -> Reach:
-    """Return who reaches a device of a slice: each says so itself, or the slice for all."""
+    """Return the nodes that reach a device of a slice: stated by each, or by the slice for all."""
     said = device if spec.per_device_node_selection and device is not None else spec
     return Reach(said.node_name, said.node_selector, said.all_nodes)

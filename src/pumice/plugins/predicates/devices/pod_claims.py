@@ -1,4 +1,4 @@
-"""The resource claims of pods: which they are, who has which devices, and what a claim is told."""
+"""The resource claims of pods: their keys, their devices, and their allocations."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from pumice.plugins.predicates.devices.search import Grant
 
 @dataclass(frozen=True, slots=True)
 class ClaimProblem:
-    """Why no node at all can give a pod one of its claims."""
+    """Why no node can meet one of a pod's claims."""
 
     claim: str
     problem: str
@@ -47,7 +47,7 @@ class PodClaims:
         self._demands: dict[str, Demand | UnmetDemandError] = {}
 
     def keys(self, task: Task) -> list[str] | ClaimProblem:
-        """List the claims that a pod needs, or say which of them is not there."""
+        """List the claims that a pod needs, or return which of them is missing."""
         found = self._keys.of(task)
         if isinstance(found, UnmadeClaim):
             return ClaimProblem(found.name, f"not made yet from template {found.template}")
@@ -71,7 +71,7 @@ class PodClaims:
         return ClaimProblem(key, str(demand)) if isinstance(demand, UnmetDemandError) else None
 
     def demand(self, key: str) -> Demand | UnmetDemandError:
-        """Return what a claim asks for, or why nothing can ever meet it."""
+        """Return the request of a claim, or why nothing can meet it."""
         found = self._demands.get(key)
         if found is None:
             claim = self.by_key[key]
@@ -94,7 +94,7 @@ class PodClaims:
                     yield DeviceId(each.driver, each.pool, each.device), key
 
     def allocation(self, key: str, grants: Iterable[Grant], node: str) -> Allocation:
-        """Write down what a claim gets."""
+        """Write the allocation of a claim."""
         mine = [grant for grant in grants if grant.claim == key]
         results = tuple(
             DeviceResult(
@@ -114,7 +114,7 @@ class PodClaims:
         )
 
     def _configuration(self, key: str, grants: list[Grant]) -> Iterator[AllocatedConfiguration]:
-        """Return the settings of classes, then those of the claim that are about what it got."""
+        """Return the settings of classes, then those of the claim for its devices."""
         ways = {grant.way.name: grant.way for grant in grants}
         for name, way in ways.items():
             for each in self._classes[way.class_name].spec.config:
@@ -132,7 +132,7 @@ def _allocated(
 
 
 def _selector(devices: list[KnownDevice], node: str) -> NodeSelector | None:
-    """Say on which nodes devices can be used together; None: on all."""
+    """Return the nodes on which devices can be used together; None: all."""
     if any(device.reach.node for device in devices):
         here = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))

@@ -1,8 +1,8 @@
-"""Finds devices on one node for all claims of a pod, by trying them in order and going back.
+"""Finds devices on one node for all claims of a pod, by trying them in order and backtracking.
 
-Devices of one request are interchangeable, so each set of them is tried once, and where one came to
-nothing another like it is not tried.  The number of steps is bounded; a search that runs out of
-steps finds nothing and says so.
+Devices of one request are interchangeable, so each set of them is tried once, and where one
+fails an equal one is not tried.  The number of steps is bounded; a search that runs out of
+steps finds nothing and reports it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Why a node cannot meet the claims of a pod: the request that came to nothing."""
+    """Why a node cannot meet the claims of a pod: the request that failed."""
 
     claim: str
     request: str
@@ -38,12 +38,12 @@ class Lack:
     free: int
     problem: str = ""
     at: int = 0
-    """Which of all requests of the pod it is: the further, the nearer the node comes."""
+    """Its index among all requests of the pod: the higher, the nearer the node comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """What a node has to offer: devices that will do for a request, and which are free."""
+    """The devices of a node: those that match a request, and which are free."""
 
     candidates: Callable[[Way], Sequence[KnownDevice]]
     in_use: Mapping[DeviceId, object]
@@ -66,7 +66,7 @@ class Search:
         self._takers: dict[DeviceId, int] | None = None
         self._furthest = -1
         self.lack: Lack | None = None
-        """Why nothing was found: of the request that was got to last."""
+        """Why nothing was found: of the last request that was reached."""
 
     def run(self) -> list[Grant] | None:
         """Return a device for every demand, or None."""
@@ -84,7 +84,7 @@ class Search:
         return any(self._go(at, demand, way) for way in ways)
 
     def _go(self, at: int, demand: Demand, way: Way) -> bool:
-        """Meet a request in one way, and all that follow it."""
+        """Meet a request by one alternative, and all that follow it."""
         candidates = self._stock.candidates(way)
         wanted = len(candidates) if way.wants_all else way.number
         free = [each for each in candidates if way.admin or self._is_free(each)]
@@ -134,7 +134,7 @@ class Search:
         return self._allowed - self._steps
 
     def _likeness(self, device: KnownDevice) -> object:
-        """Return what makes a device as good as another: values, counters, and who takes it."""
+        """Return the key of equal devices: values, counters, and the matching requests."""
         if self._takers is None:
             self._takers = {}
             for bit, (_, ways) in enumerate(self._line):
@@ -149,7 +149,7 @@ class Search:
         return device.id not in self._stock.in_use and device.id not in self._taken
 
     def _suits(self, demand: Demand, way: Way, device: KnownDevice) -> bool:
-        """Return whether a device goes with those taken so far."""
+        """Return whether a device is compatible with those taken so far."""
         if not way.admin and not self._has_counters(device):
             return False
         return all(
@@ -190,7 +190,7 @@ class Search:
                 self._values[each].pop()
 
     def _problem(self, demand: Demand, way: Way, free: int, wanted: int) -> str:
-        """Say why devices that are there and free are not enough."""
+        """Return why existing free devices are not enough."""
         if not wanted or free < wanted:
             return ""
         told = [
