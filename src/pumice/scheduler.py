@@ -18,7 +18,7 @@ from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled
-from pumice.framework.placing import Placing
+from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.process_memory import ProcessMemory
 from pumice.framework.registry import build_tiers, known_plugins
@@ -89,7 +89,7 @@ class Scheduler:
     the real ones.
     """
 
-    placing: type[Placing] = Placing
+    placing: MakePlacing = Placing
     """How nodes are asked; a subclass may do it differently, with the same answers."""
 
     def __init__(
@@ -142,11 +142,13 @@ class Scheduler:
         only_changes: bool = False,
         observer: Observer | None = None,
         process: ProcessMemory | None = None,
+        placing: MakePlacing | None = None,
     ) -> Decisions:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
         With ``only_changes`` pod groups whose status stays as it is are not reported.  ``process``
-        is what earlier cycles left behind, also under other configurations.
+        is what earlier cycles left behind, also under other configurations; ``placing`` is another
+        way to ask nodes, with the same answers.
         """
         tiers, process = self.tiers(), process or self._process
         try:
@@ -163,7 +165,7 @@ class Scheduler:
                     node_usage=dict(node_usage or {}),
                     metrics=self.conf.metrics,
                     services=self._services,
-                    placing=self.placing,
+                    placing=placing or self.placing,
                     queue_gates=self.conf.queue_gates,
                     plugged=None if observer is None else observer.plugin_done,
                 )

@@ -14,6 +14,7 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
+from pumice.cache.equal_pods import EqualPods
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.node_rows import NodeRows
@@ -27,6 +28,7 @@ from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEAS
 def recount(snapshot: Snapshot) -> None:
     """Set every count and sum of nodes, jobs and namespaces from the tasks."""
     if snapshot.shapes:
+        snapshot.nodes.generation += 1
         _nodes(snapshot)
         _jobs(snapshot)
         _namespaces(snapshot)
@@ -91,6 +93,7 @@ class Ingest:
         self._jobs = JobRows(snapshot, default_queue)
         self._tasks = TaskRows(snapshot, self._jobs, self._scheduler_names)
         self._nodes = NodeRows(snapshot, self._tasks)
+        self.equal_pods = EqualPods(self._tasks)
         self.torn = False
         """Whether an object was applied only in part: this instance cannot be used any more."""
 

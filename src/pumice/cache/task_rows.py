@@ -115,7 +115,7 @@ class TaskRows:
         tasks.job[row] = self._jobs.row(job) if job else NOWHERE
         tasks.status[row] = _status(pod)
         self._settle_in(row, pod.spec.node_name)
-        self._share(row, pod)
+        self.share(row, pod)
 
     def _counts(self, pod: Pod) -> bool:
         """Return whether a pod is one of ours or on a node."""
@@ -164,15 +164,16 @@ class TaskRows:
         tasks.started[row] = epoch(pod.status.start_time) if pod.status.start_time else np.nan
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
-        self._share(row, pod)
+        self.share(row, pod)
 
-    def _share(self, row: int, pod: Pod) -> None:
+    def share(self, row: int, pod: Pod) -> None:
         """Make equal parts of equal pods one object: 100,000 pods are a few dozen shapes."""
         tasks = self.snapshot.tasks
         like = self.snapshot.shapes[tasks.shape[row]].spec
         namespace, labels = self.snapshot.label_classes[tasks.label_class[row]]
-        for name in _SHARED:
-            force_setattr(pod.spec, name, getattr(like, name))
+        if pod.spec.containers is not like.containers:  # else it was shared before
+            for name in _SHARED:
+                force_setattr(pod.spec, name, getattr(like, name))
         marks = pod.metadata.annotations
         marks = self._marks.setdefault(frozenset(marks.items()), marks)
         force_setattr(pod.metadata, "annotations", marks)
@@ -241,6 +242,15 @@ class TaskRows:
         if row is not None:
             self._take_out(row)
             self.snapshot.tasks.clear_row(row)
+
+    def promise_no_more(self, rows: Iterable[int]) -> None:
+        """Forget the nodes that tasks were nominated for."""
+        for row in rows:
+            self._nominees.pop(row, None)
+
+    def forget_job_if_empty(self, job: int) -> None:
+        """Free the row of a job that has neither group nor pods."""
+        self._jobs.forget_if_empty(job)
 
     def _take_out(self, row: int) -> None:
         """Undo everything that others count of a task."""

@@ -3,7 +3,7 @@
 import functools
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin
 
 Key = Any
+_ALONE: Final[Key] = ()
+"""The key of a row beside which there is no other: nobody is asked for it."""
 
 
 class Heap:
-    """Rows in the order of their keys, which are taken when a row goes in.
+    """Rows in the order of their keys, which are taken when a row goes in beside others.
 
     A ``live`` heap computes a key again when its row comes up: evictions move the keys of rows that
     sit inside, placements only those of the row that is out.
@@ -37,7 +39,9 @@ class Heap:
         start = list(rows)
         self.entries: list[tuple[Key, int]] = []
         """Keys and rows, the first first."""
-        if start:
+        if len(start) == 1:
+            self.entries.append((_ALONE, start[0]))
+        elif start:
             self.entries += zip(keys(start), start, strict=True)
         heapq.heapify(self.entries)
 
@@ -46,7 +50,13 @@ class Heap:
 
     def push(self, row: int) -> None:
         """Put a row (back) in."""
-        heapq.heappush(self.entries, (self._keys([row])[0], row))
+        entries = self.entries
+        if not entries:
+            entries.append((_ALONE, row))
+            return
+        if entries[0][0] is _ALONE:
+            entries[0] = (self._keys([entries[0][1]])[0], entries[0][1])
+        heapq.heappush(entries, (self._keys([row])[0], row))
 
     def pop(self) -> int:
         """Take the first row out."""

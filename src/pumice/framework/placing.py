@@ -4,7 +4,7 @@ A ``Fit`` holds, for one shape of task, the answers of every node.  The journal 
 moved since; only those are asked again.  Hooks treat rows independently, so both agree exactly.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,18 +174,18 @@ class Placing:
         fit = self._fits.pop(key, None)
         moved = self.snapshot.journal.moved
         if fit is None:
-            fit = self._new_fit(task)
+            fit = self._new_fit(key, task)
             while self._fits and fit.n_bytes * (len(self._fits) + 1) > _MOST_BYTES:
                 self._fits.pop(next(iter(self._fits)))
         elif fit.cursor < len(moved):
-            rows = _unique(moved[fit.cursor :], len(fit.score))
+            rows = distinct_rows(moved[fit.cursor :], len(fit.score))
             if isinstance(rows, slice) or len(rows):
                 self._refresh(fit, task, rows)
         fit.cursor = len(moved)
         self._fits[key] = fit  # the one used last is last
         return fit
 
-    def _new_fit(self, task: Task) -> Fit:
+    def _new_fit(self, key: Hashable, task: Task) -> Fit:  # noqa: ARG002  # for who keeps fits
         n = self.snapshot.nodes.n
         facts = NodeFacts(self.snapshot)
         static_codes = [
@@ -200,10 +200,13 @@ class Placing:
             value=np.zeros(n),
             static_codes=static_codes,
             static_score=None if isinstance(static_score, float) else static_score,
-            rankers=[ask for ask, may_rank in self._rankers if may_rank(task) is not False],
+            rankers=self._rankers_for(task),
         )
         self._refresh(fit, task, ALL)
         return fit
+
+    def _rankers_for(self, task: Task) -> list[Ask]:
+        return [ask for ask, may_rank in self._rankers if may_rank(task) is not False]
 
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
         """Ask again about some rows."""
@@ -380,7 +383,7 @@ def _merge(static: Codes | None, live: Codes | None, curable: Mask) -> Codes | N
     return np.where(prefer_live, live, static)
 
 
-def _unique(moved: list[Any], n: int) -> Rows:
+def distinct_rows(moved: list[Any], n: int) -> Rows:
     """Return the distinct rows of a log, as a slice if there is only one."""
     if len(moved) == 1 and isinstance(moved[0], int):
         return slice(moved[0], moved[0] + 1)
@@ -396,3 +399,7 @@ def _unique(moved: list[Any], n: int) -> Rows:
         row = rows.pop()
         return slice(row, row + 1)
     return np.fromiter(rows, dtype=np.intp, count=len(rows))
+
+
+MakePlacing = Callable[[Snapshot, Hooks, int], Placing]
+"""Makes what answers "which node" for a session, of a snapshot, its hooks and the seed."""

@@ -73,10 +73,13 @@ class PlainTurns:
         """Queue to the turns of its next jobs, up to the first that cannot be foreseen."""
         self._length = _LONGEST
         self._wait, self._patience = 0, 1
-        asked = [plugin for hook in _ASKED for plugin, _ in state.hooks.bound(hook)]
-        foreseeable = all(plugin.foreseeable for plugin in asked)
-        self._can = state.policy.by_row and foreseeable
+        several = sum(map(len, jobs.values())) >= _SHORTEST
+        self._can = several and state.policy.by_row and self._foreseeable()
         self._by_pair = state.ordering.queues_by_pair
+
+    def _foreseeable(self) -> bool:
+        asked = [plugin for hook in _ASKED for plugin, _ in self._state.hooks.bound(hook)]
+        return all(plugin.foreseeable for plugin in asked)
 
     @cached_property
     def _picks(self) -> ForeseenPicks:

@@ -13,7 +13,7 @@ from pumice.core.views import Job, Nodes
 from pumice.framework.dispatch import Enabled
 from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
-from pumice.framework.placing import Placing
+from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.session_state import SessionState
@@ -40,7 +40,7 @@ class Session(SessionState):
         node_usage: Mapping[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
         services: Mapping[str, Any] | None = None,
-        placing: type[Placing] = Placing,
+        placing: MakePlacing = Placing,
         queue_gates: bool = False,
         plugged: Callable[[str, str], None] | None = None,
     ) -> None:

@@ -28,7 +28,7 @@ from pumice.core.views import Job, Queue, Task
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
-from pumice.framework.placing import Placing
+from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
 from pumice.framework.queue_limits.queue_gates import QueueGates
@@ -124,7 +124,7 @@ class SessionState:
         tiers: Iterable[Iterable[Enabled]],
         *,
         seed: int = 0,
-        placing: type[Placing] = Placing,
+        placing: MakePlacing = Placing,
         gates: QueueGates | None = None,
     ) -> None:
         self.snapshot = snapshot

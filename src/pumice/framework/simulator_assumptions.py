@@ -15,6 +15,9 @@ class SimulatorAssumptions:
     """May admit in the next cycle what it refused in this one, though nothing was released."""
     evicts: bool = False
     """Makes room by evicting."""
+    nodes_alone: bool = False
+    """What it answers about a node, to pods that look at neither volumes nor other pods, follows from
+    the pods on that node alone: who asks again gets the same answer until one comes or goes."""
 
 
 UNDECLARED = SimulatorAssumptions()

@@ -18,6 +18,17 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 
+_ABOUT_NODES = [
+    hook.__name__
+    for hook in (
+        Plugin.filter_shape,
+        Plugin.filter_nodes,
+        Plugin.score_shape,
+        Plugin.score_nodes,
+    )
+]
+"""Hooks whose answers about nodes may be kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shortcuts:
@@ -30,6 +41,8 @@ class Shortcuts:
     refusals_last: bool
     """Whether a job that a cycle refused is refused until something is given back."""
     evicts: bool
+    keep_fits: bool = False
+    """Whether what a node answered holds until a pod comes to it or leaves it."""
     admitting: tuple[Plugin, ...] = ()
     """The plugins that decide whether a job is admitted; none: every job is."""
     limiting: tuple[Plugin, ...] = ()
@@ -46,11 +59,13 @@ class Shortcuts:
         timed = any(each.timed for each in declared)
         evicts = any(each.evicts for each in declared)
         forgets = any(each.forgets for each in declared)
+        asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]
         return cls(
             leave_jobs_out=bounded,
             await_events=bounded and not timed,
             refusals_last=bounded and not (timed or evicts or forgets),
             evicts=evicts,
+            keep_fits=all(entry.plugin.simulator.nodes_alone for entry in asked),
             admitting=_admitting(tiers) if "enqueue" in actions else (),
             limiting=tuple(entry.plugin for entry in entries if entry.offers("allocatable")),
         )

@@ -8,6 +8,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
@@ -18,6 +19,7 @@ from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
+from pumice.sim.kept_fits import KeptFits
 from pumice.sim.options import Evicted
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.simulated_scheduler import simulated_scheduler
@@ -87,6 +89,8 @@ class Engine:
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
+        kept = KeptFits(self.sim_cluster.moved_nodes) if self._shortcuts.keep_fits else None
+        self._placing = None if kept is None else kept.placing
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
@@ -235,7 +239,9 @@ class Engine:
             return
         self.sim_cluster.settle()
         start = self._clock()
-        decisions = self._scheduler.decide(self.snapshot, self._moment(), only_changes=True)
+        decisions = self._scheduler.decide(
+            self.snapshot, self._moment(), only_changes=True, placing=self._placing
+        )
         self.cost.deciding_seconds += self._clock() - start
         self.cost.cycles += 1
         self._failures.update(dict.fromkeys(decisions.failures))
@@ -314,14 +320,18 @@ class Engine:
     ) -> dict[JobRun, None]:
         """Let pods run on their nodes until their time is over."""
         runs: dict[JobRun, set[float]] = {}
-        for name, node in binds.items():
-            run, task = self.sim_cluster.owner(name)
-            row = self.sim_cluster.run_on(name, node, self.now, annotations.get(name))
-            run.move(task, State.RUNNING)
-            run.nodes[task] = row
-            end = run.ends[task] = self.now + run.seconds(task)
-            runs.setdefault(run, set()).add(end)
-            self.log.add(self.now, EventKind.BIND, run.number, task, row)
+        owner, rows = self.sim_cluster.owner, self.snapshot.nodes.row_of
+        for run, names in groupby(binds, key=lambda name: owner(name)[0]):
+            theirs = {name: binds[name] for name in names}
+            self.sim_cluster.run_on(theirs, self.now, annotations)
+            ends = runs.setdefault(run, set())
+            for name, node in theirs.items():
+                task, row = owner(name)[1], rows[node]
+                run.move(task, State.RUNNING)
+                run.nodes[task] = row
+                end = run.ends[task] = self.now + run.seconds(task)
+                ends.add(end)
+                self.log.add(self.now, EventKind.BIND, run.number, task, row)
         for run, ends in runs.items():
             if math.isnan(run.started) and run.running >= run.spec.min_member:
                 run.started = self.now

@@ -4,7 +4,8 @@ Used by the engine.  Decides nothing and tells no time.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 
 import msgspec
 
@@ -13,6 +14,7 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
+from pumice.core.tables import NOWHERE
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
 
 _ROOT = "root"
@@ -34,6 +36,8 @@ class SimCluster:
         """Jobs that the scheduler knows, by name."""
         self._nominated: dict[str, str] = {}
         """Waiting pods that were promised a node, with their job."""
+        self.moved_nodes: list[int] = []
+        """Rows of nodes on which pods came or went, since somebody last cleared it."""
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
         """Take a cluster in; queues that nobody describes get a share like any other."""
@@ -72,24 +76,41 @@ class SimCluster:
             if run.phase == "Pending":
                 return
             run.missing.sort()
-        for number, pod in run.pods(run.missing, time_text(self.epoch + seconds), self._uids):
-            self.ingest.upsert(pod)
-            self._owner[run.pod_key(number)] = (run, number)
+        made = time_text(self.epoch + seconds)
+        places = run.kind.places
+        for _, numbers in groupby(run.missing, key=lambda number: places[number][0]):
+            equal = list(run.pods(numbers, made, self._uids))
+            for number, pod in equal:
+                self._owner[f"{run.spec.namespace}/{pod.metadata.name}"] = (run, number)
+            self.ingest.equal_pods.add([pod for _, pod in equal])
         run.missing = []
 
     def write_group(self, run: JobRun) -> None:
         """Write the status of a job."""
         self.ingest.upsert(run.group())
 
-    def run_on(self, pod: str, node: str, seconds: float, marks: dict[str, str] | None) -> int:
-        """Let a pod run on a node; gives the row of the node."""
-        self.ingest.upsert(self._bound.running(self._pod(pod), node, self.epoch + seconds, marks))
-        self._nominated.pop(pod, None)
-        return self.snapshot.nodes.row_of[node]
+    def run_on(
+        self, binds: Mapping[str, str], seconds: float, marks: Mapping[str, dict[str, str]]
+    ) -> None:
+        """Let pods of one job run on their nodes."""
+        moment = self.epoch + seconds
+        for name, node in binds.items():
+            self.moved_nodes.append(self.snapshot.nodes.row_of[node])
+            self._nominated.pop(name, None)
+        pods = [
+            self._bound.running(self._pod(name), node, moment, marks.get(name))
+            for name, node in binds.items()
+        ]
+        if len({id(self._pod(name).spec) for name in binds}) == 1 and not marks.keys() & binds:
+            self.ingest.equal_pods.start(pods)
+            return
+        for pod in pods:
+            self.ingest.upsert(pod)
 
     def finish_pods(self, run: JobRun, tasks: Iterable[int]) -> None:
         """Let some pods of a job end well."""
         for task in tasks:
+            self._note_node(run.pod_key(task))
             self.ingest.upsert(self._bound.finished(self._pod(run.pod_key(task))))
         self.write_group(run)
 
@@ -98,15 +119,28 @@ class SimCluster:
         key = run.pod_key(task)
         self._nominated.pop(key, None)
         if self._owner.pop(key, None) is not None:
+            self._note_node(key)
             self.ingest.delete(self._pod(key))
 
     def delete_job(self, run: JobRun) -> None:
         """Forget a job and all its pods."""
-        for task in range(len(run.states)):
-            self.delete_pod(run, task)
+        keys = [key for key in map(run.pod_key, range(len(run.states))) if key in self._owner]
+        for key in keys:
+            self._nominated.pop(key, None)
+            del self._owner[key]
+            self._note_node(key)
+        if keys:
+            self.ingest.equal_pods.delete(keys)
         self.ingest.delete(run.group())
         self._runs.pop(run.key, None)
         run.in_tables = False
+
+    def _note_node(self, pod: str) -> None:
+        """Note that the node of a pod, if it has one, is about to move."""
+        tasks = self.snapshot.tasks
+        node = int(tasks.node[tasks.row_of[pod]])
+        if node != NOWHERE:
+            self.moved_nodes.append(node)
 
     def nominate(self, decisions: Decisions) -> list[tuple[JobRun, int, int]]:
         """Write promises of nodes on pods that wait, and take back those that no longer hold.

@@ -1,0 +1,126 @@
+"""Pods of one job that are equal but for their names: they come, start and go all at once.
+
+Leaves the tables as the rows of tasks do one by one.  The caller vouches that the pods are equal,
+so that only the first is read; where sums are not exact they are taken one by one after all.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.pods import Pod
+from pumice.api.times import epoch
+from pumice.cache.identity import index_of, key_of
+from pumice.cache.task_rows import TaskRows
+from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
+
+Rows = NDArray[np.intp]
+
+
+class EqualPods:
+    """Adds, starts and deletes equal pods of one job."""
+
+    def __init__(self, tasks: TaskRows) -> None:
+        self._rows = tasks
+        self._snapshot = tasks.snapshot
+
+    def add(self, pods: Sequence[Pod]) -> None:
+        """Add new pods that wait, alike in everything but name and uid."""
+        first, tasks = pods[0], self._snapshot.tasks
+        self._rows.write(first, self._rows.read(first))
+        like = tasks.row_of[key_of(first)]
+        if self._snapshot.shapes[tasks.shape[like]].coarse:
+            for pod in pods[1:]:
+                self._rows.write(pod, self._rows.read(pod))
+            return
+        rows: list[int] = []
+        for pod in pods[1:]:
+            key, row = key_of(pod), tasks.new_row()
+            tasks.row_of[key] = row
+            tasks.keys[row] = key
+            tasks.uids[row] = pod.metadata.uid or key
+            tasks.pods[row] = pod
+            rows.append(row)
+        several = np.array(rows, dtype=np.intp)
+        tasks.copy_row(like, several)
+        tasks.index[several] = [index_of(pod.metadata.name) for pod in pods[1:]]
+        job = int(tasks.job[like])
+        self._snapshot.jobs.tasks[job] += rows
+        self._count_in_job(job, like, len(rows), waiting=1)
+        for row, pod in zip(rows, pods[1:], strict=True):
+            self._rows.share(row, pod)
+
+    def start(self, pods: Sequence[Pod]) -> None:
+        """Let pods that wait run, each on its node; nothing else about them has changed."""
+        snapshot, tasks = self._snapshot, self._snapshot.tasks
+        rows = [tasks.row_of[key_of(pod)] for pod in pods]
+        first = rows[0]
+        if snapshot.shapes[tasks.shape[first]].coarse:
+            for pod in pods:
+                self._rows.write(pod, self._rows.read(pod))
+            return
+        several = np.array(rows, dtype=np.intp)
+        on = np.array([snapshot.nodes.row_of[pod.spec.node_name] for pod in pods], dtype=np.intp)
+        self._rows.promise_no_more(rows)
+        tasks.node[several], tasks.nominated[several] = on, NOWHERE
+        tasks.status[several], tasks.in_view[several] = Status.RUNNING, True
+        begun = pods[0].status.start_time
+        tasks.started[several] = epoch(begun) if begun else np.nan
+        for row, node, pod in zip(rows, on.tolist(), pods, strict=True):
+            tasks.pods[row] = pod
+            snapshot.nodes.tasks[node].append(row)
+            self._rows.share(row, pod)
+        job = int(tasks.job[first])
+        listed, moved = snapshot.jobs.tasks[job], set(rows)
+        listed[:] = [*(row for row in listed if row not in moved), *rows]
+        self._count_on_nodes(first, on, 1)
+        self._count_in_job(job, first, len(rows), waiting=-1, running=1)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Forget pods, all of which run."""
+        snapshot, tasks = self._snapshot, self._snapshot.tasks
+        several = np.array([tasks.row_of[key] for key in keys], dtype=np.intp)
+        rows, first = several.tolist(), int(several[0])
+        alike = (tasks.shape[several] == tasks.shape[first]) & (
+            tasks.status[several] == Status.RUNNING
+        )
+        if snapshot.shapes[tasks.shape[first]].coarse or not alike.all():
+            for key in keys:
+                self._rows.delete(key)
+            return
+        for key in keys:
+            del tasks.row_of[key]
+        on, job = tasks.node[several], int(tasks.job[first])
+        for row, node in zip(rows, on.tolist(), strict=True):
+            snapshot.nodes.tasks[node].remove(row)
+        gone, listed = set(rows), snapshot.jobs.tasks[job]
+        listed[:] = [row for row in listed if row not in gone]
+        self._count_on_nodes(first, on, -1)
+        self._count_in_job(job, first, len(rows), running=-1)
+        self._rows.forget_job_if_empty(job)
+        tasks.clear_rows(several)
+
+    def _count_on_nodes(self, like: int, on: Rows, sign: int) -> None:
+        """Count a pod like one (row) on each of some nodes, or no more."""
+        nodes, shape = self._snapshot.nodes, self._snapshot.shapes[self._snapshot.tasks.shape[like]]
+        rows, counts = np.unique(on, return_counts=True)
+        books, _ = shape.step("hold", sign, live=True)
+        nodes.books[:, :, rows] += books[:, :, None] * counts
+        nodes.view_pods[rows] += (sign * counts).astype(np.int32)
+        nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
+
+    def _count_in_job(
+        self, job: int, like: int, n: int, *, waiting: int = 0, running: int = 0
+    ) -> None:
+        """Count n pods like one (row) that begin (+1) or cease (-1) to wait or to run."""
+        snapshot = self._snapshot
+        jobs, shape = snapshot.jobs, snapshot.shapes[snapshot.tasks.shape[like]]
+        jobs.counts[Status.PENDING, job] += waiting * n
+        jobs.counts[Status.RUNNING, job] += running * n
+        jobs.n_tasks[job] += (waiting + running) * n
+        sums = waiting * shape.step("wait", 1, live=True)[1]
+        snapshot.add_to_sums(job, n * (sums + running * shape.step("hold", 1, live=True)[1]))
+        if snapshot.tasks.best_effort[like]:
+            jobs.n_pending_best_effort[job] += waiting * n

@@ -1,0 +1,94 @@
+"""What nodes answered in earlier cycles of a simulation, asked again only where something moved.
+
+Nodes neither come nor go here and their facts stay, so that an answer holds as long as no pod came
+to the node or left it.  Only answers of plugins that declare as much are kept, and only to pods that
+look at nothing but the node.
+"""
+
+from collections.abc import Hashable
+
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.views import Task
+from pumice.framework.dispatch import Hooks
+from pumice.framework.placing import Fit, Placing, distinct_rows
+
+_LONGEST_LOG = 1 << 16
+"""Moves of nodes that are looked back on; a fit that nobody asked for since is made anew."""
+
+
+class KeptFits:
+    """The fits of all cycles so far, and which nodes moved since each was last brought up to date.
+
+    ``moved_nodes`` is where the cluster notes the rows of nodes on which pods came or went.
+    """
+
+    def __init__(self, moved_nodes: list[int]) -> None:
+        self._between = moved_nodes
+        self._within: list[object] = []
+        """The log of the cycle before: what it tried was taken back since."""
+        self._log: list[object] = []
+        self._fits: dict[Hashable, tuple[Fit, int]] = {}
+        self._state: tuple[int, int] = (-1, -1)
+
+    def placing(self, snapshot: Snapshot, hooks: Hooks, seed: int) -> "KeptPlacing":
+        """Open a cycle; to be given to the scheduler as its way to ask nodes."""
+        self._log += self._within
+        self._log += self._between
+        self._between.clear()
+        self._within = snapshot.journal.moved
+        state = snapshot.nodes.generation, len(snapshot.resources)
+        if state != self._state or len(self._log) > _LONGEST_LOG:
+            self._state = state
+            self._log.clear()
+            self._fits.clear()
+        return KeptPlacing(self, snapshot, hooks, seed)
+
+    def take(self, key: Hashable) -> tuple[Fit, list[object]] | None:
+        """Return a fit that was kept, and the log of rows that may have moved since."""
+        found = self._fits.get(key)
+        if found is None:
+            return None
+        fit, at = found
+        self._fits[key] = fit, len(self._log)
+        return fit, self._log[at:]
+
+    def put(self, key: Hashable, fit: Fit) -> None:
+        """Keep a fit that was made in this cycle."""
+        self._fits[key] = fit, len(self._log)
+
+
+class KeptPlacing(Placing):
+    """Places as ever, and takes up fits of earlier cycles."""
+
+    def __init__(self, kept: KeptFits, snapshot: Snapshot, hooks: Hooks, seed: int) -> None:
+        super().__init__(snapshot, hooks, seed)
+        self._kept = kept
+
+    def _new_fit(self, key: Hashable, task: Task) -> Fit:
+        if not (_is_common(key) and _looks_at_nodes_alone(task.shape)):
+            return super()._new_fit(key, task)
+        taken = self._kept.take(key)
+        if taken is None:
+            fit = super()._new_fit(key, task)
+            self._kept.put(key, fit)
+            return fit
+        fit, log = taken
+        fit.rankers = self._rankers_for(task)
+        rows = distinct_rows([*log, *self.snapshot.journal.moved], len(fit.score))
+        if isinstance(rows, slice) or len(rows):
+            self._refresh(fit, task, rows)
+        return fit
+
+
+def _is_common(key: Hashable) -> bool:
+    """Return whether no plugin tells a task from others of its shape."""
+    return not isinstance(key, tuple) or all(part is None for part in key[1:])
+
+
+def _looks_at_nodes_alone(shape: Shape) -> bool:
+    """Return whether pods of a shape look neither at other pods nor at volumes nor at claims."""
+    spec = shape.spec
+    return not (spec.volumes or spec.resource_claims or spec.topology_spread_constraints) and (
+        spec.affinity is None or not (spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity)
+    )
