@@ -18,6 +18,7 @@ from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled
+from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.process_memory import ProcessMemory
@@ -86,7 +87,7 @@ class Scheduler:
     """Decides cycle after cycle under one configuration.
 
     ``services`` is what plugins may ask for of the world outside; ``pumice.cluster.services`` has
-    the real ones.
+    the real ones.  With ``keep_plugins`` plugins are made once and renewed for each cycle.
     """
 
     placing: MakePlacing = Placing
@@ -99,6 +100,7 @@ class Scheduler:
         seed: int = 0,
         plugins: Mapping[str, type[Plugin]] | None = None,
         services: Mapping[str, Any] | None = None,
+        keep_plugins: bool = False,
     ) -> None:
         self.conf = conf
         self.seed = seed
@@ -109,6 +111,7 @@ class Scheduler:
         """What the configuration says in vain, and what is odd in it."""
         if errors := errors_of(self.warnings):
             raise ConfError(errors)
+        self._kept = KeptPlugins(self.tiers()) if keep_plugins else None
         for problem in self.warnings:
             log.warning("configuration: %s", problem)
 
@@ -150,12 +153,14 @@ class Scheduler:
         is what earlier cycles left behind, also under other configurations; ``placing`` is another
         way to ask nodes, with the same answers.
         """
-        tiers, process = self.tiers(), process or self._process
+        process, kept = process or self._process, self._kept
+        if kept is not None:
+            kept.renew()
         try:
             with np.errstate(all="ignore"):
                 session = Session(
                     snapshot,
-                    tiers,
+                    self.tiers() if kept is None else kept.tiers,
                     now=now,
                     seed=self.seed,
                     actions=self.conf.actions,
@@ -165,6 +170,7 @@ class Scheduler:
                     node_usage=dict(node_usage or {}),
                     metrics=self.conf.metrics,
                     services=self._services,
+                    hooks=None if kept is None else kept.hooks,
                     placing=placing or self.placing,
                     queue_gates=self.conf.queue_gates,
                     plugged=None if observer is None else observer.plugin_done,

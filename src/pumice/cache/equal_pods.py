@@ -17,6 +17,8 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 
 Rows = NDArray[np.intp]
+_FEW = 3
+"""Fewer pods are faster one by one."""
 
 
 class EqualPods:
@@ -29,11 +31,10 @@ class EqualPods:
     def add(self, pods: Sequence[Pod]) -> None:
         """Add new pods that wait, alike in everything but name and uid."""
         first, tasks = pods[0], self._snapshot.tasks
-        self._rows.write(first, self._rows.read(first))
+        self._write([first])
         like = tasks.row_of[key_of(first)]
-        if self._snapshot.shapes[tasks.shape[like]].coarse:
-            for pod in pods[1:]:
-                self._rows.write(pod, self._rows.read(pod))
+        if len(pods) < _FEW or self._snapshot.shapes[tasks.shape[like]].coarse:
+            self._write(pods[1:])
             return
         rows: list[int] = []
         for pod in pods[1:]:
@@ -57,9 +58,8 @@ class EqualPods:
         snapshot, tasks = self._snapshot, self._snapshot.tasks
         rows = [tasks.row_of[key_of(pod)] for pod in pods]
         first = rows[0]
-        if snapshot.shapes[tasks.shape[first]].coarse:
-            for pod in pods:
-                self._rows.write(pod, self._rows.read(pod))
+        if len(rows) < _FEW or snapshot.shapes[tasks.shape[first]].coarse:
+            self._write(pods)
             return
         several = np.array(rows, dtype=np.intp)
         on = np.array([snapshot.nodes.row_of[pod.spec.node_name] for pod in pods], dtype=np.intp)
@@ -71,7 +71,6 @@ class EqualPods:
         for row, node, pod in zip(rows, on.tolist(), pods, strict=True):
             tasks.pods[row] = pod
             snapshot.nodes.tasks[node].append(row)
-            self._rows.share(row, pod)
         job = int(tasks.job[first])
         listed, moved = snapshot.jobs.tasks[job], set(rows)
         listed[:] = [*(row for row in listed if row not in moved), *rows]
@@ -86,7 +85,8 @@ class EqualPods:
         alike = (tasks.shape[several] == tasks.shape[first]) & (
             tasks.status[several] == Status.RUNNING
         )
-        if snapshot.shapes[tasks.shape[first]].coarse or not alike.all():
+        coarse = snapshot.shapes[tasks.shape[first]].coarse
+        if len(keys) < _FEW or coarse or not alike.all():
             for key in keys:
                 self._rows.delete(key)
             return
@@ -101,6 +101,10 @@ class EqualPods:
         self._count_in_job(job, first, len(rows), running=-1)
         self._rows.forget_job_if_empty(job)
         tasks.clear_rows(several)
+
+    def _write(self, pods: Sequence[Pod]) -> None:
+        for pod in pods:
+            self._rows.write(pod, self._rows.read(pod))
 
     def _count_on_nodes(self, like: int, on: Rows, sign: int) -> None:
         """Count a pod like one (row) on each of some nodes, or no more."""

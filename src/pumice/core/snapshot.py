@@ -54,6 +54,9 @@ class Snapshot:
         self.derived: dict[str, Any] = {}
         """Values computed from objects that outlive a session; their owner keeps them fresh."""
         self.journal = Journal()
+        self._total = np.zeros(size)
+        self._totalled = (-1, 0, 0)
+        """Of which nodes the total is."""
         self.view_is_live = False
         self.view_watchers: list[ViewWatcher] = []
 
@@ -71,7 +74,11 @@ class Snapshot:
 
     def total(self) -> Column:
         """Sum the allocatable amounts of all nodes (R,)."""
-        return self.nodes.allocatable[:, : self.nodes.n].sum(axis=1)
+        state = self.nodes.generation, self.nodes.n, len(self.nodes.allocatable)
+        if state != self._totalled:
+            self._totalled = state
+            self._total = self.nodes.allocatable[:, : self.nodes.n].sum(axis=1)
+        return self._total.copy()
 
     def request(self, task: int) -> Column:
         """Return a task's request (R,)."""

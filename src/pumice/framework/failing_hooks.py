@@ -30,6 +30,10 @@ class Failures:
     about: dict[Subject, dict[str, None]] = field(default_factory=dict)
     """The subjects of failures, and the lines that report them."""
 
+    def forget(self) -> None:
+        """Start afresh."""
+        self.errors, self.about = {}, {}
+
     def lines(self) -> list[str]:
         """Return one line for each."""
         return [_line(*where, error) for where, error in self.errors.items()]

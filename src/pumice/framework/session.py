@@ -10,7 +10,7 @@ from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
-from pumice.framework.dispatch import Enabled
+from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
@@ -40,6 +40,7 @@ class Session(SessionState):
         node_usage: Mapping[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
         services: Mapping[str, Any] | None = None,
+        hooks: Hooks | None = None,
         placing: MakePlacing = Placing,
         queue_gates: bool = False,
         plugged: Callable[[str, str], None] | None = None,
@@ -52,7 +53,9 @@ class Session(SessionState):
         self.memory = {} if memory is None else memory
         opened = self.memory.setdefault(_OPENED_GATES, set())
         gates = QueueGates(snapshot, opened, enabled=queue_gates)
-        super().__init__(snapshot, self.tiers, seed=seed, placing=placing, gates=gates)
+        super().__init__(
+            snapshot, self.tiers, seed=seed, hooks=hooks, placing=placing, gates=gates
+        )
         self.now = now
         self.actions = actions
         self.action_arguments = action_arguments or {}

@@ -124,12 +124,13 @@ class SessionState:
         tiers: Iterable[Iterable[Enabled]],
         *,
         seed: int = 0,
+        hooks: Hooks | None = None,
         placing: MakePlacing = Placing,
         gates: QueueGates | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.journal = snapshot.journal
-        self.hooks = Hooks(tiers)
+        self.hooks = hooks or Hooks(tiers)
         self.topology = Topology(snapshot)
         self.topology.open()
         self.policy = Policy(snapshot, self.topology, self.hooks)

@@ -1,7 +1,7 @@
 """Limits by weight: each queue deserves a part of the cluster, and holds no more."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from pumice.framework.queue_limits.limits import (
     listed_guarantees,
 )
 from pumice.framework.queue_limits.tree import QueueTree
+
+_DIVIDED: Final = "divided by weight"
+"""Where the snapshot keeps the last division, and what it was made of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +57,24 @@ def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column
     """Divide the cluster among the queues that have jobs, round by round (R, Q).
 
     A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
-    what one queue leaves goes to the others.
+    what one queue leaves goes to the others.  The same is not worked out twice in a row.
     """
+    queues, rows = snapshot.queues, _queues_with_jobs(snapshot)
+    request = queues.allocated_or_pipelined + queues.pending
+    asked = (rows, request, total, limit, queues.weight, queues.guarantee)
+    key = (*queues.names, *[column.tobytes() for column in asked])
+    known = snapshot.derived.get(_DIVIDED)
+    if known is None or known[0] != key:
+        known = snapshot.derived[_DIVIDED] = key, _divide(snapshot, rows, request, total, limit)
+    return np.asarray(known[1])
+
+
+def _divide(
+    snapshot: Snapshot, rows: NDArray[np.intp], request: Column, total: Column, limit: Column
+) -> Column:
     queues, remaining, n_rounds = snapshot.queues, total, 0
-    rows = _queues_with_jobs(snapshot)
     rows = rows[np.argsort(np.array([queues.names[row] for row in rows.tolist()]))]
     deserved = np.zeros_like(limit)  # sums in one order, whatever queue came first
-    request = queues.allocated_or_pipelined + queues.pending
     while True:
         weight = queues.weight[rows].sum()
         if weight == 0:
