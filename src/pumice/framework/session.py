@@ -53,9 +53,7 @@ class Session(SessionState):
         self.memory = {} if memory is None else memory
         opened = self.memory.setdefault(_OPENED_GATES, set())
         gates = QueueGates(snapshot, opened, enabled=queue_gates)
-        super().__init__(
-            snapshot, self.tiers, seed=seed, hooks=hooks, placing=placing, gates=gates
-        )
+        super().__init__(snapshot, self.tiers, seed=seed, hooks=hooks, placing=placing, gates=gates)
         self.now = now
         self.actions = actions
         self.action_arguments = action_arguments or {}

@@ -16,8 +16,8 @@ class SimulatorAssumptions:
     evicts: bool = False
     """Makes room by evicting."""
     nodes_alone: bool = False
-    """What it answers about a node, to pods that look at neither volumes nor other pods, follows from
-    the pods on that node alone: who asks again gets the same answer until one comes or goes."""
+    """What it answers about a node, to pods that look at neither volumes nor other pods, follows
+    from the pods on that node alone: the answer stays until one comes or goes."""
 
 
 UNDECLARED = SimulatorAssumptions()

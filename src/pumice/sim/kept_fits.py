@@ -1,8 +1,8 @@
 """What nodes answered in earlier cycles of a simulation, asked again only where something moved.
 
 Nodes neither come nor go here and their facts stay, so that an answer holds as long as no pod came
-to the node or left it.  Only answers of plugins that declare as much are kept, and only to pods that
-look at nothing but the node.
+to the node or left it.  Only answers of plugins that declare as much are kept, and only to pods
+that look at nothing but the node.
 """
 
 from collections.abc import Hashable

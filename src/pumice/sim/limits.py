@@ -44,13 +44,21 @@ def within_limits(jobs: Iterable[JobSpec], file: str) -> Iterator[JobSpec]:
     """
     pods = 0
     for number, job in enumerate(jobs, start=1):
-        field, size = f"job {job.name}", job.size
+        size, seconds = job.size, job.run_seconds
         pods += size
+        if (
+            number <= MAX_JOBS
+            and size <= MAX_JOB_PODS
+            and pods <= MAX_PODS
+            and seconds <= MAX_SECONDS
+        ):
+            yield job
+            continue
+        field = f"job {job.name}"
         check_at_most(number, MAX_JOBS, "jobs", file=file, hint="see --limit")
         check_at_most(size, MAX_JOB_PODS, "pods of a job", file=file, field=field)
         check_at_most(pods, MAX_PODS, "pods in all", file=file, field=field, hint="see --limit")
-        check_at_most(job.run_seconds, MAX_SECONDS, "seconds of a run", file=file, field=field)
-        yield job
+        check_at_most(seconds, MAX_SECONDS, "seconds of a run", file=file, field=field)
 
 
 def check_arrivals(jobs: tuple[JobSpec, ...], file: str) -> None:

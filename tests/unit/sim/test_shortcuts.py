@@ -73,7 +73,7 @@ def test_a_subclass_does_not_inherit_a_declaration() -> None:
 def test_bounded_plugins_let_jobs_be_left_out() -> None:
     found = shortcuts("{name: gang}, {name: orderly}", "{name: predicates}")
     assert found == Shortcuts(
-        leave_jobs_out=True, await_events=True, refusals_last=True, evicts=False
+        leave_jobs_out=True, await_events=True, refusals_last=True, evicts=False, keep_fits=True
     )
 
 
@@ -85,6 +85,12 @@ def test_a_plugin_that_declares_nothing_makes_every_job_take_part() -> None:
 @pytest.mark.parametrize("name", ["extender", "rescheduling", "sla", "tdm"])
 def test_plugins_that_act_on_their_own_make_every_job_take_part(name: str) -> None:
     assert not shortcuts(f"{{name: {name}}}").leave_jobs_out
+
+
+@pytest.mark.parametrize("name", ["nodegroup", "numa-aware", "usage", "resource-strategy-fit"])
+def test_answers_about_nodes_are_not_kept_unless_they_follow_from_the_node(name: str) -> None:
+    assert shortcuts("{name: gang}, {name: binpack}").keep_fits
+    assert not shortcuts(f"{{name: gang}}, {{name: {name}}}").keep_fits
 
 
 def test_shuffle_makes_every_job_take_part() -> None:
@@ -225,7 +231,9 @@ def both_ways(
 ) -> tuple[tuple[Story, int], tuple[Story, int]]:
     """Tell the story with shortcuts, and with every job in every cycle."""
     found = Shortcuts.of(made.conf.actions, made.tiers())
-    slow = replace(found, leave_jobs_out=False, await_events=False, refusals_last=False)
+    slow = replace(
+        found, leave_jobs_out=False, await_events=False, refusals_last=False, keep_fits=False
+    )
     return story(made, jobs, objects), story(made, jobs, objects, shortcuts=slow)
 
 

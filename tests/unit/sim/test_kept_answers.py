@@ -1,0 +1,163 @@
+"""A simulation that keeps answers and plugins between cycles decides as one that does not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.kinds import Manifest
+from pumice.api.pods import PodSpec
+from pumice.core.views import Nodes, Task
+from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.scheduler import Scheduler
+from pumice.sim.bounds import Shortcuts
+from pumice.sim.engine import Engine, Outcome
+from pumice.sim.simulated_scheduler import simulated_scheduler
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
+from pumice.testing import node, queue
+from tests.unit.sim.made import kube_objects
+
+EVICTING = """
+actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}]
+- plugins: [{name: overcommit}, {name: drf, enablePreemptable: false}, {name: predicates},
+    {name: proportion}, {name: nodeorder}]
+"""
+PACKING = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: drf}, {name: predicates}, {name: capacity}, {name: binpack}, {name: nodeorder}]
+"""
+UNADMITTED = """
+actions: "allocate"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: nodeorder}, {name: resource-strategy-fit}]
+"""
+POLICIES = {"default": DEFAULT_CONF, "evict": EVICTING, "pack": PACKING, "admit all": UNADMITTED}
+CLASSES = ("low", "high")
+Generator = np.random.Generator
+T = TypeVar("T")
+
+
+def one(rng: Generator, these: Sequence[T]) -> T:
+    """Draw one."""
+    return these[int(rng.integers(len(these)))]
+
+
+def priority_class(name: str, value: int) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
+def cluster(rng: Generator) -> list[Manifest]:
+    """A few machines that differ, some of them marked, and queues of different weight."""
+    machines = [
+        node(
+            f"n{i}",
+            cpu=one(rng, (4, 8, 16)),
+            memory=f"{one(rng, (16, 32))}Gi",
+            labels={"zone": one(rng, "ab")},
+        )
+        for i in range(rng.integers(3, 40))
+    ]
+    queues = [queue(name, weight=weight) for name, weight in (("q1", 1), ("q2", 3), ("q3", 1))]
+    return [*machines, *queues, priority_class("low", 1), priority_class("high", 100)]
+
+
+def pod_specs(rng: Generator) -> list[PodSpec]:
+    """Requests of different size, one of nothing, one for a zone."""
+    made = PodSpecs()
+    cpus = rng.permutation(["250m", "500m", "1", "2", "3"])[:3].tolist()
+    found = [made.spec({"cpu": cpu, "memory": "1Gi"}) for cpu in cpus]
+    return [*found, made.spec({}), made.spec({"cpu": "1"}, node_selector={"zone": "a"})]
+
+
+def workload(rng: Generator, *, late_pods: bool) -> Workload:
+    specs, at, jobs = pod_specs(rng), 0.0, []
+    for number in range(rng.integers(15, 30)):
+        at += one(rng, (0.0, 0.0, 0.4, 1.0, 7.0))
+        size = one(rng, (1, 1, 1, 2, 4, 9))
+        parts = [TaskSpec(one(rng, specs), size, one(rng, (5.0, 20.0, 33.3)))]
+        if rng.random() < 0.2:
+            parts.append(TaskSpec(one(rng, specs), 2, 12.0, role="other"))
+        jobs.append(
+            JobSpec(
+                f"job-{number}",
+                at,
+                tuple(parts),
+                one(rng, (1, size)),
+                queue=one(rng, ("q1", "q2", "q3")),
+                priority_class=one(rng, CLASSES),
+                late_pods=late_pods,
+            )
+        )
+    return Workload(name="drawn", format="test", jobs=in_order(jobs))
+
+
+def told(outcome: Outcome) -> list[tuple[Any, ...]]:
+    """Everything that happened, with the nodes, in order; and why jobs waited."""
+    log = outcome.log
+    columns = (log.time, log.kind, log.job, log.task, log.node)
+    events = list(zip(*(column.tolist() for column in columns), strict=True))
+    return [*events, *((run.spec.name, run.reason) for run in outcome.runs)]
+
+
+def without_fits(conf: SchedulerConf, scheduler: Scheduler) -> Shortcuts:
+    return replace(Shortcuts.of(conf.actions, scheduler.tiers()), keep_fits=False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_is_kept_changes_nothing(policy: str, seed: int) -> None:
+    rng = np.random.default_rng([seed, *policy.encode()])
+    jobs, machines = workload(rng, late_pods=seed == 1), kube_objects(*cluster(rng))
+    conf = parse_conf(POLICIES[policy])
+    keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, seed=seed)).run()
+    forgetful = Scheduler(conf, seed=seed)
+    fresh = Engine(
+        jobs, machines, conf, scheduler=forgetful, shortcuts=without_fits(conf, forgetful)
+    ).run()
+    assert told(keeping) == told(fresh)
+
+
+@dataclass(kw_only=True)
+class Counting(Plugin, name="counting"):
+    """Answers by what it has noted since it was made, which is nothing when a cycle begins."""
+
+    simulator = SimulatorAssumptions(bounded=True)
+    seen: list[str] = field(default_factory=list)
+
+    def on_open(self, ssn: PluginSession) -> None:
+        self.seen.append("opened")
+        assert self.seen == ["opened"]
+
+    def score_nodes(self, task: Task, nodes: Nodes) -> Any:
+        self.seen.append("asked")
+        return nodes.index * float(len(self.seen))
+
+
+def test_plugins_begin_every_cycle_as_they_were_made() -> None:
+    rng = np.random.default_rng(3)
+    jobs, machines = workload(rng, late_pods=False), kube_objects(*cluster(rng))
+    conf = parse_conf(
+        'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}, '
+        "{name: counting}]"
+    )
+    plugins = {"counting": Counting}
+    assert not Shortcuts.of(conf.actions, Scheduler(conf, plugins=plugins).tiers()).keep_fits
+    keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, plugins=plugins))
+    fresh = Engine(jobs, machines, conf, scheduler=Scheduler(conf, plugins=plugins))
+    kept = keeping.run()
+    assert kept.failures == ()
+    assert told(kept) == told(fresh.run())
