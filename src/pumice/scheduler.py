@@ -143,15 +143,17 @@ class Scheduler:
         node_usage: Mapping[str, Any] | None = None,
         *,
         only_changes: bool = False,
+        queue_amounts: bool = True,
         observer: Observer | None = None,
         process: ProcessMemory | None = None,
         placing: MakePlacing | None = None,
     ) -> Decisions:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
-        With ``only_changes`` pod groups whose status stays as it is are not reported.  ``process``
-        is what earlier cycles left behind, also under other configurations; ``placing`` is another
-        way to ask nodes, with the same answers.
+        With ``only_changes`` pod groups whose status stays as it is are not reported, without
+        ``queue_amounts`` neither is what queues hold.  ``process`` is what earlier cycles left
+        behind, also under other configurations; ``placing`` is another way to ask nodes, with the
+        same answers.
         """
         process, kept = process or self._process, self._kept
         if kept is not None:
@@ -180,7 +182,9 @@ class Scheduler:
                 for action in self.conf.actions:
                     ACTIONS[action](session)
                     watching.action_done(action)
-                decisions = close_session(session, only_changes=only_changes)
+                decisions = close_session(
+                    session, only_changes=only_changes, queue_amounts=queue_amounts
+                )
                 watching.decided(session, decisions)
                 return decisions
         finally:

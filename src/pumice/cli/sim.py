@@ -17,10 +17,10 @@ from pumice.cli.progress import progress
 from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
-from pumice.sim.engine import Outcome
 from pumice.sim.inputs import SimulationInput, load, read_configuration, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.options import SimulationOptions
+from pumice.sim.outcome import Outcome
 from pumice.sim.report.tables import summary_rows
 from pumice.sim.result_files import REPORT, ResultFiles
 from pumice.sim.wording import duration

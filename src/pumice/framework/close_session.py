@@ -39,10 +39,13 @@ _LABELS = [status.label for status in Status]
 _WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
 
 
-def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
+def close_session(
+    ssn: Session, *, only_changes: bool = False, queue_amounts: bool = True
+) -> Decisions:
     """Close a session and return its outcome.
 
-    With ``only_changes`` pod groups whose status stays as the cluster has it are left out.
+    With ``only_changes`` pod groups whose status stays as the cluster has it are left out; without
+    ``queue_amounts`` what queues hold is.
     """
     ssn.close()
     _tell_misplaced(ssn)
@@ -68,7 +71,8 @@ def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
             decisions.explanations[job.key] = sentence
         if row in ssn.records.by_job:
             decisions.records[job.key] = _record(ssn, ssn.records.by_job[row])
-    decisions.queues = _queue_amounts(ssn)
+    if queue_amounts:
+        decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
     decisions.failed_for = _failed_for(ssn)
     return decisions

@@ -7,20 +7,19 @@ what is decided is done at once.  The same workload, seed and configuration give
 import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import groupby
 from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
-from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
 from pumice.sim.kept_fits import KeptFits
 from pumice.sim.options import Evicted
+from pumice.sim.outcome import Outcome, SimulationCost
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.waiting_jobs import WaitingJobs
@@ -34,31 +33,6 @@ _STEPS_BETWEEN_REPORTS = 64
 """Events and cycles between two reports of progress."""
 _MAX_CYCLES_SINCE_EVENT = 200
 """Cycles in a row between two events, after which evictions are taken to lead nowhere."""
-
-
-@dataclass(slots=True)
-class SimulationCost:
-    """What a simulation cost: numbers of steps, and seconds on the real clock."""
-
-    events: int = 0
-    cycles: int = 0
-    decisions: int = 0
-    deciding_seconds: float = 0.0
-    seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Outcome:
-    """A finished simulation: who ran when, and the tables at the end."""
-
-    runs: list[JobRun]
-    log: EventLog
-    snapshot: Snapshot
-    end: float
-    """When the last thing happened."""
-    cost: SimulationCost = field(default_factory=SimulationCost)
-    failures: tuple[str, ...] = ()
-    """What plugins did wrong, each once: the figures then tell of another policy."""
 
 
 class Engine:
@@ -240,7 +214,11 @@ class Engine:
         self.sim_cluster.settle()
         start = self._clock()
         decisions = self._scheduler.decide(
-            self.snapshot, self._moment(), only_changes=True, placing=self._placing
+            self.snapshot,
+            self._moment(),
+            only_changes=True,
+            queue_amounts=False,
+            placing=self._placing,
         )
         self.cost.deciding_seconds += self._clock() - start
         self.cost.cycles += 1

@@ -20,9 +20,10 @@ from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource, load_plugins
-from pumice.sim.engine import Engine, Outcome
+from pumice.sim.engine import Engine
 from pumice.sim.limits import check_arrivals, check_nodes
 from pumice.sim.options import FORMATS, SimulationOptions
+from pumice.sim.outcome import Outcome
 from pumice.sim.readers import manifests, openb, philly, swf, synthetic
 from pumice.sim.readers.text import header_of, read_text
 from pumice.sim.simulated_scheduler import simulated_scheduler

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pumice.api.objects import Queue
 from pumice.cache.requests import pod_request
 from pumice.core.resources import PODS, Column
-from pumice.sim.engine import Outcome
 from pumice.sim.event_log import EventKind
+from pumice.sim.outcome import Outcome
 
 Matrix = NDArray[np.float64]
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import Column
-from pumice.sim.engine import Outcome, SimulationCost
 from pumice.sim.event_log import EventKind
 from pumice.sim.eviction_storm import find_storm
 from pumice.sim.fairness import Fairness, fairness_of
 from pumice.sim.job_run import JobRun, State
 from pumice.sim.log_columns import LogColumns, Matrix
+from pumice.sim.outcome import Outcome, SimulationCost
 from pumice.sim.series import TimeBins, water_fill
 
 N_SPANS = 240

@@ -20,10 +20,10 @@ from pumice.api.meta import KubeObject
 from pumice.api.wording import crash_text
 from pumice.errors import PumiceError, ServiceError
 from pumice.processes import worker_processes
-from pumice.sim.engine import Outcome
 from pumice.sim.inputs import SimulationInput, read_configuration, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.options import SimulationOptions
+from pumice.sim.outcome import Outcome
 from pumice.sim.output import write_json, write_table
 from pumice.sim.workload import Workload
 

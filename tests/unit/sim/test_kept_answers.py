@@ -16,7 +16,8 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
-from pumice.sim.engine import Engine, Outcome
+from pumice.sim.engine import Engine
+from pumice.sim.outcome import Outcome
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, queue
