@@ -173,8 +173,13 @@ CONTROLLERS: Final = Component(
     in_job_namespaces=(_grant("", "secrets", "get create delete"),),
 )
 
+_NEW_QUEUE: Final = "a queue is named before the webhooks have seen its creation"
 ADMISSION: Final = Component(
-    "admission", everywhere=(_grant("scheduling.volcano.sh", "queues", READ),)
+    "admission",
+    everywhere=(
+        _grant("scheduling.volcano.sh", "queues", READ),
+        _grant("scheduling.volcano.sh", "queues", "get", unseen=_NEW_QUEUE),
+    ),
 )
 FOR_PODGROUPS: Final = (_grant("", "namespaces", "get"),)
 """What admission may do besides if /podgroups/mutate is on: a namespace may name a queue."""

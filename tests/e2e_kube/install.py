@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 from tests.e2e_kube.kubectl import Kubectl
+from tests.e2e_kube.waiting import until
 
 Manifest = dict[str, Any]
 MANIFEST: Final = Path(__file__).parents[2] / "deploy" / "pumice.yaml"
@@ -32,7 +33,12 @@ def install(kubectl: Kubectl) -> None:
     ]
     kinds = [each for each in found if each["kind"] == "CustomResourceDefinition"]
     kubectl.apply(*kinds)
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    # kubectl gives up at once on a definition that has no conditions yet.
+    until(
+        "kinds are served",
+        lambda: kubectl.run("wait", "--for=condition=Established", "crd", "--all"),
+        lambda done: done.returncode == 0,
+    )
     kubectl.apply(*(each for each in found if each not in kinds))
 
 

@@ -55,7 +55,7 @@ def validate_queue(request: Request, existing: Existing, options: Options) -> An
     """Check a new, a changed or a dying queue."""
     # Volcano reads the object of a deletion too, of which there is none.
     if request.operation == "DELETE":
-        return denied(_check_deletion(request.name, existing, options))
+        return denied(_check_deletion(request, existing, options))
     queue = decode(request.object, KIND)
     errors = list(_check(queue, existing))
     if errors:
@@ -191,11 +191,13 @@ def _sizes(queue: Manifest) -> dict[str, Any]:
     }
 
 
-def _check_deletion(name: str, existing: Existing, options: Options) -> Iterator[Finding]:
+def _check_deletion(request: Request, existing: Existing, options: Options) -> Iterator[Finding]:
+    name = request.name
     if name in ("default", "root"):
         yield Finding(f"`{name}` queue can not be deleted")
         return
-    queue = existing.queue(name)
+    # The request brings the queue as it is now; Volcano looks for it among those it has seen.
+    queue = existing.queue(name) if request.old is None else decode(request.old, KIND)
     if queue is None:
         yield Finding(f"queue.scheduling.volcano.sh {quoted(name)} not found")
         return

@@ -109,28 +109,37 @@ _REGISTER_S: Final = 300.0
 _THREADS: Final = 2
 """Of each kind."""
 _log = logs.get("webhooks")
+Read = Callable[[str, str, str], Manifest]
+"""Returns an object by kind, namespace and name, or raises ClusterError."""
 
 
 class ClusterView:
     """Queues and namespaces of a cluster, as the rules look at them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, read: Read | None = None) -> None:
         self._cluster = cluster
+        self._read = read or cluster.get
 
     def queue(self, name: str) -> Manifest | None:
-        """Return a queue."""
-        return next((one for one in self.queues() if one["metadata"]["name"] == name), None)
+        """Return a queue; the server is asked for one whose creation has not been seen yet."""
+        seen = next((one for one in self.queues() if one["metadata"]["name"] == name), None)
+        return seen if seen is not None else self._found(self._read, QUEUE, name)
 
     def queues(self) -> Iterable[Manifest]:
         """Return all queues."""
         return self._cluster.list(QUEUE)[0]
 
     def namespace(self, name: str) -> Manifest | None:
-        """Return a namespace; one that cannot be read counts as none."""
+        """Return a namespace."""
+        return self._found(self._cluster.get, "Namespace", name)
+
+    @staticmethod
+    def _found(read: Read, kind: str, name: str) -> Manifest | None:
+        """Return what a read finds; what cannot be read counts as none."""
         try:
-            return self._cluster.get("Namespace", "", name)
+            return read(kind, "", name)
         except ClusterError as error:
-            _log.v(2).info("cannot read a namespace", namespace=name, error=error)
+            _log.v(2).info("cannot read an object", kind=kind, name=name, error=error)
             return None
 
 
@@ -239,7 +248,8 @@ def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
             target=_register, args=(cluster, services, options, stop), daemon=True
         )
         registrar.start()
-        reviewer = Reviewer(ClusterView(cluster), options, watch_groups(options.admission_conf))
+        view = ClusterView(cluster, cluster.read)
+        reviewer = Reviewer(view, options, watch_groups(options.admission_conf))
         app = webhook_app(reviewer, services)
         site = Site(app, options.listen_address, options.port, certificate.current)
         with HttpServer([site], grace_s=options.graceful_shutdown_time_s) as http:

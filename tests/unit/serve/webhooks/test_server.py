@@ -19,7 +19,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import InputError
+from pumice.errors import InputError, NotFoundError
 from pumice.serve import http_server
 from pumice.serve.options import WebhookOptions
 from pumice.serve.webhooks import server
@@ -36,6 +36,7 @@ from pumice.serve.webhooks.server import (
 )
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES
+from pumice.webhooks.review import Options
 from tests.present import present
 
 TLS = Path(__file__).parents[3] / "data" / "tls"
@@ -48,6 +49,7 @@ JOB: dict[str, Any] = {
          "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
     ]},
 }  # fmt: skip
+QUEUES = "scheduling.volcano.sh/v1beta1"
 JSON = {"Content-Type": "application/json"}
 
 
@@ -115,6 +117,44 @@ def test_a_bad_job_is_denied_with_a_message(cluster: Any) -> None:
     assert answer["status"]["message"] == (
         'unable to find job queue: queue.scheduling.volcano.sh "nowhere" not found;'
     )
+
+
+def queue(name: str, parent: str = "root") -> Any:
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+            "metadata": {"name": name}, "spec": {"weight": 1, "parent": parent}}  # fmt: skip
+
+
+def test_a_parent_that_was_made_a_moment_ago_is_asked_for(cluster: Any) -> None:
+    """The copy that is followed lags behind; what is not in it may be there all the same."""
+    unseen = {"team": queue("team")}
+
+    def read(kind: str, namespace: str, name: str) -> Any:
+        if name not in unseen:
+            raise NotFoundError(kind, namespace, name)
+        return unseen[name]
+
+    def answer(parent: str) -> Any:
+        request = review(queue("child", parent), resource="queues", group=QUEUES)
+        text = answer_review(
+            json.dumps(request).encode(),
+            SERVICES["/queues/validate"],
+            ClusterView(cluster, read),
+            Options(),
+        )
+        return json.loads(text)["response"]
+
+    assert answer("team")["allowed"]
+    assert 'queue.scheduling.volcano.sh "gone" not found' in answer("gone")["status"]["message"]
+
+
+def test_a_queue_that_was_made_a_moment_ago_can_be_deleted(cluster: Any) -> None:
+    body = review(None, "DELETE", "queues", QUEUES)
+    body["request"] |= {"name": "new", "oldObject": queue("new")}
+    answer = json.loads(ask(cluster, "/queues/validate", json.dumps(body))[1])["response"]
+    assert answer["allowed"], answer
+    cluster.create(queue("below", "new"))
+    answer = json.loads(ask(cluster, "/queues/validate", json.dumps(body))[1])["response"]
+    assert "it has 1 child queues: below" in answer["status"]["message"]
 
 
 def test_the_options_decide(cluster: Any) -> None:
