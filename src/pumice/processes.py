@@ -15,9 +15,9 @@ from typing import Literal
 def worker_processes(
     count: int, method: Literal["fork", "spawn"] | None = None
 ) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool; an exception in the block, Ctrl-C included, ends its workers where they are.
+    """Yield a pool; an exception in the block, including Ctrl-C, ends its workers at once.
 
-    ``method`` says how a worker starts; None takes the way of the platform.
+    ``method`` is how a worker starts; None is the platform's default.
     """
     others = set(active_children())
     pool = ProcessPoolExecutor(count, mp_context=get_context(method), initializer=_leave_ctrl_c)
@@ -32,5 +32,5 @@ def worker_processes(
 
 
 def _leave_ctrl_c() -> None:
-    """Leave Ctrl-C, which reaches every process of a terminal, to the one that started this."""
+    """Leave Ctrl-C, which reaches every process of a terminal, to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -30,25 +30,25 @@ log = logging.getLogger(__name__)
 
 
 class Observer:
-    """Looks at a cycle without touching it; what it wants to keep it must copy.
+    """Observes a cycle without changing it; it must copy what it keeps.
 
-    A subclass overrides what it wants to see.
+    A subclass overrides the calls it needs.
     """
 
     def synced(self) -> None:
-        """See that the snapshot is up to date and the session about to open."""
+        """Called when the snapshot is up to date and the session is about to open."""
 
     def opened(self, ssn: Session) -> None:
-        """Look before the first action."""
+        """Called before the first action."""
 
     def plugin_done(self, plugin: str, when: str) -> None:
-        """See a plugin done with "OnSessionOpen" or "OnSessionClose"; no name when they begin."""
+        """Called after "OnSessionOpen" or "OnSessionClose" of a plugin; no name when they begin."""
 
     def action_done(self, action: str) -> None:
-        """See an action done."""
+        """Called after an action."""
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Look once all is decided, before it is taken off the snapshot again."""
+        """Called once everything is decided, before the snapshot is restored."""
 
 
 class Observers(Observer):
@@ -86,12 +86,12 @@ class Observers(Observer):
 class Scheduler:
     """Decides cycle after cycle under one configuration.
 
-    ``services`` is what plugins may ask for of the world outside; ``pumice.cluster.services`` has
+    ``services`` are external services for plugins; ``pumice.cluster.services`` has
     the real ones.  With ``keep_plugins`` plugins are made once and renewed for each cycle.
     """
 
     placing: MakePlacing = Placing
-    """How nodes are asked; a subclass may do it differently, with the same answers."""
+    """How nodes are evaluated; a subclass may do it differently, with the same answers."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Scheduler:
         self._process = ProcessMemory()
         self._services = dict(services or {})
         self.warnings: list[Problem] = check_conf(conf, self._plugins, ACTIONS)
-        """What the configuration says in vain, and what is odd in it."""
+        """Settings of the configuration that have no effect, and odd ones."""
         if errors := errors_of(self.warnings):
             raise ConfError(errors)
         self._kept = KeptPlugins(self.tiers()) if keep_plugins else None
@@ -121,7 +121,7 @@ class Scheduler:
 
     @cached_property
     def config_maps(self) -> list[str]:
-        """Name the ConfigMaps ("namespace/name") that plugins read."""
+        """The ConfigMaps ("namespace/name") that plugins read."""
         return [
             name for tier in self.tiers() for each in tier for name in each.plugin.config_maps()
         ]
@@ -151,9 +151,9 @@ class Scheduler:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
         With ``only_changes`` pod groups whose status stays as it is are not reported, without
-        ``queue_amounts`` neither is what queues hold.  ``process`` is what earlier cycles left
-        behind, also under other configurations; ``placing`` is another way to ask nodes, with the
-        same answers.
+        ``queue_amounts`` neither are the amounts of queues.  ``process`` is the state of earlier
+        cycles, also under other configurations; ``placing`` is another evaluation of nodes, with
+        the same answers.
         """
         process, kept = process or self._process, self._kept
         if kept is not None:

@@ -82,8 +82,8 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.SUSPENDED: "The Volcano Job is suspended or aborted; it must be resumed.",
     Cause.INVALID: "The admission rules refuse the job, or a plugin calls it invalid.",
     Cause.OTHER_SCHEDULER: "The pods name another scheduler.",
-    Cause.PRIORITY_CLASS_MISSING: "The pods cannot be created: their priority class does not exist.",
-    Cause.DEPENDS_ON: "Pods are not created yet: their task depends on one that has not got that far.",
+    Cause.PRIORITY_CLASS_MISSING: "The pods cannot be created: no such priority class.",
+    Cause.DEPENDS_ON: "Pods are not created yet: their task depends on one that is not ready.",
     Cause.NO_PODS: "The pod group is admitted and has no pods.",
     Cause.TOO_FEW_PODS: "The pod group has fewer pods than its gang needs.",
     Cause.GATED: "Scheduling gates hold back pods that the gang needs.",
@@ -140,6 +140,6 @@ SPARED_MEANINGS: Final[dict[Spared, str]] = {
     Spared.ANCESTOR_LEVEL: "A queue above keeps what it deserves.",
     Spared.FAIR_SHARE: "No job is left with a smaller share than the waiting one would have.",
     Spared.PLUGIN_REFUSED: "A plugin that is not built in keeps pods from being evicted.",
-    Spared.VICTIMS_TOO_SMALL: "Evicting all allowed pods of a node does not make enough room there.",
+    Spared.VICTIMS_TOO_SMALL: "Evicting all allowed pods of a node makes too little room there.",
 }
 """Each in one sentence."""

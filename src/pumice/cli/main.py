@@ -42,7 +42,9 @@ COMMANDS = {
     "config": LazyCommand("command_lines.config:config", "Check a scheduler configuration."),
     "demo": LazyCommand("command_lines.demo:demo", "Play a short demo story."),
     "doctor": LazyCommand("command_lines.doctor:doctor", "Check a cluster and suggest fixes."),
-    "explain": LazyCommand("command_lines.explain:explain", "Explain why a job waits, and what helps."),
+    "explain": LazyCommand(
+        "command_lines.explain:explain", "Explain why a job waits, and what helps."
+    ),
     "lint": LazyCommand("command_lines.lint:lint", "Check files as a cluster's admission would."),
     "plugin": LazyCommand("command_lines.config:plugin", "List and describe plugins."),
     "run": LazyCommand("command_lines.run:run", "Run one scenario and print its decisions."),

@@ -146,7 +146,9 @@ def _print_differences(answer: Answer) -> None:
     if not (answer.jobs or answer.pods):
         click.echo("\nnothing else changes" if answer.job else "\nnothing changes")
         return
-    when = "once nothing changes any more" if answer.settled else "at one moment: it does not settle"
+    when = (
+        "once nothing changes any more" if answer.settled else "at one moment: it does not settle"
+    )
     if answer.jobs:
         print_heading(f"Jobs, {when}")
         _rows(("job", "before", "after"), [(e.job, e.before, e.after) for e in answer.jobs])

@@ -50,7 +50,7 @@ class DomainBooks:
         return found
 
     def fullness(self, request: Column) -> Column:
-        """Return the weighted use of all domains with a request (R, 1) added; 0 on overflow (D,)."""
+        """Return the weighted use of all domains with a request (R, 1); 0 on overflow (D,)."""
         wanted = self._named & (request >= STEP)
         weights = np.where(wanted, self._weights, 0.0)
         total = weights.sum()

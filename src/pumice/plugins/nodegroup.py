@@ -59,7 +59,9 @@ class NodeGroup(Plugin, name="nodegroup"):
     )
     strict: bool = arg("strict", default=True, doc="close unlabelled nodes to every queue")
     preferred_order: bool = arg(
-        "enablePreferredOrder", default=False, doc="score preferred groups by their place in the list"
+        "enablePreferredOrder",
+        default=False,
+        doc="score preferred groups by their place in the list",
     )
 
     def on_open(self, ssn: PluginSession) -> None:
@@ -160,7 +162,7 @@ class _Wishes:
         self.silent = not (self.required or self.preferred or self.avoided or self.disliked)
 
     def code(self, group: str) -> int:
-        """Return why a group is closed, 0 if it is open; preferred anti-affinity does not close it."""
+        """Return why a group is closed, 0 if open; preferred anti-affinity does not close it."""
         if self.silent:
             return _NO_AFFINITY
         wanted = group in self.required or group in self.preferred

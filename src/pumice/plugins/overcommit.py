@@ -23,7 +23,10 @@ class Overcommit(Plugin, name="overcommit"):
 
     simulator = SimulatorAssumptions(bounded=True)
     factor: float = arg(
-        "overcommit-factor", default=1.2, minimum=1, doc="size of the assumed cluster, in multiples of the real one"
+        "overcommit-factor",
+        default=1.2,
+        minimum=1,
+        doc="size of the assumed cluster, in multiples of the real one",
     )
 
     def on_open(self, ssn: PluginSession) -> None:

@@ -71,7 +71,7 @@ class Pdb(Plugin, name="pdb"):
         return out
 
     def _spend(self, left: list[int], budgets: list[int], pod: str) -> bool:
-        """Take one eviction from every budget, also for a pod that must stay; True if all allow it."""
+        """Take one eviction from every budget, even if the pod must stay; True if all allow it."""
         allowed = True
         for i in budgets:
             if pod not in self._budgets[i].status.disrupted_pods:

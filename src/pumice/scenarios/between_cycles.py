@@ -1,4 +1,4 @@
-"""What happens to the world between two cycles of a scenario, and who is who in it.
+"""The changes to the cluster between two cycles of a scenario, and its names.
 
 Used by the runner and the comparison. Manifests are never changed in place.
 """
@@ -32,7 +32,7 @@ def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]:
-    """Return the world as the next cycle finds it.
+    """Return the cluster as the next cycle finds it.
 
     Bound pods run, their claims have volumes, evicted pods are gone, opened gates, nominations and
     pod group statuses are written.
@@ -56,7 +56,7 @@ def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]
 
 
 def _claim_users(objects: Sequence[Manifest], decisions: Decisions) -> dict[str, list[Manifest]]:
-    """Map claims to the pods that get them, as claims name their users."""
+    """Map claims to the pods that get them, as claim references."""
     users: dict[str, list[Manifest]] = {}
     for pod in objects if decisions.reservations else ():
         if pod["kind"] == "Pod":

@@ -1,4 +1,4 @@
-"""Claims of a scenario between two cycles: bound as decided, by a cluster that does its part."""
+"""Claims of a scenario between two cycles: bound as decided."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Compare what a cycle decided with what a scenario expects, in sentences a person understands.
+"""Compare the decisions of a cycle with the expectations of a scenario, in plain sentences.
 
 Only what the record states is compared. A record that states binds, evictions, pipelined, podGroups
 and queues together is a full one: then a pod group or condition it does not list must not exist.
@@ -29,7 +29,7 @@ class CompareOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class _Cycle:
-    """All that one check may look at."""
+    """The input of one check."""
 
     objects: Sequence[Mapping[str, Any]]
     record: Record
@@ -45,7 +45,7 @@ def compare(
 ) -> list[str]:
     """Return one sentence for each difference; an empty list means agreement.
 
-    A plugin that failed on the way is a difference, whatever came out.
+    A plugin that failed is a difference, whatever was decided.
     """
     cycle = _Cycle(
         objects=objects, record=record, got=decisions, options=options or CompareOptions()
@@ -99,7 +99,7 @@ def _claims(wanted: Mapping[str, Any], cycle: _Cycle) -> list[str]:
 
 
 def _source(given: Mapping[str, str] | Sequence[str] | None) -> str:
-    """Tell what a claim gets: a volume, a node to provision one for, or devices."""
+    """Describe what a claim gets: a volume, a node to provision one for, or devices."""
     if given is None:
         return "nothing chosen"
     if isinstance(given, Mapping):
@@ -132,7 +132,7 @@ def _evictions(wanted: Sequence[str], cycle: _Cycle) -> list[str]:
 
 
 def _order(what: str, wanted: Sequence[str], got: Sequence[str]) -> list[str]:
-    """Name the first place at which two sequences part."""
+    """Name the first place at which two sequences differ."""
     for place, (want, have) in enumerate(zip(wanted, got, strict=False), start=1):
         if want != have:
             return [f"{what} order: number {place} is {have}, expected {want}"]
@@ -333,11 +333,11 @@ def _number(what: str, got: int, wanted: int) -> str:
 
 
 def _union(first: Iterable[str], second: Iterable[str]) -> list[str]:
-    """Return the keys of both, those of the first in front."""
+    """Return the keys of both, those of the first one first."""
     return list(dict.fromkeys([*first, *second]))
 
 
-# in the order in which differences are told: placements first, texts last
+# in the order in which differences are reported: placements first, texts last
 _CHECKS: dict[str, Callable[[Any, _Cycle], list[str]]] = {
     "binds": _binds,
     "claims": _claims,

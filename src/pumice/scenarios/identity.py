@@ -1,4 +1,4 @@
-"""How objects of a scenario are named."""
+"""Names of objects in a scenario."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -38,7 +38,7 @@ def junit_xml(results: Sequence[CaseResult]) -> str:
 
 
 def write_junit(results: Sequence[CaseResult], path: Path) -> None:
-    """Write the document to a file, making its folder if need be."""
+    """Write the document to a file, creating its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(junit_xml(results), encoding="utf-8")
 

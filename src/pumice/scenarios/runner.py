@@ -1,7 +1,7 @@
 """Run scenario files: find them in folders, play their cycles, compare, in several processes.
 
 Used by `pumice test` and `pumice run`. The scheduler comes in as a factory, so that anything with
-the same `cycle` method can be put to the test.
+the same `cycle` method can be tested.
 """
 
 import os
@@ -42,7 +42,7 @@ _LARGEST_CHUNK = 16
 
 
 class CycleScheduler(Protocol):
-    """What the runner needs of a scheduler; it may remember things between cycles."""
+    """The runner's interface to a scheduler; it may keep state between cycles."""
 
     def cycle(
         self,
@@ -69,7 +69,7 @@ class ScenarioFile:
 
 @dataclass(frozen=True)
 class PlayedCycle:
-    """One cycle: the world it started with and what was decided."""
+    """One cycle: the cluster it started with and its decisions."""
 
     objects: list[Manifest]
     decisions: Decisions
@@ -164,7 +164,7 @@ def _nothing_expected(path: Path, hint: str) -> ScenarioError:
 def run_file(
     file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> CaseResult:
-    """Run one file; whatever goes wrong becomes the result of this file."""
+    """Run one file; any failure becomes the result of this file."""
     start = perf_counter()
     try:
         scenario = _scenario_in(file)
@@ -194,7 +194,7 @@ def _scenario_in(file: ScenarioFile) -> Scenario | None:
 def run_scenario(
     scenario: Scenario, make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> CaseResult:
-    """Run one scenario; whatever goes wrong becomes its result."""
+    """Run one scenario; any failure becomes its result."""
     start = perf_counter()
     outcome: Outcome
     try:
@@ -218,7 +218,7 @@ def run_files(
     """Run files and yield their results in the given order, non-scenarios left out.
 
     ``make_scheduler`` is called once for each file, in the process that runs it; of ``jobs``
-    processes None takes the number of CPUs; ``stop_early`` ends after the first failure.
+    processes None means the number of CPUs; ``stop_early`` ends after the first failure.
     """
     options = options or CompareOptions()
     workers = min(jobs or os.cpu_count() or 1, 1 + len(files) // _WORTH_A_WORKER)
@@ -261,7 +261,7 @@ def _results(
     make_scheduler: SchedulerFactory,
     options: CompareOptions,
 ) -> list[CaseResult]:
-    """Collect a chunk; if a worker died, find the culprit by running each file on its own."""
+    """Collect a chunk; if a worker died, find the file at fault by running each one alone."""
     try:
         return future.result()
     except BrokenProcessPool:

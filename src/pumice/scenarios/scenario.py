@@ -1,4 +1,4 @@
-"""Load and validate scenario files: a small world, a configuration, the wanted decisions.
+"""Load and validate scenario files: a small cluster, a configuration, the expected decisions.
 
 Used by the runner, the command line and the project's own tests.
 A scenario is data: nothing here runs a scheduler.
@@ -62,7 +62,7 @@ class Scenario:
     conf: str = DEFAULT_CONF
     """Text of the scheduler configuration."""
     conf_source: str = ""
-    """Where the configuration stands, for messages about it."""
+    """The place of the configuration, for messages about it."""
     now: float
     """Epoch seconds of the first cycle."""
     cycles: int = 1
@@ -84,7 +84,7 @@ class Scenario:
         return self._lines[index].at(path) if known else str(self.path)
 
     def placed(self, error: ManifestError) -> ManifestError:
-        """Return an error about one of the objects the place where that one stands."""
+        """Return an error about one of the objects with the place of that object."""
         for index, manifest in enumerate(self.objects):
             try:
                 from_manifest(manifest)
@@ -99,16 +99,16 @@ def load_scenario(path: Path) -> Scenario:
     """Read the scenario in a JSON or YAML file.
 
     Raises:
-        ScenarioError: The file cannot be read, is no scenario or breaks the format.
+        ScenarioError: The file cannot be read, is not a scenario or breaks the format.
     """
     return located_scenario(read_document(path), path)
 
 
 def located_scenario(document: Any, path: Path) -> Scenario:
-    """Make the scenario of a document; an error about an object names the line it stands on.
+    """Make the scenario of a document; an error about an object names its line.
 
     Raises:
-        ScenarioError: The document is no scenario or breaks the format.
+        ScenarioError: The document is not a scenario or breaks the format.
     """
     try:
         return scenario_from(document, path)
@@ -128,12 +128,12 @@ def read_document(path: Path) -> Any:
 
 
 def is_scenario(document: Any) -> bool:
-    """Return a scenario from manifests, configurations and other data found in a folder."""
+    """Return whether a document is a scenario, not manifests, a configuration or other data."""
     return isinstance(document, dict) and "kind" not in document and not _MARKS.isdisjoint(document)
 
 
 def are_manifests(document: Any) -> bool:
-    """Return manifests, one or several documents of a file, from a scenario."""
+    """Return whether the documents of a file are manifests, not a scenario."""
     documents = document if isinstance(document, list) else [document]
     return bool(documents) and all(isinstance(one, dict) and "kind" in one for one in documents)
 
@@ -142,7 +142,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
     """Validate a document that was read from `path` and fill in the defaults.
 
     Raises:
-        ScenarioError: The document is no scenario or breaks the format.
+        ScenarioError: The document is not a scenario or breaks the format.
     """
     if not isinstance(document, dict):
         raise _problem(path, "file", document, "a mapping with the key 'objects'")
@@ -197,7 +197,7 @@ def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
 
 
 def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
-    """Check one manifest; a `kind: …List` gives its items."""
+    """Check one manifest; a `kind: …List` yields its items."""
     manifest = _typed(path, where, item, dict, "a manifest")
     kind = _typed(path, f"{where}.kind", manifest.get("kind"), str, "the kind of the object")
     if kind.endswith("List") and "items" in manifest:
@@ -313,7 +313,7 @@ def _list(path: Path, where: str, value: Any) -> list[Any]:
 
 
 def _typed(path: Path, where: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> Any:
-    """Return the value if it has the wanted type; a truth value is no number."""
+    """Return the value if it has the wanted type; a boolean is not a number."""
     if not isinstance(value, kind) or isinstance(value, bool):
         unquoted = kind is str and isinstance(value, bool)
         raise _problem(path, where, value, wanted, hint="put it in quotes" if unquoted else "")
@@ -347,7 +347,7 @@ def _problem(path: Path, where: str, found: Any, wanted: str, hint: str = "") ->
 
 @contextmanager
 def _as_scenario_error(path: Path, part: str = "") -> Iterator[None]:
-    """Turn an error of the reader into one about the scenario; ``part`` is what was read of it."""
+    """Turn an error of the reader into one about the scenario; ``part`` names what was read."""
     try:
         yield
     except ManifestError as error:

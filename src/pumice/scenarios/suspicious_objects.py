@@ -1,4 +1,4 @@
-"""Objects of a scenario that are probably a mistake: references to nothing, objects listed twice.
+"""Objects of a scenario that are probably a mistake: dangling references, objects listed twice.
 
 None of it stops a run: a policy test may well be about a queue that does not exist.
 """
@@ -12,7 +12,7 @@ from pumice.api.wording import nearest
 
 
 def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-    """Return the number of each object that looks odd, and what is odd about it."""
+    """Yield the number of each odd object, and what is odd about it."""
     names = [_name(one) for one in objects]
     times = Counter(names)
     seen: Counter[tuple[str, str]] = Counter()
@@ -36,7 +36,7 @@ def _name(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _references(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Return what an object names: in words, the kind, and the key."""
+    """Yield the references of an object: in words, the kind, and the key."""
     kind, meta = manifest["kind"], manifest["metadata"]
     spec = manifest.get("spec") or {}
     if not isinstance(spec, Mapping):

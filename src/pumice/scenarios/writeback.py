@@ -1,4 +1,4 @@
-"""Put decisions back into a scenario file as its expectations, leaving the rest as it was typed.
+"""Put decisions back into a scenario file as its expectations, leaving the rest unchanged.
 
 Used by `pumice run --write`. Works on the text: only the value of the key `expect` is replaced.
 """
@@ -71,7 +71,7 @@ def json_with_expect(text: str, expect: Record, path: Path) -> str:
 
 
 def _json_members(text: str) -> dict[str, tuple[int, int]]:
-    """Return where the value of each top-level key starts and ends; the text must be valid."""
+    """Return the start and end of the value of each top-level key; the text must be valid."""
     members: dict[str, tuple[int, int]] = {}
     decoder = json.JSONDecoder()
     position = text.index("{") + 1

@@ -1,6 +1,6 @@
-"""What a process knows of the cluster, written to a file when a signal asks for it.
+"""The cache of a process, written to a file on a signal.
 
-What does not matter for scheduling and may not be for everybody is left out: commands, environments
+Parts that do not matter for scheduling and may be confidential are left out: commands, environments
 and volumes of pods, templates of pods, and annotations other than those of schedulers.
 """
 
@@ -37,7 +37,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
         ("accessModes", "capacity", "claimRef", "nodeAffinity", "storageClassName", "volumeMode")
     ),
 }
-"""Fields of a spec that are kept, where not all are."""
+"""Fields of a spec that are kept, if not all are."""
 _LEFT_OUT: Final = frozenset(
     ("jobTemplate", "tasks", "template", "templates", "volumeClaimTemplates", "volumes")
 )
@@ -53,7 +53,7 @@ _METADATA: Final = (
     "finalizers",
 )
 _CONTAINER_STATUSES: Final = "containerstatuses"
-"""How names of fields of a status end, in lower case, that carry the last words of containers."""
+"""Suffixes, in lower case, of status fields with termination messages of containers."""
 _OURS: Final = ("volcano.sh", "scheduling.k8s.io")
 
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
@@ -63,10 +63,10 @@ _log = logs.get("dump")
 def write_dump(
     cluster: Cluster, kinds: Iterable[str], folder: str, name: str, *, biggest: int = BIGGEST
 ) -> Path:
-    """Write what is known of some kinds to a new file that only its owner can read.
+    """Write the known objects of some kinds to a new file that only its owner can read.
 
-    What would make it bigger than ``biggest`` bytes is left out, and counted at its end.  Of the
-    dumps of one process the last two stay.
+    Objects beyond ``biggest`` bytes are left out, and counted at its end.  Of the
+    dumps of one process the last two are kept.
     """
     mine = f"{name}-{os.getpid()}-"
     path = Path(folder) / f"{mine}{int(cluster.now())}.json"
@@ -125,7 +125,7 @@ def _trimmed(kind: str, manifest: Manifest) -> Manifest:
 
 
 def _is_ours(annotation: str) -> bool:
-    """Return whether an annotation is for schedulers; others hold anything, whole manifests too."""
+    """Return whether an annotation is for schedulers; others may hold even whole manifests."""
     domain, slash, _ = annotation.partition("/")
     return bool(slash) and (domain in _OURS or domain.endswith(".volcano.sh"))
 

@@ -1,4 +1,4 @@
-"""Wiring: the controllers on a real cluster, until told to stop."""
+"""Wiring: the controllers on a real cluster, until stopped."""
 
 import os
 import threading
@@ -26,12 +26,12 @@ NAMES: Final[Mapping[str, str]] = {
     "podgroup": "pg-controller",
     "queue": "queue-controller",
 }
-"""Controllers by what the flag ``--controllers`` calls them."""
+"""Controllers by their names in the flag ``--controllers``."""
 _FLUSH_S: Final = 5.0
 _POLL_S: Final = 5.0
-"""How often the ConfigMap is read that says how HyperNodes are found."""
+"""How often the ConfigMap of HyperNode discovery is read."""
 _HYPER_NODES: Final = 5
-"""HyperNodes that are written side by side."""
+"""HyperNodes that are written in parallel."""
 _GATES: Final = {"job": "VolcanoJobSupport", "cronjob": "CronVolcanoJobSupport"}
 
 _log = logs.get("controllers")
@@ -48,13 +48,13 @@ def is_enabled(name: str, wanted: Sequence[str]) -> bool:
 
 
 def unknown_controllers(wanted: Sequence[str]) -> list[str]:
-    """List the entries that ask for a controller there is not; those that refuse one may."""
+    """List the entries that name a missing controller; excluding one is allowed."""
     asked = {entry.removeprefix("+") for entry in wanted if not entry.startswith("-")}
     return sorted(asked - {*NAMES.values(), "*"})
 
 
 def chosen_controllers(options: ControllerOptions) -> tuple[Controller, ...]:
-    """Make the controllers that are to run."""
+    """Make the enabled controllers."""
     made = all_controllers(
         scheduler_names=options.scheduler_name,
         inherit_owner_annotations=options.inherit_owner_annotations,
@@ -71,7 +71,7 @@ def chosen_controllers(options: ControllerOptions) -> tuple[Controller, ...]:
 
 
 def discovery_config() -> tuple[str, str]:
-    """Return namespace and name of the ConfigMap that says how HyperNodes are found.
+    """Return namespace and name of the ConfigMap of HyperNode discovery.
 
     The variables are those of Volcano's chart.
     """
@@ -84,7 +84,7 @@ def discovery_config() -> tuple[str, str]:
 
 
 def followed_kinds(options: ControllerOptions) -> tuple[str, ...]:
-    """List the kinds that a cluster must follow for the controllers that are to run."""
+    """List the kinds that a cluster must watch for the enabled controllers."""
     watched = (kind for controller in chosen_controllers(options) for kind in controller.watches)
     return tuple(kind for kind in dict.fromkeys(watched) if kind not in LOOKED_UP)
 
@@ -98,10 +98,10 @@ def run_controllers(
     on_look: Callable[[], None] = lambda: None,
     steady: Callable[[], float] | None = None,
 ) -> None:
-    """Run the controllers that are wanted until told to stop and all is done.
+    """Run the controllers that are enabled until stopped and everything is done.
 
-    ``on_look`` is called before each look, and every second when there is nothing to look at, so
-    that a watchdog can tell a loop that hangs.
+    ``on_look`` is called before each reconciliation, and every second when idle, so
+    that a watchdog can detect a hanging loop.
     """
     for name in unknown_controllers(options.controllers):
         _log.warning("unknown controller", controller=name)
@@ -122,7 +122,7 @@ def run_controllers(
     names = ",".join(controller.name for controller in controllers)
     _log.info("controllers started", controllers=names)
     loop.run(stop)
-    cluster.flush(_FLUSH_S)  # events may still be on their way
+    cluster.flush(_FLUSH_S)  # events may still be in flight
     _log.info("controllers stopped")
 
 
@@ -140,7 +140,7 @@ def _workers(options: ControllerOptions) -> dict[str, int]:
 
 
 def _wait_synced(cluster: LiveCluster, stop: threading.Event) -> bool:
-    """Wait until all that is followed is known; return whether to go on."""
+    """Wait until all watched kinds are synced; return whether to continue."""
     while not stop.is_set():
         missing = cluster.wait_synced(1.0)
         if not missing:

@@ -48,8 +48,8 @@ class EmbeddedControlPlane:
         """Make one, by default with all controllers.
 
         ``period_s`` is the time between cycles while something changes, ``idle_period_s`` the
-        longest time between two if nothing does, for policies that look at the clock.  With
-        ``write_causes`` pod groups tell why their jobs wait.
+        longest time between two if nothing does, for policies that use the clock.  With
+        ``write_causes`` pod groups show why their jobs wait.
         """
         if cluster is None:
             cluster = EmbeddedCluster(clock or VirtualClock(), seed=seed)
@@ -72,7 +72,7 @@ class EmbeddedControlPlane:
         self.period_s = period_s
         self.idle_period_s = idle_period_s
         self.observers: list[Observer] = []
-        """They look at each session."""
+        """Observers of each session."""
         self.on_cycle: list[Callable[[Cycle], None]] = []
         """Called after each cycle."""
         make_queues(cluster)
@@ -92,7 +92,7 @@ class EmbeddedControlPlane:
             return self.cluster.version != before
 
     def settle(self) -> None:
-        """Let controllers and kubelet react until nothing changes but by the scheduler."""
+        """Run controllers and kubelet until only the scheduler can change something."""
         while True:
             before = self.cluster.version
             self.kubelet.sync()
@@ -129,7 +129,7 @@ class EmbeddedControlPlane:
         return cycles
 
     def serve(self, stop: threading.Event) -> None:
-        """Run in real time until told to stop: a cycle each ``period_s``."""
+        """Run in real time until stopped: a cycle each ``period_s``."""
         while not stop.is_set():
             started = self.clock.now()
             with self.cluster.lock:

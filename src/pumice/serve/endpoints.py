@@ -1,6 +1,6 @@
 """Health and metrics over HTTP.
 
-/healthz says that the process lives, /readyz that what it works with is complete.
+/healthz shows that the process is alive, /readyz that its caches are complete.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from pumice.serve.process import Process
 def sites(
     options: ProcessOptions, process: Process, cluster: LiveCluster | None, kinds: Sequence[str]
 ) -> list[Site]:
-    """Return health and metrics as the options want them, on one port if it is the same."""
+    """Return health and metrics as configured, on one port if it is the same."""
     common, leader = options.common, options.leader
     state = _ProcessState(process, cluster, kinds, options.webhooks)
     found: dict[tuple[str, int], Site] = {}
@@ -39,7 +39,7 @@ def sites(
 
 @dataclass
 class _ProcessState:
-    """What a process says of itself."""
+    """The state of a process."""
 
     process: Process
     cluster: LiveCluster | None
@@ -58,7 +58,7 @@ class _ProcessState:
         return missing
 
     def details(self) -> list[str]:
-        """Return of each kind whether it is followed, and if not, why."""
+        """Return for each kind whether it is being watched, and if not, why."""
         if self.cluster is None:
             return []
         troubles, absent = self.cluster.troubles(), {*self.cluster.absent()}
@@ -90,8 +90,8 @@ def health_app(
 ) -> web.Application:
     """Serve health.
 
-    ``missing`` names what the process waits for before it is ready, ``problem`` why it should be
-    started anew, if it should; ``details`` are lines for who asks for more.
+    ``missing`` returns what the process waits for before it is ready, ``problem`` why it should be
+    restarted, if it should; ``details`` are the lines of the verbose answer.
     """
 
     async def healthz(request: web.Request) -> web.Response:
@@ -115,7 +115,7 @@ def health_app(
 
 
 def add_metrics(app: web.Application, text: Callable[[], str]) -> None:
-    """Serve metrics, next to whatever an application has already."""
+    """Serve metrics, next to the existing routes of an application."""
 
     async def metrics(request: web.Request) -> web.Response:
         del request

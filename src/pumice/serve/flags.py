@@ -25,12 +25,12 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _REDIRECTION: Final = "2>&1"
-"""Volcano's manifests pass this word on as if a shell were there to read it."""
+"""Volcano's manifests pass this word literally, though it is meant for a shell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """One flag of a process: what it takes, what it does, which field of the options it sets."""
+    """One flag of a process: its type, its effect, and the field of the options it sets."""
 
     name: str
     """Without dashes."""
@@ -54,7 +54,7 @@ def flag(
     least: float | None = None,
     most: float | None = None,
 ) -> _T:
-    """Declare a field of options that a flag sets, by default of the kind of its type."""
+    """Declare a field of options that a flag sets, by default with the kind of its type."""
     declared: dict[str, Any] = {"help": help, "choices": choices, "least": least, "most": most}
     if kind is not None:
         declared["kind"] = kind
@@ -96,10 +96,10 @@ def _flag(field_name: str, annotation: Any, default: Any, declared: Mapping[str,
 
 @dataclass
 class Parsed:
-    """What a command line says."""
+    """The content of a command line."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    """Options by field name, as far as they are given."""
+    """Options by field name, if they are given."""
     warnings: list[str] = field(default_factory=list)
     wants_help: bool = False
 
@@ -131,7 +131,7 @@ def parse(flags: Sequence[Flag], words: Sequence[str]) -> Parsed:
 
 
 def _split(word: str) -> tuple[str, str | None]:
-    """Return the name of a flag and its value, if that is in the same word."""
+    """Return the name of a flag and its value, if it is in the same word."""
     dashes = len(word) - len(word.lstrip("-"))
     name, equals, text = word[dashes:].partition("=")
     if dashes not in (1, 2) or not name:
@@ -248,7 +248,7 @@ def split_address(text: str, flag: str) -> tuple[str, int]:
     """Return host and port of an address; all hosts if empty.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not an address.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not _PORT.fullmatch(port) or int(port) > 65535:

@@ -1,4 +1,4 @@
-"""HTTP from a thread of its own, so that it answers whatever the rest of the process does."""
+"""HTTP from a thread of its own, so that it answers whatever the rest of the process is doing."""
 
 import asyncio
 import logging
@@ -26,10 +26,10 @@ _log = logs.get("endpoints")
 
 
 class _Malformed(logging.Filter):
-    """Keeps requests that are no HTTP from filling the log: whoever connects can send them."""
+    """Keeps malformed requests from filling the log: any client can send them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record of the HTTP library is about a fault of ours."""
+        """Return whether a record of the HTTP library reports a fault of ours."""
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, http_exceptions.HttpProcessingError | web.RequestPayloadError):
             return True
@@ -44,7 +44,7 @@ _http_log.addFilter(_Malformed())
 
 @dataclass
 class Site:
-    """An application and where it is served: at an address, or on a socket that is bound."""
+    """An application with its address, or with a bound socket."""
 
     app: web.Application
     host: str = ""
@@ -57,14 +57,14 @@ class HttpServer:
     """Sites served from one thread; a context manager."""
 
     def __init__(self, sites: Sequence[Site], *, grace_s: float = 1.0) -> None:
-        """Serve sites; open requests get ``grace_s`` seconds when it is to stop."""
+        """Serve sites; open requests get ``grace_s`` seconds at shutdown."""
         self._sites = sites
         self._grace_s = grace_s
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._runners: list[web.AppRunner] = []
         self.ports: list[int] = []
-        """Where each site is served; of interest where port 0 was asked for."""
+        """The address of each site; useful with port 0."""
 
     def __enter__(self) -> Self:
         self.start()
@@ -77,7 +77,7 @@ class HttpServer:
         """Begin to serve.
 
         Raises:
-            ServiceError: an address that cannot be had.
+            ServiceError: an address that cannot be used.
         """
         self._thread.start()
         try:
@@ -88,7 +88,7 @@ class HttpServer:
             raise
 
     def stop(self) -> None:
-        """End requests and give the addresses back; does no harm if nothing was started."""
+        """End requests and release the addresses; harmless if nothing was started."""
         if self._thread.is_alive():
             for runner in self._runners:
                 self._wait(runner.cleanup())
@@ -98,7 +98,7 @@ class HttpServer:
         self._loop.close()
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Call something on the thread that serves, if it still does."""
+        """Call a function on the serving thread, if it still runs."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 

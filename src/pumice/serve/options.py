@@ -1,7 +1,7 @@
-"""What a serving process can be told: the flags of Volcano's own, with their names and defaults.
+"""Options of a serving process: the flags of Volcano's own, with their names and defaults.
 
 Each option is declared here and nowhere else: the command line, ``--help`` and the documentation
-are made from these classes.  A field is called as its flag, with ``_s`` where it counts seconds.
+are made from these classes.  A field has the name of its flag, with ``_s`` where it counts seconds.
 """
 
 import math
@@ -29,7 +29,7 @@ FEATURE_GATES: Final[Mapping[str, bool]] = MappingProxyType(
         QUEUE_GATES: False,
     }
 )
-"""The gates of Volcano itself, and whether they are open unless told otherwise."""
+"""The gates of Volcano itself, and their defaults."""
 DEFAULT_ADMISSION: Final = (
     "/jobs/mutate,/jobs/validate,/podgroups/mutate,/pods/validate,/pods/mutate,"
     "/queues/mutate,/queues/validate"
@@ -43,7 +43,7 @@ _WORKERS: Final = "objects of this kind reconciled in parallel"
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
-    """What every process can be told."""
+    """Options of every process."""
 
     # Connection
     master: str = flag("", "address of the API server, instead of the kubeconfig's")
@@ -85,18 +85,20 @@ class CommonOptions:
     legacy_stderr_threshold_behavior: bool = ignored(default=False, why=_ONE_LOG)
 
     def gate(self, name: str) -> bool:
-        """Return whether a feature gate is open; one that nobody knows is not."""
+        """Return whether a feature gate is open; an unknown one is not."""
         return self.feature_gates.get(name, False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderOptions(CommonOptions):
-    """What a process can be told of which only one may be at work."""
+    """Options of a process of which only one may be active."""
 
     enable_metrics: bool = flag(default=False, help="serve /metrics")
     leader_elect: bool = flag(default=True, help="work only while holding the lease")
     leader_elect_lease_duration_s: float = flag(
-        15.0, "how long other processes wait before they take over a lease that is not renewed", least=1
+        15.0,
+        "how long other processes wait before they take over a lease that is not renewed",
+        least=1,
     )
     leader_elect_renew_deadline_s: float = flag(
         10.0, "how long after a renewal this process still works"
@@ -113,7 +115,7 @@ class LeaderOptions(CommonOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerOptions(LeaderOptions):
-    """What ``pumice serve scheduler`` can be told."""
+    """Options of ``pumice serve scheduler``."""
 
     kube_api_qps: float = 2000.0
     kube_api_burst: int = 2000
@@ -122,15 +124,15 @@ class SchedulerOptions(LeaderOptions):
     default_queue: str = flag(DEFAULT_QUEUE, "queue of jobs that name none")
     node_selector: tuple[str, ...] = flag((), "nodes to use, key:value; one must match")
     resource_sync_timeout_s: float = flag(
-        60.0, "time after which the log names the kinds that are not synced yet; 0 for never", least=0
+        60.0,
+        "time after which the log names the kinds that are not synced yet; 0 for never",
+        least=0,
     )
     disable_default_scheduler_config: bool = flag(
         default=False,
-        help="exit if the configuration file is bad at the start, instead of using the built-in one",
+        help="exit if the configuration file is bad at the start, instead of using built-in defaults",
     )
-    cache_dumper: bool = flag(
-        default=True, help="on SIGUSR1 or SIGUSR2 write the cache to a file"
-    )
+    cache_dumper: bool = flag(default=True, help="on SIGUSR1 or SIGUSR2 write the cache to a file")
     cache_dump_dir: str = flag("/tmp", "folder of that file")  # noqa: S108  # Volcano's default
     seed: int = flag(0, "seed of choices among equals", least=0)
     shadow: bool = flag(
@@ -168,7 +170,7 @@ class SchedulerOptions(LeaderOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerOptions(LeaderOptions):
-    """What ``pumice serve controllers`` can be told."""
+    """Options of ``pumice serve controllers``."""
 
     listen_address: str = ":8081"
     leader_elect_resource_name: str = CONTROLLERS_LEASE
@@ -193,7 +195,7 @@ class ControllerOptions(LeaderOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookOptions(CommonOptions):
-    """What ``pumice serve webhooks`` can be told."""
+    """Options of ``pumice serve webhooks``."""
 
     listen_address: str = flag("", "address to serve admission on; all if empty")
     port: int = flag(8443, "port to serve admission on", least=1, most=65535)
@@ -202,9 +204,7 @@ class WebhookOptions(CommonOptions):
     webhook_url: str = flag("", "address to register instead of a service")
     enabled_admission: str = flag(DEFAULT_ADMISSION, "paths to serve, separated by commas")
     admission_conf: str = flag("", "file with resource groups for pods")
-    graceful_shutdown_time_s: float = flag(
-        30.0, "time for open requests at shutdown", least=0
-    )
+    graceful_shutdown_time_s: float = flag(30.0, "time for open requests at shutdown", least=0)
     enable_queue_allocated_pods_check: bool = flag(
         default=False, help="refuse to delete queues that hold pods"
     )
@@ -246,7 +246,7 @@ _Options = TypeVar("_Options", bound=CommonOptions)
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOptions:
-    """The options of what runs in one process; a part that is None does not."""
+    """The options of one process; a part that is None does not run."""
 
     scheduler: SchedulerOptions | None = None
     controllers: ControllerOptions | None = None
@@ -264,7 +264,7 @@ class ProcessOptions:
 
     @property
     def leader(self) -> LeaderOptions | None:
-        """The options of the parts that an election lets work, None if there are none."""
+        """The options of the elected parts, None if there are none."""
         return self.scheduler or self.controllers
 
 
@@ -272,7 +272,7 @@ def read_options(process: str, words: Sequence[str]) -> ProcessOptions:
     """Read the command line of a process: scheduler, controllers, webhooks or all of them.
 
     Raises:
-        InputError: something that cannot be, or cannot be together.
+        InputError: an invalid value, or an invalid combination.
     """
     parsed = parse(FLAGS[process], words)
     values = parsed.values
@@ -301,7 +301,7 @@ def read_options(process: str, words: Sequence[str]) -> ProcessOptions:
 
 
 def _in_shadow(options: ProcessOptions, scheduler: SchedulerOptions) -> ProcessOptions:
-    """Take part in no election: a shadow leaves the lease to the running scheduler."""
+    """Join no election: a shadow leaves the lease to the running scheduler."""
     if options.controllers is not None or options.webhooks is not None:
         raise InputError(
             field="--shadow",
@@ -325,7 +325,7 @@ def _webhooks(values: Mapping[str, Any], *, everything: bool) -> WebhookOptions:
 
 
 def _check_election(options: LeaderOptions) -> None:
-    """Refuse times with which two could lead at once, or none for long."""
+    """Refuse times by which two processes could lead at once, or none for long."""
     if not options.leader_elect:
         return
     lease, renew = options.leader_elect_lease_duration_s, options.leader_elect_renew_deadline_s

@@ -1,7 +1,7 @@
 """One process and its parts: started together, watched, and stopped in the right order.
 
-A part that ends although nobody told it to, or a lease that is lost, ends the process: whoever
-started it starts it anew, from what the cluster has.
+A part that ends by itself, or a lost lease, ends the process: its
+supervisor restarts it, from the state of the cluster.
 """
 
 import os
@@ -21,7 +21,7 @@ from pumice.serve.http_server import Site
 
 _LOOK_S: Final = 0.25
 _PATIENCE_S: Final = 25.0
-"""Time for parts to end once told to; a pod is given 30 seconds by default."""
+"""Time for parts to end after a stop signal; a pod has 30 seconds by default."""
 _STUCK_S: Final = 120.0
 """A cycle of 100,000 pods takes seconds; one that takes this long is stuck."""
 _BLIND_S: Final = 600.0
@@ -32,7 +32,7 @@ _log = logs.get("serve")
 
 @dataclass
 class Part:
-    """Something that runs until it is told to stop."""
+    """A part that runs until it is stopped."""
 
     name: str
     run: Callable[[threading.Event], None]
@@ -62,7 +62,7 @@ class Part:
 
 @dataclass
 class Watchdog:
-    """Notices when something that should beat does not any more; quiet before the first beat."""
+    """Detects a missing heartbeat; quiet before the first beat."""
 
     limit_s: float
     what: str = "no cycle began"
@@ -70,7 +70,7 @@ class Watchdog:
     _last: float | None = None
 
     def beat(self) -> None:
-        """Note that all is well."""
+        """Record a heartbeat."""
         self._last = self.clock()
 
     def problem(self) -> str:
@@ -81,23 +81,23 @@ class Watchdog:
 
 @dataclass
 class Process:
-    """Parts that live and end together."""
+    """Parts that start and end together."""
 
     metrics: Metrics
     parts: list[Part] = field(default_factory=list)
     elector: LeaseElector | None = None
     sites: list[Site] = field(default_factory=list)
-    """What is served beside health and metrics."""
+    """Sites besides health and metrics."""
     stop: threading.Event = field(default_factory=threading.Event)
     dump: Callable[[], object] | None = None
-    """Writes down what is known, when a signal asks for it."""
+    """Writes the cache dump, on a signal."""
     patience_s: float = _PATIENCE_S
     scheduler_watchdog: Watchdog = field(default_factory=lambda: Watchdog(_STUCK_S))
     controllers_watchdog: Watchdog = field(
         default_factory=lambda: Watchdog(_BLIND_S, "no controller looked")
     )
     problem: str = ""
-    """Why the process ends although nobody told it to."""
+    """Why the process ends by itself."""
 
     def __post_init__(self) -> None:
         self._dump_wanted = threading.Event()
@@ -105,7 +105,7 @@ class Process:
         self._step_down = threading.Event()
 
     def run(self) -> int:
-        """Run until told to stop or until something breaks; return the exit code."""
+        """Run until stopped or until something breaks; return the exit code."""
         if self.elector is not None:
             self._election = Part("election", self.elector.run)
             self._election.start(self._step_down)
@@ -125,12 +125,12 @@ class Process:
         return self.elector is None or self.elector.is_leader()
 
     def health_problem(self) -> str:
-        """Return why the process should be started anew, nothing if it should not."""
+        """Return why the process should be restarted, nothing if it should not."""
         watchdogs = (self.scheduler_watchdog, self.controllers_watchdog)
         return self.problem or next(filter(None, (dog.problem() for dog in watchdogs)), "")
 
     def watch(self) -> None:
-        """Look after parts and lease once."""
+        """Check parts and lease once."""
         if self.elector is not None:
             self._watch_lead(self.elector)
         else:

@@ -1,6 +1,6 @@
 """`pumice serve`: from options to a running process, to be read from top to bottom.
 
-Imported when a process really starts; what only one part of it needs is imported with that part.
+Imported when a process actually starts; modules of one part are imported with that part.
 """
 
 import socket
@@ -43,22 +43,22 @@ _log = logs.get("serve")
 
 @dataclass(frozen=True)
 class Machine:
-    """What a process finds where it runs: time, chance, and a name that no other process has."""
+    """The environment of a process: time, chance, and a unique name."""
 
     timing: Timing = field(default_factory=Timing)
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
 
 
 class Attachment(Protocol):
-    """Something that is served beside a scheduler and looks at its sessions."""
+    """A site beside a scheduler that observes its sessions."""
 
     observer: Observer
 
     def finished(self, cycle: Cycle) -> None:
-        """See what came of a cycle."""
+        """Process the results of a cycle."""
 
     def site(self) -> Site:
-        """Return what is served, and where."""
+        """Return the site and its address."""
 
     def close(self) -> None:
         """End."""
@@ -68,7 +68,7 @@ Attach = Callable[[SchedulerOptions, LiveCluster], Attachment]
 
 
 def run(options: ProcessOptions, attach: Attach | None = None) -> int:
-    """Run what the options name until told to stop; return the exit code.
+    """Run what the options name until stopped; return the exit code.
 
     ``attach`` makes the dashboard, if the options ask for one.
     """
@@ -86,7 +86,7 @@ def run(options: ProcessOptions, attach: Attach | None = None) -> int:
 def assemble(
     options: ProcessOptions, stack: ExitStack, machine: Machine, attach: Attach | None = None
 ) -> tuple[Process, KubeCluster | None]:
-    """Make a process of the parts that the options name; return it and the cluster it follows.
+    """Make a process of the parts that the options name; return it and the cluster it watches.
 
     The cluster is connected, and disconnected with ``stack``; the parts are yet to be started.
     """
@@ -97,7 +97,7 @@ def assemble(
         cluster = stack.enter_context(followed)
         process.elector = _join_election(options.leader, cluster, stack, machine)
         if options.scheduler is not None and options.scheduler.shadow:
-            cluster.fence = lambda: False  # whatever tries to write is refused at the edge
+            cluster.fence = lambda: False  # every write is refused at the edge
         if options.scheduler is not None and options.scheduler.ui and attach is not None:
             attached = attach(options.scheduler, cluster)
             stack.callback(attached.close)
@@ -109,7 +109,7 @@ def assemble(
 
 
 def set_up_logs(options: CommonOptions) -> None:
-    """Log as the options say."""
+    """Set up logging as configured."""
     levels = (part.partition("=") for part in options.vmodule.split(",") if part.strip())
     logs.set_up(
         json_lines=options.logging_format == "json",
@@ -125,7 +125,7 @@ def _metric_groups(options: ProcessOptions) -> list[Group]:
 
 
 def followed_kinds(options: ProcessOptions) -> tuple[str, ...]:
-    """List the kinds to follow; webhooks follow theirs on a connection of their own."""
+    """List the kinds to watch; webhooks watch theirs on their own connection."""
     kinds: list[str] = []
     if options.scheduler is not None:
         from pumice.cache.informer import FOLLOWED  # noqa: PLC0415
@@ -153,7 +153,7 @@ def _follow_cluster(
 def _join_election(
     options: LeaderOptions, cluster: KubeCluster, stack: ExitStack, machine: Machine
 ) -> LeaseElector | None:
-    """Take part in the election, on a connection that neither fence nor rate limit holds up."""
+    """Join the election, on a connection without fence and rate limit."""
     if not options.leader_elect:
         return None
     connection = load_connection(options.kubeconfig or None, options.master)
@@ -179,7 +179,7 @@ def _leading_parts(
     machine: Machine,
     attached: Attachment | None,
 ) -> Iterator[Part]:
-    """Make the parts of which only one may be at work in a cluster."""
+    """Make the parts of which only one may be active in a cluster."""
     if options.scheduler is not None:
         yield _scheduler(cluster, options.scheduler, process, machine, attached)
         if options.scheduler.cache_dumper:
@@ -204,7 +204,9 @@ def _scheduler(
         conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
         if conf.queue_gates and not conf.names_plugin("capacity"):
-            _log.warning(f"{QUEUE_GATES} is on, but only the plugin capacity reserves room for pods")
+            _log.warning(
+                f"{QUEUE_GATES} is on, but only the plugin capacity reserves room for pods"
+            )
         return scheduler
 
     conf_file = ConfFile(
@@ -248,9 +250,9 @@ def _webhooks(options: WebhookOptions) -> Part:
 
 
 def dump_cache(cluster: KubeCluster, folder: str) -> Path:
-    """Write all that the scheduler knows just now to a new file in a folder."""
+    """Write the scheduler's cache to a new file in a folder."""
     from pumice.cache.informer import FOLLOWED  # noqa: PLC0415
 
-    missing = cluster.wait_synced(0)  # to be listed they would have to be waited for
+    missing = cluster.wait_synced(0)  # listing them would need waiting
     kinds = [kind for kind in FOLLOWED if kind not in missing]
     return write_dump(cluster, kinds, folder, "pumice-cache")

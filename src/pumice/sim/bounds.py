@@ -1,6 +1,6 @@
-"""How many jobs of a class could get something in the next cycle, at most.
+"""Upper bounds on how many jobs of a class could get something in the next cycle.
 
-Upper bounds that cost little.  They hold if all plugins and actions declare that they are bounded;
+They cost little.  They hold if all plugins and actions declare that they are bounded;
 otherwise every job takes part in every cycle.
 """
 
@@ -39,7 +39,7 @@ class Shortcuts:
     await_events: bool
     """Whether no cycle is needed as long as nothing happens."""
     refusals_last: bool
-    """Whether a job that a cycle refused is refused until something is given back."""
+    """Whether a job that a cycle refused is refused until something is released."""
     evicts: bool
     keep_fits: bool = False
     """Whether what a node answered holds until a pod comes to it or leaves it."""
@@ -72,7 +72,7 @@ class Shortcuts:
 
 
 def _admitting(tiers: Iterable[Iterable[Enabled]]) -> tuple[Plugin, ...]:
-    """Find who votes on admitting jobs: the first tier with a vote decides alone."""
+    """Find the plugins that vote on admitting jobs: the first tier with a vote decides alone."""
     for tier in tiers:
         voters = tuple(entry.plugin for entry in tier if entry.offers("job_enqueueable"))
         if voters:
@@ -81,7 +81,7 @@ def _admitting(tiers: Iterable[Iterable[Enabled]]) -> tuple[Plugin, ...]:
 
 
 UNBOUNDED = 1 << 60
-"""More jobs than there are."""
+"""A number above any number of jobs."""
 _ROUNDING = 1e-9
 """A quotient that falls short of a whole number by less is that number."""
 
@@ -90,7 +90,7 @@ class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
-    worked out once.
+    computed once.
     """
 
     def __init__(self, snapshot: Snapshot, classes: JobClasses, shortcuts: Shortcuts) -> None:
@@ -105,11 +105,11 @@ class Bounds:
 
     @property
     def follow_demand(self) -> bool:
-        """Whether bounds may grow because jobs have come: what queues may hold then changes."""
+        """Whether bounds may grow because jobs have arrived: limits of queues then change."""
         return self._limits is not None and self._limits.follows_demand
 
     def refresh(self) -> None:
-        """Look at the cluster anew; what costs is worked out when it is asked for."""
+        """Read the cluster again; expensive bounds are computed on first use."""
         self._room: Column | None = None
         self._room_in_all: list[float] = []
         self._pods_by_shape: dict[int, int] = {}

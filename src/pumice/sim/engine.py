@@ -1,7 +1,7 @@
 """The clock of a simulation: arrivals, completions and cycles, in order, to the end.
 
 Drives the deciding core without an API server in between: objects go straight into the tables, and
-what is decided is done at once.  The same workload, seed and configuration give the same log.
+decisions are carried out at once.  The same workload, seed and configuration produce the same log.
 """
 
 import heapq
@@ -32,7 +32,7 @@ _GIVE_UP_AFTER = 7 * 86400.0
 _STEPS_BETWEEN_REPORTS = 64
 """Events and cycles between two reports of progress."""
 _MAX_CYCLES_SINCE_EVENT = 200
-"""Cycles in a row between two events, after which evictions are taken to lead nowhere."""
+"""Cycles in a row between two events, after which evictions count as endless."""
 
 
 class Engine:
@@ -89,7 +89,7 @@ class Engine:
     # The clock
 
     def run(self, progress: Callable[[int], None] | None = None) -> Outcome:
-        """Go on until nothing happens any more; ``progress`` receives how many jobs have ended."""
+        """Run until nothing happens any more; ``progress`` receives how many jobs have ended."""
         start, steps = self._clock(), 0
         while self.step():
             steps += 1
@@ -104,7 +104,7 @@ class Engine:
         )
 
     def step(self) -> bool:
-        """Let the next thing happen; False if there is nothing left to happen."""
+        """Process the next event; False if there is none."""
         event = self._next_event_time()
         if event is not None and (self._next_cycle is None or event <= self._next_cycle):
             self.now = event
@@ -126,7 +126,7 @@ class Engine:
         return min(arrival, end)
 
     def _handle_event(self) -> bool:
-        """Let one job arrive or some pods of one job finish, those first; False if none does.
+        """Process one arrival, or first some pods of one job that finish; False if there is none.
 
         The end of a pod that was evicted before is no event: else a policy that evicts and places
         again without end would keep itself going.
@@ -144,13 +144,13 @@ class Engine:
         return True
 
     def _plan_cycle(self) -> None:
-        """Let a cycle run at the next tick of the scheduler's own clock."""
+        """Schedule a cycle at the next tick of the scheduler's own clock."""
         self._pause = self._period
         if self._next_cycle is None or self._next_cycle > self.now + self._period:
             self._next_cycle = max(self._tick(), self._last_cycle + self._period)
 
     def _tick(self) -> float:
-        """Return the next moment at which the scheduler looks: this one, if it is one of them."""
+        """Return the next tick of the scheduler: the present moment if it is one."""
         periods = self.now / self._period
         if math.isclose(periods, round(periods), rel_tol=1e-12, abs_tol=1e-6):
             return self.now
@@ -160,7 +160,7 @@ class Engine:
         """Read the clock of the scheduler, in seconds since 1970."""
         return self.sim_cluster.epoch + self.now
 
-    # What happens by itself
+    # Events
 
     def _arrive(self) -> None:
         number = len(self.runs)
@@ -196,10 +196,10 @@ class Engine:
         self.n_ended += 1
         self.sim_cluster.delete_job(run)
 
-    # What the scheduler decides
+    # Decisions
 
     def _cycle(self) -> None:
-        """Run one cycle, if it could change anything, and do what it decides."""
+        """Run one cycle, if it could change anything, and carry it out."""
         skipped = self.now > self._last_cycle + 1.5 * self._period
         self._next_cycle = None
         self._last_cycle = self.now
@@ -235,9 +235,9 @@ class Engine:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def _plan_follow_up(self, *, released: bool) -> None:
-        """Let a cycle follow if it might find what this one did not.
+        """Schedule another cycle if it might find more than this one.
 
-        Who was refused beside a reservation that is let go with this cycle may be luckier.
+        A job refused because of a reservation that ends with this cycle may succeed.
         """
         self.waiting_jobs.has_freed_room |= released
         if (
@@ -248,14 +248,14 @@ class Engine:
             self._next_cycle = self.now + self._period
 
     def _write_outdated_phases(self) -> None:
-        """Write what cycles that were left out would have: that jobs with nodes run."""
+        """Write the phases that skipped cycles would have: jobs with nodes run."""
         for run in self._outdated_phases:
             if run.in_tables:
                 self._set_phase(run, run.settled_phase())
         self._outdated_phases.clear()
 
     def _apply(self, decisions: Decisions) -> bool:
-        """Do what was decided; say whether anything changed."""
+        """Carry decisions out; return whether anything changed."""
         moved = self._evict(decisions.evictions)
         started = self._bind(decisions.binds, decisions.annotations)
         for run, task, node in self.sim_cluster.nominate(decisions):
@@ -279,7 +279,7 @@ class Engine:
         return changed
 
     def _set_phase(self, run: JobRun, phase: str) -> None:
-        """Write the status of a job and put it where it belongs."""
+        """Write the status of a job and file it accordingly."""
         before = run.phase
         self.waiting_jobs.step_out(run)
         run.phase = phase
@@ -296,7 +296,7 @@ class Engine:
     def _bind(
         self, binds: Mapping[str, str], annotations: Mapping[str, dict[str, str]]
     ) -> dict[JobRun, None]:
-        """Let pods run on their nodes until their time is over."""
+        """Run pods on their nodes until their time is over."""
         runs: dict[JobRun, set[float]] = {}
         owner, rows = self.sim_cluster.owner, self.snapshot.nodes.row_of
         for run, names in groupby(binds, key=lambda name: owner(name)[0]):
@@ -322,7 +322,7 @@ class Engine:
         return started
 
     def _evict(self, names: list[str]) -> dict[JobRun, None]:
-        """Take pods off their nodes; new ones take their place in the queue, or nobody does."""
+        """Evict pods from their nodes; new ones wait in their place, or none."""
         runs: dict[JobRun, list[int]] = {}
         for name in names:
             run, task = self.sim_cluster.owner(name)
@@ -339,7 +339,7 @@ class Engine:
         return {run: None for run in runs if run.in_tables}
 
     def _evict_pod(self, run: JobRun, task: int) -> None:
-        """Take a pod off its node; a new one will wait in its place."""
+        """Evict a pod from its node; a new one will wait in its place."""
         run.evictions += 1
         run.ends[task] = math.inf
         self.log.add(self.now, EventKind.EVICT, run.number, task, run.nodes[task])
@@ -366,7 +366,7 @@ class Engine:
     # The end
 
     def _explain_waiting(self) -> None:
-        """Ask the scheduler about all jobs that are left, and remember why they are."""
+        """Ask the scheduler about all remaining jobs, and remember the reasons."""
         left = self.waiting_jobs.runs()
         if not left:
             return

@@ -1,6 +1,6 @@
 """Everything that happens in a simulation, one row an event, in columns that cost little.
 
-Written by the engine; all figures, charts and files are worked out from it afterwards.
+Written by the engine; all figures, charts and files are computed from it afterwards.
 """
 
 from array import array
@@ -28,12 +28,12 @@ class EventKind(IntEnum):
 
     @property
     def label(self) -> str:
-        """Return the name in lower case."""
+        """The name in lower case."""
         return self.name.lower()
 
 
 DECISIONS = (EventKind.ENQUEUE, EventKind.BIND, EventKind.EVICT, EventKind.NOMINATE)
-"""What the scheduler decided; the rest happens by itself."""
+"""Decisions of the scheduler; other events happen by themselves."""
 
 
 class EventLog:

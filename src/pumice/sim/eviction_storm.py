@@ -1,4 +1,4 @@
-"""A storm of evictions: jobs that evict each other again and again, and get nowhere by it."""
+"""A storm of evictions: jobs that evict each other again and again, without progress."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +15,7 @@ TIMES = 10
 
 @dataclass(frozen=True, slots=True)
 class EvictionStorm:
-    """How bad it was: jobs in the storm, their evictions, from when to when, the worst of them."""
+    """The extent of a storm: its jobs, their evictions, its time, the worst job."""
 
     jobs: int
     evictions: int
@@ -26,7 +26,7 @@ class EvictionStorm:
     """How often a pod of the worst job was evicted, on average."""
 
     def as_data(self) -> dict[str, Any]:
-        """Return the figures, and a sentence for people."""
+        """Return the figures, and a sentence."""
         return {**asdict(self), "text": str(self)}
 
     def __str__(self) -> str:

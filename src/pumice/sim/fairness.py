@@ -1,8 +1,8 @@
 """How fairly a cluster was divided among its queues, at every moment of a simulation.
 
-The one definition, for `pumice sim` and `pumice sweep`: Jain's index over what queues hold of what
-is due to them.  Amounts are dominant shares; due is what dividing the cluster by weight gives, to
-nobody more than it asks for.
+The one definition, for `pumice sim` and `pumice sweep`: Jain's index over what queues hold of their
+share.  Amounts are dominant shares; the share is the cluster divided by weight, for
+no queue more than it asks for.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from pumice.sim.series import TimeBins, water_fill
 
 Matrix = NDArray[np.float64]
 _CELLS = 1 << 21
-"""Cells that are worked on at once, so that memory does not grow with the log."""
+"""Cells that are processed at once, so that memory does not grow with the log."""
 _NOTHING = 1e-9
 """Part of the cluster below which a queue asks for nothing: the rest of a sum."""
 
@@ -57,7 +57,7 @@ def _sums(values: Column) -> Column:
 
 
 def fairness_of(log: LogColumns) -> Fairness:
-    """Work the index out of a log, moment by moment."""
+    """Compute the index from a log, moment by moment."""
     moments, step = np.unique(log.time, return_inverse=True)
     held, asked = _changes(log)
     n_queues, n_resources = len(log.queues.names), len(log.shown)
@@ -77,7 +77,7 @@ def fairness_of(log: LogColumns) -> Fairness:
 
 
 def _changes(log: LogColumns) -> tuple[Matrix, Matrix]:
-    """Return how each row of the log changes what is held and asked for, in parts of all."""
+    """Return the change of held and requested amounts by each row of the log, in parts of all."""
     whole = np.where(log.total > 0, log.total, np.inf)[log.shown]
     held, asked = (np.zeros((len(log.time), len(log.shown))) for _ in range(2))
     rows, sign = log.held
@@ -101,9 +101,9 @@ def _dominant(levels: Matrix, cells: NDArray[np.intp], changes: Matrix, n: int) 
 
 
 def jain_indices(has: Matrix, asks: Matrix, weight: Column) -> Column:
-    """Return Jain's index over what queues have of their due (n,); NaN where fewer than two ask.
+    """Return Jain's index over what queues have of their share (n,); NaN where fewer than two ask.
 
-    1 if all that ask get the same part of their due, 1/k if one of k has everything.
+    1 if all that ask get the same part of their share, 1/k if one of k has everything.
     """
     is_asking = asks > _NOTHING
     due = water_fill(np.where(is_asking, asks, 0.0), weight, 1.0)

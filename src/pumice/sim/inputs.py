@@ -1,6 +1,6 @@
-"""From files to something that can run: which reader, which nodes.
+"""From files to a simulation: which reader, which nodes.
 
-The way in for commands and sweeps: ``load`` what is to run, ``simulate`` it.
+Used by commands and sweeps: ``load`` the input, ``simulate`` it.
 """
 
 import math
@@ -43,10 +43,10 @@ class SimulationInput:
 
 
 def recognise(path: Path) -> str:
-    """Tell the format of a trace by its content.
+    """Return the format of a trace by its content.
 
     Raises:
-        InputError: It is none of those known.
+        InputError: it is unknown.
     """
     text = read_text(path)
     columns = header_of(text)
@@ -95,10 +95,10 @@ def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workl
 
 
 def read_configuration(path: Path, name: str = "") -> SchedulerConf:
-    """Read a scheduler configuration; ``name`` is what errors call the file.
+    """Read a scheduler configuration; ``name`` is the name of the file in errors.
 
     Raises:
-        InputError: The file cannot be read, or is no configuration.
+        InputError: The file cannot be read, or is not a configuration.
     """
     return parse_conf(text_files.read_text(path), source=name or str(path))
 
@@ -137,8 +137,8 @@ def load(
         trace_format: One of ``FORMATS``; empty: recognised.
         seed: For a workload that is drawn.
         limit: How many jobs, from the first.
-        speed: How many times as fast as in the trace jobs come.
-        late_pods: Whether pods are made only once their job is admitted.
+        speed: How many times faster than in the trace jobs arrive.
+        late_pods: Whether pods are created only once their job is admitted.
     """
     workload = read_workload(trace, trace_format=trace_format, seed=seed)
     cluster = None if nodes is None else read_cluster(nodes)
@@ -208,10 +208,10 @@ def simulate(
 
 
 def make_nodes(workload: Workload) -> list[Node]:
-    """Make equal nodes, as the trace tells or as many as its work would keep well filled.
+    """Make equal nodes, as stated in the trace or as many as its work would fill well.
 
     Raises:
-        InputError: The trace does not tell what a node is like.
+        InputError: The trace does not describe a node.
     """
     hint = workload.node_hint
     if hint is None:
@@ -224,7 +224,7 @@ def make_nodes(workload: Workload) -> list[Node]:
 
 
 def equal_nodes(count: int, allocatable: Mapping[str, str]) -> list[Node]:
-    """Make so many nodes that offer the same, named by number."""
+    """Make a number of equal nodes, named by number."""
     digits = len(str(count - 1))
     amounts: ResourceList = {**allocatable}
     return [
@@ -264,7 +264,7 @@ class _Load:
 
 
 def _count(workload: Workload, hint: NodeHint) -> int:
-    """Work out how many nodes the work fills to the wanted part, and the largest job needs."""
+    """Compute how many nodes the work fills to the wanted part, and the largest job needs."""
     load = _load(workload, hint)
     return max(1, math.ceil(load.while_coming / _LOAD), math.ceil(load.largest))
 

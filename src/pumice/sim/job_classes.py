@@ -1,4 +1,4 @@
-"""Classes of jobs that ask for the same, and what follows from the request alone."""
+"""Classes of jobs with equal requests, and what follows from the request alone."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -20,7 +20,7 @@ Amounts = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobClass:
-    """What equal jobs share."""
+    """The common part of equal jobs."""
 
     size: int
     queue: str
@@ -28,34 +28,34 @@ class JobClass:
     request: Column
     """Of all its pods (R,)."""
     reserve: Column
-    """What it asks for when it wants to be admitted (R,): the pods it needs to start."""
+    """Its request for admission (R,): the pods it needs to start."""
     reserved_amounts: Amounts
-    """The same, resource by resource, pods and what is not asked for left out."""
+    """The same, resource by resource, without pods and unrequested resources."""
     to_start: int
     pod_shape: int
     """Number of the one distinct request of its pods; -1 if they differ."""
     is_steady: bool
-    """Whether it stays without nodes as long as nothing is given back: its pods are all alike and
-    look at nothing but room."""
+    """Whether it stays without nodes as long as nothing is released: its pods are all alike and
+    depend on nothing but room."""
     least_amounts: Amounts
-    """What it needs at least to start, resource by resource."""
+    """Its minimum to start, resource by resource."""
     quota_amounts: Amounts
-    """The same without pods, which no queue is held to."""
+    """The same without pods, which no queue limits."""
     specs: tuple[PodSpec, ...]
     """Of each of its tasks, with the priority that the API server writes."""
     late_pods: bool
-    """Whether its pods are made only once it is admitted."""
+    """Whether its pods are created only once it is admitted."""
     places: list[tuple[int, int]]
     """For each pod, which of the job's tasks it belongs to and its number within its role."""
 
     @property
     def asked_early(self) -> Column | None:
-        """What it asks for before it is admitted; None if its pods are not made by then."""
+        """Its request before it is admitted; None if its pods do not exist by then."""
         return None if self.late_pods else self.request
 
 
 class JobClasses:
-    """Finds the class of a job; classes are made as jobs come."""
+    """Finds the class of a job; classes are made as jobs arrive."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -67,7 +67,7 @@ class JobClasses:
         self._numbers: dict[bytes, int] = {}
 
     def learn(self, specs: Sequence[PodSpec]) -> None:
-        """Give every resource that pods ask for a row, before anything is counted."""
+        """Add a row for every resource that pods request, before anything is counted."""
         for spec in specs:
             learn(self._snapshot, *resource_lists(spec))
 
@@ -100,7 +100,7 @@ class JobClasses:
             left -= min(left, count)
         if job.group is not None:
             reserve = self._snapshot.resources.vector(job.group.min_resources or {})
-        reserve[PODS] = 0.0  # nobody holds jobs back for the number of their pods
+        reserve[PODS] = 0.0  # no limit counts the number of pods
         numbers = {self._number(request) for request in requests}
         shape = numbers.pop() if len(numbers) == 1 else -1
         group = job.group or PodGroupSpec(
@@ -177,7 +177,7 @@ def _above_zero(amounts: Column, *, pods: bool) -> Amounts:
 
 
 def _looks_around(spec: PodSpec) -> bool:
-    """Return whether a pod looks at other pods, or at volumes."""
+    """Return whether a pod depends on other pods, or on volumes."""
     wishes = spec.affinity
     near = wishes is not None and (wishes.pod_affinity or wishes.pod_anti_affinity)
     claims = any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes)

@@ -1,4 +1,4 @@
-"""One job on its way through a simulation, and the objects the scheduler sees of it."""
+"""One job on its way through a simulation, and its objects as the scheduler sees them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ _SUCCEEDED = PodStatus(phase="Succeeded")
 
 
 class State(IntEnum):
-    """How far one pod of a job is."""
+    """The state of one pod of a job."""
 
     WAITING = 0
     RUNNING = 1
@@ -84,7 +84,7 @@ class JobRun:
         self.conditions: tuple[Condition, ...] = ()
         self.in_tables = False
         self.missing = list(range(size))
-        """Pods that are to be made."""
+        """Pods to be created."""
         self.states = bytearray(size)
         self.tally = [size, 0, 0, 0]
         """How many pods are in each state."""
@@ -98,7 +98,7 @@ class JobRun:
         self.evictions = 0
         self.hyper_node: str | None = None
         self.reason = ""
-        """Why it waited, as the scheduler last put it."""
+        """Why it waited, in the scheduler's last words."""
 
     def __lt__(self, other: "JobRun") -> bool:
         return self.number < other.number
@@ -132,7 +132,7 @@ class JobRun:
         return "Inqueue" if self.phase == "Inqueue" else "Pending"
 
     def take_in(self, state: PodGroupState) -> None:
-        """Remember what a cycle said of the job, beside its phase."""
+        """Remember what a cycle reported about the job, besides its phase."""
         self.hyper_node = state.hyper_node or self.hyper_node
         self.conditions = tuple(
             Condition(type=c.type, status=c.status, reason=c.reason, message=c.message)
@@ -180,7 +180,7 @@ class JobRun:
             meta = ObjectMeta(
                 name=self.pod_name(number),
                 namespace=self.spec.namespace,
-                uid=f"{next(uids):012d}",  # in the order in which they are made: it breaks ties
+                uid=f"{next(uids):012d}",  # in the order in which they are created: it breaks ties
                 creation_timestamp=created,
                 labels=dict(self.spec.tasks[at].labels),
                 annotations=marks[at],
@@ -224,7 +224,7 @@ class BoundPods:
         return Pod(metadata=meta, spec=self._spec(pod.spec, node), status=self._running)
 
     def finished(self, pod: Pod) -> Pod:
-        """Let a pod end well."""
+        """Make a pod succeed."""
         return Pod(metadata=pod.metadata, spec=pod.spec, status=_SUCCEEDED)
 
     def _spec(self, spec: PodSpec, node: str) -> PodSpec:
@@ -237,5 +237,5 @@ class BoundPods:
 
 
 def nominated(pod: Pod, node: str) -> Pod:
-    """Note on a waiting pod the node it was promised."""
+    """Write on a waiting pod the node that it was promised."""
     return msgspec.structs.replace(pod, status=PodStatus(phase="Pending", nominated_node_name=node))

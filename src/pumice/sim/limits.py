@@ -1,7 +1,7 @@
 """How large a simulation may be, checked before it starts.
 
-The numbers stand in docs/sim.md too.  They are far beyond every public trace, and small enough that
-a file with a slip of the pen ends in a sentence and not in a machine without memory.
+The numbers are in docs/sim.md too.  They are far beyond every public trace, and small enough that
+a file with a typing error ends in a sentence and not in a machine out of memory.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ def check_at_most(
 
 
 def within_limits(jobs: Iterable[JobSpec], file: str) -> Iterator[JobSpec]:
-    """Pass jobs on as they are read, up to the limits.
+    """Yield jobs as they are read, up to the limits.
 
     Raises:
         InputError: There are too many jobs or pods, or a pod runs too long.
@@ -62,7 +62,7 @@ def within_limits(jobs: Iterable[JobSpec], file: str) -> Iterator[JobSpec]:
 
 
 def check_arrivals(jobs: tuple[JobSpec, ...], file: str) -> None:
-    """Refuse jobs, in the order of their arrival, that come too long after the first.
+    """Refuse jobs, in the order of their arrival, that arrive too long after the first.
 
     Raises:
         InputError: The last one does.

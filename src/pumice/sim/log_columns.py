@@ -1,4 +1,4 @@
-"""The log of a simulation as columns: who asked for what, in which queue, where and when."""
+"""The log of a simulation as columns: requests by queue, place and time."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class QueueFacts:
-    """What is stated of the queues: columns in the order of their names (R, Q)."""
+    """Facts about the queues: columns in the order of their names (R, Q)."""
 
     names: list[str]
     weight: Column
@@ -64,7 +64,7 @@ class LogColumns:
 
     @cached_property
     def _pods(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Matrix]:
-        """Return the first pod of each job, the number of each pod's request, and the requests."""
+        """The first pod of each job, the number of each pod's request, and the requests."""
         known: dict[int, int] = {}
         requests: list[Column] = []
         numbers: list[int] = []
@@ -91,7 +91,7 @@ class LogColumns:
 
     @cached_property
     def job_requests(self) -> Matrix:
-        """Return what each job asks for in all (jobs, R)."""
+        """The total request of each job (jobs, R)."""
         first, shape, requests = self._pods
         return np.add.reduceat(requests[shape], first, axis=0)
 
@@ -109,7 +109,7 @@ class LogColumns:
     def shown(self) -> list[int]:
         """Resources worth a figure: offered by the cluster and asked for by some job.
 
-        If jobs ask for nothing, the places for pods that they take.
+        If jobs request nothing, their pod slots.
         """
         asked = self.job_requests.sum(axis=0)
         found = [i for i in range(len(self.total)) if i != PODS and self.total[i] > 0 < asked[i]]
@@ -134,7 +134,7 @@ class LogColumns:
 
     @cached_property
     def wasted(self) -> NDArray[np.float64]:
-        """What evicted pods had held, times the seconds they held it (R,)."""
+        """Amounts held by evicted pods, times the seconds they were held (R,)."""
         rows, _ = self.held
         first, _, _ = self._pods
         pod = first[self.job[rows]] + self.task[rows]

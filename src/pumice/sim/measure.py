@@ -1,6 +1,6 @@
-"""Figures of a finished simulation: what it came to in all, and how it went over time.
+"""Figures of a finished simulation: totals, and values over time.
 
-Everything is worked out from the log, so that it is the same for the same log.
+Everything is computed from the log, so that it is the same for the same log.
 """
 
 import math
@@ -27,7 +27,7 @@ PERCENTILES = (50, 90, 95, 99)
 class Measures(LogColumns):
     """One simulation in figures.
 
-    Figures in all divide by this simulation's own time.  What is drawn over time goes to ``end``,
+    Totals divide by this simulation's own time.  Series over time go to ``end``,
     which several simulations may share.
     """
 
@@ -73,7 +73,7 @@ class Measures(LogColumns):
 
     @cached_property
     def queue_lengths(self) -> Matrix:
-        """Jobs that wait for their start, by queue (Q, bins); a lost one waits no more."""
+        """Jobs that wait for their start, by queue (Q, bins); a lost one no longer waits."""
         runs = self.outcome.runs
         arrivals = np.array([run.spec.arrival for run in runs])
         starts = np.fmin([run.started for run in runs], [run.ended for run in runs])
@@ -87,7 +87,7 @@ class Measures(LogColumns):
 
     @cached_property
     def due(self) -> Matrix:
-        """What each queue deserves: stated, or else its part by weight of what is asked for.
+        """What each queue deserves: stated, or else its part by weight of the requests.
 
         By queue and resource (Q, R, bins).
         """
@@ -117,7 +117,7 @@ class Measures(LogColumns):
 
     @cached_property
     def main_resource(self) -> int:
-        """The resource of which most is in use."""
+        """The resource with the highest use."""
         use = self.utilisation[self.shown].mean(axis=1)
         return self.shown[int(np.argmax(use))]
 
@@ -175,7 +175,7 @@ class Measures(LogColumns):
 
     @property
     def _offered(self) -> Column:
-        """What the cluster offers in its own time (R,); infinite where that is nothing."""
+        """The cluster's capacity over its own time (R,); infinite where that is nothing."""
         offered = self.total * self.makespan
         return np.where(offered > 0, offered, np.inf)
 
@@ -258,7 +258,7 @@ def spread(values: Column) -> dict[str, float | None]:
 
 
 def timing(cost: SimulationCost) -> dict[str, float]:
-    """Return what a simulation cost on this machine."""
+    """Return the cost of a simulation on this machine."""
     seconds = max(cost.seconds, 1e-9)
     return {
         "seconds": round(cost.seconds, 3),

@@ -1,12 +1,12 @@
-"""How a workload is run: what `pumice sim` and `pumice sweep` let one choose alike."""
+"""How a workload is run: the common options of `pumice sim` and `pumice sweep`."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
 FORMATS: Final = ("manifests", "openb", "philly", "swf", "synthetic")
-"""What a trace can be."""
+"""Formats of a trace."""
 Evicted = Literal["requeue", "restart", "lose"]
-"""What becomes of an evicted pod: a new one waits in its place; so do all pods of its job, if too
+"""The fate of an evicted pod: a new one waits in its place; so do all pods of its job, if too
 few are left; or it is gone."""
 
 
@@ -20,8 +20,8 @@ class SimulationOptions:
     limit: int | None = None
     """How many jobs, from the first."""
     speed: float = 1.0
-    """How many times as fast as in the trace jobs come."""
+    """How many times faster than in the trace jobs arrive."""
     late_pods: bool = False
-    """Whether pods are made only once their job is admitted."""
+    """Whether pods are created only once their job is admitted."""
     start: float | None = None
-    """When the first job comes, in seconds since 1970; None: as the trace states."""
+    """When the first job arrives, in seconds since 1970; None: as the trace states."""

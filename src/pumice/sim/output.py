@@ -1,6 +1,6 @@
 """Files of a simulation: every decision, every job, the summary.
 
-The same simulation writes the same bytes; what it cost on this machine has a file of its own.
+The same simulation writes the same bytes; its cost on this machine has a separate file.
 """
 
 import csv
@@ -19,7 +19,7 @@ from pumice.sim.measure import Measures, timing
 
 SUMMARY: Final = "summary.json"
 CHARTS: Final = "charts.json"
-"""What the charts of the report draw, for the dashboard."""
+"""The data of the report's charts, for the dashboard."""
 DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
 JOB_COLUMNS = (
     *("job", "queue", "pods", "needed", "priority_class", "arrival", "start", "end"),
@@ -31,7 +31,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
     """Write a table as CSV, or as Parquet if that is the file's suffix.
 
     Raises:
-        InputError: Parquet is asked for, but what writes it is not installed.
+        InputError: Parquet is requested, but pyarrow is not installed.
     """
     if path.suffix == ".parquet":
         _write_parquet(path, columns, rows)
@@ -78,7 +78,7 @@ def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
 
 
 def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
-    """Return every job: when it came, started and ended."""
+    """Return every job: when it arrived, started and ended."""
     for run, seconds in zip(measures.outcome.runs, measures.run_seconds.tolist(), strict=True):
         spec = run.spec
         yield (
@@ -146,12 +146,12 @@ def _less(after: float | None, before: float | None) -> float | None:
 
 
 def timings(measured: Sequence[Measures]) -> dict[str, Any]:
-    """Return what each simulation cost on this machine."""
+    """Return the cost of each simulation on this machine."""
     return {each.name: timing(each.outcome.cost) for each in measured}
 
 
 def write_json(path: Path, content: Any) -> Path:
-    """Write plain data for people and programs."""
+    """Write plain data for users and programs."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
     return path
@@ -165,7 +165,7 @@ def write_compact(path: Path, content: Any) -> Path:
 
 
 def _number(value: float) -> float | int | str:
-    """Write whole numbers as such; what never happened is empty."""
+    """Write whole numbers as such; missing values are empty."""
     if math.isnan(value):
         return ""
     rounded = float(np.round(value, 6))

@@ -13,14 +13,14 @@ REPORT: Final = "report.html"
 
 
 class ResultFiles:
-    """What is written for configurations of given names; tables end in ``suffix``."""
+    """The files for configurations with given names; tables end in ``suffix``."""
 
     def __init__(self, names: Sequence[str], suffix: str = ".csv") -> None:
         self._names = names
         self._suffix = suffix
 
     def all_files(self) -> list[str]:
-        """Name everything that is written."""
+        """Return the names of all files."""
         return [REPORT, output.SUMMARY, output.CHARTS, "timing.json", *self._tables()]
 
     def _tables(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Amounts over time: from events that add and take away to means over equal spans of time.
+"""Amounts over time: from changes to means over equal spans of time.
 
 Pure arithmetic on columns; used by the measures.
 """
@@ -34,7 +34,7 @@ class TimeBins:
         return float(self.edges[1] - self.edges[0])
 
     def means(self, times: Column, changes: Column) -> Column:
-        """Return the mean of what changes add up to in each span; times in rising order."""
+        """Return the mean of the accumulated changes in each span; times in rising order."""
         if not len(times):
             return np.zeros(len(self))
         return np.diff(_integral(times, changes, self.edges)) / self.width
@@ -52,7 +52,7 @@ class TimeBins:
 
 
 def _integral(times: Column, changes: Column, at: Column) -> Column:
-    """Integrate what changes add up to, from the beginning to some moments."""
+    """Integrate the accumulated changes, from the beginning to some moments."""
     values = changes.cumsum()
     steps = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times))])
     last = np.clip(np.searchsorted(times, at, side="right") - 1, 0, None)
@@ -61,7 +61,7 @@ def _integral(times: Column, changes: Column, at: Column) -> Column:
 
 
 def water_fill(demand: Matrix, weight: Column, whole: float) -> Matrix:
-    """Divide a whole by weight at each moment; nobody gets more than it demands (Q, n)."""
+    """Divide a whole by weight at each moment; none gets more than it demands (Q, n)."""
     part = np.zeros_like(demand)
     left = np.full(demand.shape[1], whole)
     is_open = (demand > 0) & (weight[:, None] > 0)
@@ -72,6 +72,6 @@ def water_fill(demand: Matrix, weight: Column, whole: float) -> Matrix:
         part += step
         left = left - step.sum(axis=0)
         is_full = is_open & (demand - part <= 1e-12 * np.maximum(demand, 1.0))
-        left[~is_full.any(axis=0)] = 0.0  # all that are open took what they were offered
+        left[~is_full.any(axis=0)] = 0.0  # all open queues took their offer
         is_open &= ~is_full
     return part

@@ -1,6 +1,6 @@
-"""What the scheduler sees of a simulation: objects as an API server would hold them, in tables.
+"""The scheduler's view of a simulation: objects as an API server would hold them, in tables.
 
-Used by the engine.  Decides nothing and tells no time.
+Used by the engine.  Decides nothing and has no clock.
 """
 
 import itertools
@@ -37,10 +37,10 @@ class SimCluster:
         self._nominated: dict[str, str] = {}
         """Waiting pods that were promised a node, with their job."""
         self.moved_nodes: list[int] = []
-        """Rows of nodes on which pods came or went, since somebody last cleared it."""
+        """Rows of nodes on which pods were added or removed since it was last cleared."""
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
-        """Take a cluster in; queues that nobody describes get a share like any other."""
+        """Load a cluster; queues without a description get a share like any other."""
         things = [thing for thing in cluster if not isinstance(thing, Pod)]
         known = {thing.metadata.name for thing in things if isinstance(thing, Queue)}
         missing = dict.fromkeys(
@@ -62,14 +62,14 @@ class SimCluster:
         return self._runs.get(job)
 
     def add_job(self, run: JobRun) -> None:
-        """Show a job to the scheduler for the first time; its pods too, if they are made by now."""
+        """Show a job to the scheduler for the first time; its pods too, if they exist by now."""
         self.write_group(run)
         self._runs[run.key] = run
         run.in_tables = True
         self.create_missing_pods(run, run.spec.arrival)
 
     def create_missing_pods(self, run: JobRun, seconds: float) -> None:
-        """Make the pods that a job lacks, unless that has to wait until it is admitted."""
+        """Create the pods that a job lacks, unless it must be admitted first."""
         if not run.missing:
             return
         if run.kind.late_pods:
@@ -92,7 +92,7 @@ class SimCluster:
     def run_on(
         self, binds: Mapping[str, str], seconds: float, marks: Mapping[str, dict[str, str]]
     ) -> None:
-        """Let pods of one job run on their nodes."""
+        """Run pods of one job on their nodes."""
         moment = self.epoch + seconds
         for name, node in binds.items():
             self.moved_nodes.append(self.snapshot.nodes.row_of[node])
@@ -108,7 +108,7 @@ class SimCluster:
             self.ingest.upsert(pod)
 
     def finish_pods(self, run: JobRun, tasks: Iterable[int]) -> None:
-        """Let some pods of a job end well."""
+        """Make some pods of a job succeed."""
         for task in tasks:
             self._note_node(run.pod_key(task))
             self.ingest.upsert(self._bound.finished(self._pod(run.pod_key(task))))
@@ -136,16 +136,16 @@ class SimCluster:
         run.in_tables = False
 
     def _note_node(self, pod: str) -> None:
-        """Note that the node of a pod, if it has one, is about to move."""
+        """Record that the node of a pod, if it has one, is about to change."""
         tasks = self.snapshot.tasks
         node = int(tasks.node[tasks.row_of[pod]])
         if node != NOWHERE:
             self.moved_nodes.append(node)
 
     def nominate(self, decisions: Decisions) -> list[tuple[JobRun, int, int]]:
-        """Write promises of nodes on pods that wait, and take back those that no longer hold.
+        """Write promises of nodes on pods that wait, and remove those that no longer apply.
 
-        Gives the new ones: job, pod and row of the node.
+        Return the new ones: job, pod and row of the node.
         """
         for pod, job in list(self._nominated.items()):
             if job in decisions.unschedulable and pod not in decisions.pipelined:
@@ -165,7 +165,7 @@ class SimCluster:
         return [self._runs[job] for job in dict.fromkeys(self._nominated.values())]
 
     def clear_nominations(self, run: JobRun) -> None:
-        """Take back the nodes promised to a job that no cycle looks at any more."""
+        """Remove the nodes promised to a job that no cycle considers any more."""
         for pod, job in list(self._nominated.items()):
             if job == run.key:
                 self._clear_nomination(pod)
@@ -192,7 +192,7 @@ def open_queue(name: str) -> Queue:
 
 
 def _opened(thing: KubeObject) -> KubeObject:
-    """Open a queue whose state nobody has written yet, and hang it up, as its controller would."""
+    """Open a queue without a state, and place it in the tree, as its controller would."""
     if not isinstance(thing, Queue):
         return thing
     spec, status = thing.spec, thing.status

@@ -1,4 +1,4 @@
-"""The scheduler of a simulation: it decides as ever and has no effect on anything outside."""
+"""The scheduler of a simulation: it decides as usual and has no effect outside."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
 """A grid of simulations: configurations x traces x seeds, here or on a Dask cluster, in one table.
 
-Used by `pumice sweep`.  A run that fails is a row with its error and stops no other; rows come out
-in the order of the grid, whoever finished first.
+Used by `pumice sweep`.  A failed run is a row with its error and does not stop others; rows come
+in the order of the grid, whichever run finishes first.
 """
 
 import os
@@ -30,7 +30,7 @@ from pumice.sim.workload import Workload
 BUILT_IN = "built-in"
 """The name of the configuration that is used when none is given."""
 _START: Final = "spawn"
-"""Workers start from nothing, so that threads of this process (a progress bar) do no harm."""
+"""Workers start fresh, so that threads of this process (a progress bar) do no harm."""
 DIED = "the process died during this run"
 
 
@@ -45,16 +45,16 @@ class GridPoint:
     format: str = ""
     options: SimulationOptions = field(default_factory=SimulationOptions)
     folder: str = ""
-    """Where the names of files begin; empty: where the process stands that runs it."""
+    """The folder of relative file names; empty: that of the running process."""
 
     def path(self, name: str) -> Path:
-        """Return where a file of this run lies."""
+        """Return the path of a file of this run."""
         return Path(self.folder, name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """What one simulation came to; times in seconds, None where nothing was there to measure."""
+    """The figures of one simulation; times in seconds, None where nothing could be measured."""
 
     jobs: int
     finished: int
@@ -63,7 +63,7 @@ class Figures:
     wait_p90: float | None
     wait_p99: float | None
     utilisation: Mapping[str, float]
-    """Part of what the nodes offer that was in use, by resource, over the makespan."""
+    """Part of the nodes' capacity in use, by resource, over the makespan."""
     evictions: int
     fairness: float | None
 
@@ -94,7 +94,7 @@ Load = Callable[[GridPoint], tuple[Workload, Iterable[KubeObject]]]
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The run of a point: reads its files, lets the engine run to the end and measures."""
+    """The run of a point: reads its files, runs the engine to the end and measures."""
 
     load: Load
     plugins: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def grid(
     options: SimulationOptions | None = None,
     folder: str = "",
 ) -> list[GridPoint]:
-    """List all runs: by configuration, then trace, then seed; what is named twice runs once."""
+    """List all runs: by configuration, then trace, then seed; repeated names run once."""
     return [
         GridPoint(conf, trace, seed, nodes, trace_format, options or SimulationOptions(), folder)
         for conf in dict.fromkeys(confs or ("",))
@@ -140,7 +140,7 @@ def grid(
 
 
 def run_point(point: GridPoint, simulate: Simulate) -> SweepRow:
-    """Run one point; whatever goes wrong becomes its row."""
+    """Run one point; any failure becomes its row."""
     wall, cpu = perf_counter(), process_time()
     figures, error = None, ""
     try:
@@ -164,7 +164,7 @@ def sweep_local(
     """Run a grid in processes of this machine and yield rows as they come.
 
     ``simulate`` is called once for each point, in the process that runs it; of ``jobs`` processes
-    None takes the number of CPUs, one stays in this process.
+    None means the number of CPUs, one runs in this process.
     """
     workers = min(jobs or os.cpu_count() or 1, len(points))
     if workers < 2:
@@ -180,7 +180,7 @@ def sweep_local(
                 del left[running[future]]
                 yield running[future], row
     # A process that dies takes the whole pool along: the rest is run one by one, so that only the
-    # culprit pays.
+    # one at fault fails.
     for number, point in left.items():
         yield number, _run_alone(point, simulate)
 
@@ -210,7 +210,7 @@ def sweep_dask(
         patience: Seconds to wait for the Dask scheduler to answer.
 
     Raises:
-        ServiceError: Dask is not installed here, or nobody answers at the address.
+        ServiceError: Dask is not installed here, or the address does not answer.
     """
     try:
         import distributed  # noqa: PLC0415  (an optional extra)
@@ -254,7 +254,7 @@ def gather(
 
 
 def measure(outcome: Outcome) -> Figures:
-    """Work the figures of a row out of a finished simulation."""
+    """Compute the figures of a row from a finished simulation."""
     measures = Measures("", outcome)
     waits, names = measures.waits(), measures.resources
     p50, p90, p99 = (

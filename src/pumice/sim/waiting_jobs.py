@@ -1,7 +1,7 @@
-"""The waiting room: which waiting jobs the next cycle has to look at.
+"""Waiting jobs, and those that the next cycle has to consider.
 
-A job that cannot get anything, whatever is decided, is set aside; what it asks for and has
-reserved still counts for its queue, so the cycle decides as if it were there.
+A job that cannot get anything, whatever is decided, is set aside; its request and
+reservation still count for its queue, so the cycle decides as if it took part.
 """
 
 from bisect import bisect_left, insort
@@ -31,7 +31,7 @@ class Line:
         self._set_aside = set_aside
 
     def add(self, run: JobRun) -> None:
-        """Take a job in at its place."""
+        """Add a job at its place."""
         at = bisect_left(self.runs, run)
         self.runs.insert(at, run)
         if at < self.shown:
@@ -40,7 +40,7 @@ class Line:
             self._set_aside(run, True)  # noqa: FBT003
 
     def remove(self, run: JobRun) -> None:
-        """Let a job go; it takes part from now on."""
+        """Remove a job; it takes part from now on."""
         at = bisect_left(self.runs, run)
         del self.runs[at]
         if at < self.shown:
@@ -53,7 +53,7 @@ class Line:
         return bisect_left(self.runs, run) < self.shown
 
     def show(self, n: int) -> None:
-        """Let the first n take part and no others."""
+        """Show the first n and no others."""
         n = min(n, len(self.runs))
         for run in self.runs[self.shown : n]:
             self._set_aside(run, False)  # noqa: FBT003
@@ -63,7 +63,7 @@ class Line:
 
 
 class WaitingClass:
-    """The jobs of one class that wait, by how far they are."""
+    """The jobs of one class that wait, by phase."""
 
     def __init__(self, kind: JobClass, set_aside: SetAside) -> None:
         self.kind = kind
@@ -83,7 +83,7 @@ class WaitingClass:
         yield from self.admitted.runs
 
     def hide(self, run: JobRun) -> None:
-        """Let a job wait unseen."""
+        """Make a job wait unseen."""
         insort(self.fresh, run, key=lambda each: -each.number)
 
 
@@ -91,14 +91,14 @@ NAMESPACE = "pumice-sim"
 
 
 class Placeholder:
-    """A pod group without pods that holds what the absent jobs of one queue ask for."""
+    """A pod group without pods that holds the requests of absent jobs of one queue."""
 
     def __init__(self, ingest: Ingest, queue: str) -> None:
         self._ingest = ingest
         self._snapshot = ingest.snapshot
         group = PodGroup(
             metadata=ObjectMeta(name=queue, namespace=NAMESPACE, uid=f"{NAMESPACE}/{queue}"),
-            # one member that never comes: the group stays in its queue and is never valid
+            # one member that never arrives: the group stays in its queue and is never valid
             spec=PodGroupSpec(min_member=1, queue=queue, min_resources={}),
             status=PodGroupStatus(phase="Inqueue"),
         )
@@ -110,7 +110,7 @@ class Placeholder:
         self._list()
 
     def count(self, sign: int, pending: Column | None, reserved: Column | None) -> None:
-        """Stand in for one job more, or one less."""
+        """Represent one job more, or one less."""
         self.n += sign
         if pending is not None:
             sums = np.zeros((3, len(pending)))
@@ -131,7 +131,7 @@ class Placeholder:
 
 
 class WaitingJobs:
-    """All jobs that wait, by class; before a cycle it calls those in that might get something."""
+    """All jobs that wait, by class; before a cycle it shows those that might get something."""
 
     def __init__(self, cluster: SimCluster, shortcuts: Shortcuts) -> None:
         self._cluster = cluster
@@ -148,10 +148,10 @@ class WaitingJobs:
         self._placeholders: dict[str, Placeholder] = {}
         self._bounds: Bounds | None = None
         self._with_new_jobs: set[JobClass] = set()
-        """Classes with jobs that no cycle has looked at."""
+        """Classes with jobs that no cycle has considered."""
         self.has_freed_room = True
-        """Whether something was given back since the last cycle: only then may a job that was
-        refused be luckier."""
+        """Whether something was released since the last cycle: only then may a job that was
+        refused succeed."""
 
     def __len__(self) -> int:
         return len(self._partly_running) + sum(len(waiting) for waiting in self._waiting.values())
@@ -165,43 +165,43 @@ class WaitingJobs:
         return sorted([*self._partly_running, *found])
 
     def add(self, run: JobRun) -> None:
-        """Let a new job wait."""
+        """Add a new job."""
         kind = run.kind
         self._with_new_jobs.add(kind)
         self._waiting_class(kind).hide(run)
         self._placeholder(kind.queue).count(1, kind.asked_early, None)
 
     def put_back(self, run: JobRun) -> None:
-        """Let a job wait that lost pods: in line with those of its phase, or at hand if it runs."""
+        """Make a job wait that lost pods: with those of its phase, or apart if it runs."""
         self.step_out(run)
         if run.running or run.phase not in ("Pending", "Inqueue"):
             self._partly_running.add(run)  # room for one pod is enough
             return
         self._partly_running.discard(run)
         if run.kind.late_pods:
-            self._with_new_jobs.add(run.kind)  # no cycle has looked at the pods it just got
+            self._with_new_jobs.add(run.kind)  # no cycle has considered its new pods
         waiting = self._waiting_class(run.kind)
         self._line_up(run, waiting.admitted if run.phase == "Inqueue" else waiting.entered)
 
     def leave(self, run: JobRun) -> None:
-        """Let a job go that waits no more."""
+        """Remove a job that no longer waits."""
         self._partly_running.discard(run)
         self.step_out(run)
 
     def step_out(self, run: JobRun) -> None:
-        """Take a job out of the line it waits in, if any; it takes part from now on."""
+        """Remove a job from its line, if any; it takes part from now on."""
         line = self._line_of.pop(run, None)
         if line is not None:
             line.remove(run)
 
     @property
     def is_settled(self) -> bool:
-        """Whether another cycle would find nothing to do: nobody waits who might be luckier."""
+        """Whether another cycle would find nothing to do: no waiting job might succeed."""
         steady = self._shortcuts.refusals_last and not self._with_new_jobs
         return steady and all(kind.is_steady for kind in self._waiting)
 
     def prepare(self) -> bool:
-        """Choose who takes part in the next cycle; return whether there is anybody."""
+        """Choose the jobs of the next cycle; return whether there are any."""
         anybody = bool(self._partly_running)
         if self._waiting:
             bounds = self._fresh_bounds()
@@ -224,7 +224,7 @@ class WaitingJobs:
         return anybody
 
     def show_all(self) -> None:
-        """Let every job that waits take part."""
+        """Show every waiting job."""
         for waiting in self._waiting.values():
             self._choose(waiting, None)
 
@@ -256,7 +256,7 @@ class WaitingJobs:
         self._line_of[run] = line
 
     def _set_aside(self, run: JobRun, aside: bool) -> None:  # noqa: FBT001
-        """Set a job aside, or call it back; a placeholder holds what it has reserved."""
+        """Set a job aside, or call it back; a placeholder holds its reservation."""
         if not run.in_tables:
             return
         self._ingest.set_aside(run.key, aside=aside)

@@ -1,4 +1,4 @@
-"""What a simulation runs: jobs with arrival times, and what is known of the cluster they ran on.
+"""The input of a simulation: jobs with arrival times, and facts about their cluster.
 
 Filled by the readers, read by the engine.  Plain data: nothing here decides or measures.
 """
@@ -43,9 +43,9 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Of its pod group."""
     group: PodGroupSpec | None = None
-    """Its pod group where more is said of it than stands here."""
+    """Its pod group if it has more fields than this."""
     late_pods: bool = False
-    """Whether its pods are made only once its group is admitted, as for Volcano's own jobs."""
+    """Whether its pods are created only once its group is admitted, as for Volcano's own jobs."""
 
     @property
     def key(self) -> str:
@@ -67,11 +67,11 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class NodeHint:
-    """What one node of the traced cluster offered, for a trace that lists no nodes."""
+    """The size of one node of the traced cluster, for a trace that lists no nodes."""
 
     allocatable: Mapping[str, str]
     count: int | None = None
-    """None: as many as the load asks for."""
+    """None: as many as the load needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +82,10 @@ class Workload:
     format: str
     jobs: tuple[JobSpec, ...]
     objects: tuple[KubeObject, ...] = ()
-    """Nodes, queues and whatever else the trace describes itself."""
+    """Nodes, queues and other objects that the trace itself describes."""
     node_hint: NodeHint | None = None
     start: float | None = None
-    """When the first job came, in seconds since 1970, if the trace states it."""
+    """When the first job arrived, in seconds since 1970, if the trace states it."""
     notes: tuple[str, ...] = ()
     """What the reader left out or assumed, in words."""
 
@@ -94,11 +94,11 @@ class Workload:
         return replace(self, jobs=self.jobs[:n])
 
     def faster(self, times: float) -> "Workload":
-        """Let jobs come so many times as fast; they run as long as before."""
+        """Return a workload whose jobs arrive faster by a factor; they run as long as before."""
         return self._with(lambda job: changed(job, arrival=round(job.arrival / times, 6)))
 
     def with_late_pods(self) -> "Workload":
-        """Let the pods of all jobs be made only once they are admitted."""
+        """Return a workload whose pods are created only once their jobs are admitted."""
         return self._with(lambda job: changed(job, late_pods=True))
 
     def _with(self, change: Callable[[JobSpec], JobSpec]) -> "Workload":
@@ -106,9 +106,9 @@ class Workload:
 
 
 def in_order(jobs: Iterable[JobSpec]) -> tuple[JobSpec, ...]:
-    """Sort jobs by arrival and name, and let the clock start with the first.
+    """Sort jobs by arrival and name, with times counted from the first.
 
-    Of jobs with one name all but the first are numbered: each is a job of its own.
+    Jobs with a repeated name are numbered: each is a job of its own.
     """
     ordered = sorted(jobs, key=lambda job: (job.arrival, job.key))
     start = ordered[0].arrival if ordered else 0.0

@@ -1,6 +1,6 @@
 """Keyword-only builders that return plain Kubernetes manifests for tests and scenarios.
 
-Every builder writes only what it is told, so a test states only what matters.
+Every builder writes only its arguments, so a test states only what matters.
 """
 
 from collections.abc import Iterable, Mapping
@@ -243,7 +243,7 @@ def resource_slice(
     slices: int = 1,
     spec: Mapping[str, Any] | None = None,
 ) -> Manifest:
-    """Build a ResourceSlice; its pool is called after its node or itself unless stated."""
+    """Build a ResourceSlice; its pool has the name of its node or its own unless stated."""
     built = {
         "driver": driver,
         "pool": {

@@ -1,4 +1,4 @@
-"""Every question a session may ask a plugin, asked directly and held to what the hook promises.
+"""Every question a session may ask a plugin, asked directly and checked against its contract.
 
 Beneath ``conformance``: an answer of the wrong kind, and anything raised, names its hook.  What a
 hook is asked about follows from the types of its parameters.
@@ -30,7 +30,7 @@ Answer = NDArray[Any]
 Answers = dict[tuple[Any, ...], Any]
 """Answers by hook and what it was asked about."""
 Choices = list[tuple[tuple[Any, ...], Any]]
-"""Things of one type to ask about, each with what tells it from the others."""
+"""Things of one type to ask about, each with its identity."""
 
 BY_SHAPE: tuple[Method, ...] = (Plugin.filter_shape, Plugin.score_shape)
 BY_NODES: tuple[Method, ...] = (Plugin.filter_nodes, Plugin.score_nodes)
@@ -57,7 +57,7 @@ class Questions:
         return bool(self.ssn.hooks.tiers(hook))
 
     def ask(self, method: Method, *args: Any) -> Any:
-        """Call a hook, or what serves one; what it raises becomes an error that names it."""
+        """Call a hook, or a serving method; an exception becomes an error that names it."""
         name = method.__name__
         try:
             return getattr(self.plugin, name)(*args)
@@ -92,7 +92,7 @@ class Questions:
         return _numbers(self.answer(hook, task, nodes), len(nodes))
 
     def node_answers(self, rows: Iterable[int], hooks: Iterable[Method]) -> Answers:
-        """Ask node hooks about tasks and all nodes; the key tells what an answer may depend on."""
+        """Ask node hooks about tasks and all nodes; the key is what an answer may depend on."""
         out: Answers = {}
         asked = [hook for hook in hooks if self.has(hook)]
         for row in rows:
@@ -128,7 +128,7 @@ class Questions:
         return out
 
     def _cases(self, hook: Hook) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-        """Combine all that the parameters of a hook may be, where nodes are not among it."""
+        """Combine all possible arguments of a hook, without nodes."""
         kinds = hook.parameters.values()
         if Nodes in kinds or NodeFacts in kinds:
             return
@@ -168,7 +168,7 @@ class Questions:
         return choices[kind]
 
     def victims(self, hook: Method, row: int, rows: list[int]) -> Answer | None:
-        """Ask which of some tasks may go for a task."""
+        """Ask which of some tasks may be evicted for a task."""
         found = self.answer(hook, Task(self.ssn.snapshot, row), list(rows))
         return None if found is None else np.asarray(found)
 
@@ -188,7 +188,7 @@ class Questions:
 
 
 def _numbers(answer: Any, n: int) -> Answer:
-    """Turn an answer about nodes into numbers: None is zero for all, true is no reason against."""
+    """Turn an answer about nodes into numbers: None is zero for all, true is no reason."""
     if answer is None:
         return np.zeros(n)
     return np.asarray(~answer, dtype=np.int16) if answer.dtype == np.bool_ else answer

@@ -1,6 +1,6 @@
-"""Placing written as plainly as possible: one node at a time, from scratch, nothing remembered.
+"""Placement written as plainly as possible: one node at a time, from scratch, nothing remembered.
 
-Slow, and meant to be read: the fast way must decide the same.
+Slow, and meant to be read: the fast implementation must decide the same.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class ReferencePlacing(Placing):
         return fit
 
     def ranks(self, task: Task, fit: Fit) -> bool:  # noqa: ARG002  # as in Placing
-        """Return that every task must be looked at by itself."""
+        """Return True: every task is placed by itself."""
         return True
 
     def choose(self, task: Task, fit: Fit, allowed: Mask | None = None) -> tuple[int, bool] | None:
@@ -98,7 +98,7 @@ class ReferencePlacing(Placing):
         return score
 
     def _verdict_of(self, task: Task, node: int) -> int:
-        """Return the number of the first plugin's reason; one that nothing cures goes first."""
+        """Return the number of the first plugin's reason; an incurable one comes first."""
         number, here = 1, slice(node, node + 1)
         asked: dict[Method, tuple[Any, ...]] = {
             Plugin.filter_shape: (task.shape, NodeFacts(self.snapshot, here)),
@@ -130,7 +130,7 @@ def _code(answer: Any) -> list[int]:
 
 
 class ReferenceScheduler(Scheduler):
-    """The scheduler with nodes asked the plain way."""
+    """The scheduler with the plain placement."""
 
     placing = ReferencePlacing
 
@@ -145,6 +145,6 @@ def reference_decide(
     node_usage: Mapping[str, Any] | None = None,
     services: Mapping[str, Any] = SERVICES,
 ) -> Decisions:
-    """Decide one cycle the slow way and leave the snapshot as it was."""
+    """Decide one cycle with the slow reference and leave the snapshot unchanged."""
     scheduler = ReferenceScheduler(conf, seed=seed, plugins=plugins, services=services)
     return scheduler.decide(snapshot, now, node_usage)

@@ -1,4 +1,4 @@
-"""Small made-up clusters with a bit of everything, the same for the same seed.
+"""Small generated clusters with a bit of everything, the same for the same seed.
 
 For checks that need a cluster but not a particular one.
 """
@@ -28,7 +28,7 @@ _NAMESPACES = ("default", "team")
 
 
 def snapshot_of(objects: Iterable[Manifest]) -> Snapshot:
-    """Take manifests in, as a scheduler would before a session."""
+    """Load manifests, as a scheduler would before a session."""
     things: list[KubeObject] = [from_manifest(manifest) for manifest in objects]
     return Ingest(Snapshot()).load(things)
 
@@ -90,7 +90,7 @@ def _cpu_of(manifest: Manifest) -> int:
 
 
 def _job(rng: np.random.Generator, number: int, size: int, room: list[list[int]]) -> list[Manifest]:
-    """Make one gang; a running one takes cpu that is there."""
+    """Make one gang; a running one takes available cpu."""
     name, namespace = f"job{number}", str(rng.choice(_NAMESPACES))
     cpu = int(rng.choice([0, 500, 1000, 2000]))
     running = cpu > 0 and rng.random() < 0.5

@@ -1,4 +1,4 @@
 """Admission: defaults and checks for the objects users write, as Volcano's webhooks apply them.
 
-Pure functions of the object and of what else exists; only the server module talks to anybody.
+Pure functions of the object and of what else exists; only the server module does input and output.
 """

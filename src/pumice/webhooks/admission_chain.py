@@ -1,7 +1,7 @@
-"""The way of an object into a cluster: schema, webhooks and checks in an API server's order.
+"""The path of an object into a cluster: schema, webhooks and checks in an API server's order.
 
 Used by the embedded cluster, by `pumice lint` and to run recorded decisions; a real API server
-does this itself and only asks the webhooks.
+does this itself and only calls the webhooks.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _SUFFIX: Final = "x" * 5
 
 
 class World(Existing, Protocol):
-    """What exists already, also of other kinds."""
+    """The existing objects, also of other kinds."""
 
     def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return an object, None if there is none."""
@@ -39,7 +39,7 @@ class World(Existing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A webhook that was asked, and its answer."""
+    """A webhook call and its answer."""
 
     service: Service
     answer: Answer
@@ -47,7 +47,7 @@ class Call:
 
 @dataclass(slots=True)
 class Verdict:
-    """What becomes of a write."""
+    """The outcome of a write."""
 
     object: Any = None
     """As it would be stored."""
@@ -69,7 +69,7 @@ class Verdict:
 
 
 class _RefusedError(Exception):
-    """Ends the way of an object."""
+    """Ends the path of an object."""
 
 
 class Chain:
@@ -92,7 +92,7 @@ class Chain:
 
 @dataclass(slots=True)
 class _Way:
-    """One object on its way."""
+    """One object on its path."""
 
     world: World
     options: Options
@@ -195,7 +195,7 @@ class _Way:
         return known
 
     def _warn_of_all_fields(self, kind: Kind) -> None:
-        """Warn as an API server does, which has no schema for a version it does not serve."""
+        """Warn as an API server does for a version without a schema."""
         if schema_of(kind.name) is not None:  # a custom resource
             self._warn_of_metadata()
             fields = sorted(set(self.verdict.object) - {"apiVersion", "kind", "metadata"})
@@ -221,7 +221,7 @@ class _Way:
         given["metadata"] = metadata
 
     def _read(self, kind: Kind, node: Node | None) -> None:
-        """Bring the object into shape: defaults in, unknown fields out."""
+        """Fill in defaults and remove unknown fields."""
         given = self.verdict.object
         if kind.namespaced:
             given["metadata"]["namespace"] = given["metadata"].get("namespace") or "default"

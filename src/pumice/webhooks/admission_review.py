@@ -1,6 +1,6 @@
 """AdmissionReviews as an API server sends them, and the answers it takes; bytes in, bytes out.
 
-Used by the server; holds no state and talks to nobody.
+Used by the server; holds no state and does no input or output.
 """
 
 import base64
@@ -17,7 +17,7 @@ API_VERSION: Final = "admission.k8s.io/v1"
 
 
 def answer_review(body: bytes, service: Service, existing: Existing, options: Options) -> bytes:
-    """Answer one review, whatever it says."""
+    """Answer one review, whatever it contains."""
     try:
         review = json.loads(body)
     except (ValueError, RecursionError) as error:

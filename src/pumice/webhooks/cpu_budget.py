@@ -1,7 +1,7 @@
 """How much processor time a review may take, whatever a client sends.
 
-Every check costs time in proportion to what it looks at, and bodies are bounded; the budget is for
-what nobody thought of.  Rules ask at each piece of an object; outside of a review nothing is
+Every check takes time in proportion to its input, and bodies are bounded; the budget is for
+unforeseen cases.  Rules ask at each piece of an object; outside of a review nothing is
 counted.
 """
 
@@ -22,7 +22,7 @@ class OverBudgetError(Exception):
 
 @contextmanager
 def cpu_budget(seconds: float) -> Iterator[None]:
-    """Let what is done on this thread take so much processor time."""
+    """Limit the processor time of work on this thread."""
     token = _ends.set(time.thread_time() + seconds)
     try:
         yield

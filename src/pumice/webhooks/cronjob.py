@@ -69,7 +69,7 @@ def _zone(zone: str | None) -> list[Finding]:
 
 
 def _is_zone(name: str) -> bool:
-    """Return whether the zone database knows a name; where it is looked up, // is /."""
+    """Return whether the zone database knows a name; the lookup treats // as /."""
     if ".." in name or name.startswith(("/", "\\")) or name.endswith("/"):
         return False
     try:

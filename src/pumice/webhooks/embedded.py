@@ -1,7 +1,7 @@
 """Admission for the embedded cluster: schemas and webhooks before an object is stored.
 
-Set as ``EmbeddedCluster.admission``; what it refuses is refused with the message that a real API
-server with Volcano's webhooks gives.
+Set as ``EmbeddedCluster.admission``; refusals have the message of a real API
+server with Volcano's webhooks.
 """
 
 from collections.abc import Iterable
@@ -94,7 +94,7 @@ class EmbeddedAdmission:
         """Fill in a changed job as a new one, so that a file can be applied twice.
 
         Volcano fills in new jobs only: there, a file that leaves defaults out is refused the
-        second time, because it seems to take them back.
+        second time, because it seems to remove them.
         """
         request = Request(operation="CREATE", object=job)
         patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
@@ -110,7 +110,7 @@ def _place(manifest: Manifest) -> tuple[str, str, str]:
 
 
 class _World:
-    """What is in the cluster; a queue that was just made counts as open, which it soon will be."""
+    """The objects in the cluster; a new queue counts as open, which it soon will be."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster

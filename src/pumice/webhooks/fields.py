@@ -1,4 +1,4 @@
-"""Findings about fields in the words of Kubernetes: where, what kind of fault, the value, detail.
+"""Findings about fields in the words of Kubernetes: place, kind of fault, value, detail.
 
 Used by every check; carries enough for a message of the API and for a line of `pumice lint`.
 """
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 
 class Words(str):
-    """What was found, described instead of quoted."""
+    """A description instead of the value found."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ _TEXTS: Final = {"Wrong type": "Invalid value"}
 
 
 class _Omitted:
-    """Stands for a value that is not shown."""
+    """Replaces a value that is not shown."""
 
 
 OMITTED: Final = _Omitted()
@@ -36,7 +36,7 @@ OMITTED: Final = _Omitted()
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A value that is written in a way of its own."""
+    """A value with its own spelling."""
 
     text: str
 
@@ -57,7 +57,7 @@ class FieldError:
     value: Any = ""
     detail: str = ""
     shown: str = ""
-    """How the path is written where that is not the usual way."""
+    """The spelling of the path where it is unusual."""
 
     @property
     def field(self) -> str:
@@ -133,49 +133,49 @@ def _escaped(code: int) -> str:
 
 
 def aggregate(errors: Iterable[object]) -> str:
-    """String findings together as Kubernetes does: one alone, several in brackets, none twice."""
+    """Join findings as Kubernetes does: one alone, several in brackets, none twice."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def required(path: Path, detail: str = "") -> FieldError:
-    """Say that a field is missing."""
+    """Return the finding that a field is missing."""
     return FieldError("Required value", path, "", detail)
 
 
 def invalid(path: tuple[Step | Key, ...], value: Any, detail: str) -> FieldError:
-    """Say that a value is malformed."""
+    """Return the finding that a value is malformed."""
     return FieldError("Invalid value", path, value, detail)
 
 
 def unsupported(path: Path, value: Any, known: Iterable[str]) -> FieldError:
-    """Say that a value is none of those known."""
+    """Return the finding that a value is unknown."""
     listed = ", ".join(quoted(one) for one in known)
     return FieldError("Unsupported value", path, value, f"supported values: {listed}")
 
 
 def duplicate(path: Path, value: Any) -> FieldError:
-    """Say that a value occurs twice."""
+    """Return the finding that a value occurs twice."""
     return FieldError("Duplicate value", path, value)
 
 
 def not_found(path: Path, value: Any) -> FieldError:
-    """Say that something referred to is not there."""
+    """Return the finding that a referenced object does not exist."""
     return FieldError("Not found", path, value)
 
 
 def forbidden(path: Path, detail: str) -> FieldError:
-    """Say that a value is not allowed here."""
+    """Return the finding that a value is not allowed here."""
     return FieldError("Forbidden", path, "", detail)
 
 
 def too_long(path: Path, most: int) -> FieldError:
-    """Say that a value is too long."""
+    """Return the finding that a value is too long."""
     return FieldError("Too long", path, "", f"may not be more than {most} bytes")
 
 
 def wanted_of(error: FieldError) -> str:
-    """Say in a few words what would have been right."""
+    """Describe in a few words what would have been right."""
     detail = error.detail
     for start in (f"{error.field} in body ", "should be ", "must be ", "should "):
         detail = detail.removeprefix(start)

@@ -1,6 +1,6 @@
-"""Files as a source of new objects: what exists beside them, and how a cluster would store them.
+"""Files as a source of new objects: the objects that exist besides them, and their stored form.
 
-Used by `pumice lint` and by whatever asks about a manifest that no cluster has seen.
+Used by `pumice lint` and for questions about manifests that no cluster has seen.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ def is_checked(manifest: Any) -> bool:
 
 
 class Files:
-    """What counts as existing: the queues of the files, those named, and those always there."""
+    """The existing objects: the queues of the files, those named, and those that always exist."""
 
     def __init__(self, manifests: Iterable[Manifest], queues: Sequence[str] = ()) -> None:
         self._queues: dict[str, Manifest] = {}
@@ -47,7 +47,7 @@ class Files:
                 self._put(manifest)
 
     def _put(self, manifest: Manifest) -> None:
-        """Take a queue in as it will be once it is open, without a specification of no use."""
+        """Add a queue as it will be once it is open, without an unusable specification."""
         queue = clone(manifest)
         queue["status"] = {"state": "Open"}
         try:
@@ -110,7 +110,7 @@ def stored_job(job: Manifest, *, source: str = "") -> Manifest:
 
 
 def refusals(job: Manifest, verdict: Verdict) -> Iterator[Finding]:
-    """Walk over what is wrong with a refused object, the reading of its outermost parts first."""
+    """Yield what is wrong with a refused object, its outermost parts first."""
     for part in ("metadata", "spec"):
         if not isinstance(job.get(part), dict) and (part == "spec" or job.get(part) is not None):
             yield Finding("", (part,), wanted="an object")

@@ -1,4 +1,4 @@
-"""Jobs: the defaults of the mutating webhook, and who checks what on creation and on update."""
+"""Jobs: the defaults of the mutating webhook, and the checks on creation and on update."""
 
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ _MAY_CHANGE: Final = (
 
 
 def mutate_job(request: Request, existing: Existing, options: Options) -> Answer:
-    """Fill in what a new job does not say."""
+    """Fill in the defaults of a new job."""
     del existing
     job = decode(request.object, KIND)
     if request.operation != "CREATE":
@@ -108,7 +108,7 @@ def validate_job(request: Request, existing: Existing, options: Options) -> Answ
         return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
     old = decode(request.old, KIND)["spec"]
     found = _check_update(old, job)
-    if count_replicas(job["spec"]) > count_replicas(old):  # one that was let in can shrink
+    if count_replicas(job["spec"]) > count_replicas(old):  # an admitted one can shrink
         found = found or [*too_many]
     return denied(found, found[0].text if found else "")
 

@@ -1,4 +1,4 @@
-"""The checks of a new job, in the order in which Volcano strings its findings together."""
+"""The checks of a new job, in the order in which Volcano joins its findings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -66,7 +66,7 @@ def _check_parts(
 
 
 def check_topology(given: Mapping[str, Any] | None, path: Path) -> Iterator[Finding]:
-    """Refuse two ways to say the highest tier."""
+    """Refuse both fields for the highest tier."""
     both = given or {}
     if both.get("highestTierAllowed") is not None and both.get("highestTierName"):
         yield Finding(_TOPOLOGY, path, dict(both), "highestTierAllowed or highestTierName")
@@ -120,8 +120,8 @@ def _template(job: dict[str, Any], task: dict[str, Any], index: int) -> Iterator
 
 
 def _in_task(path: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Lead from a finding about a template to where it stands in a task."""
-    if path[:1] == ("metadata",):  # what its pods would be called
+    """Return the path in a task of a finding about a template."""
+    if path[:1] == ("metadata",):  # the names of its pods
         return ("name",)
     if path[1:2] in (("labels",), ("annotations",)):
         return (path[0], "metadata", *path[1:])
@@ -129,7 +129,7 @@ def _in_task(path: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _processors(task: dict[str, Any], index: int) -> Iterator[Finding]:
-    """Ask for whole processors where a task wants them on one NUMA node."""
+    """Require whole processors where a task wants them on one NUMA node."""
     if task.get("topologyPolicy", "none") in ("", "none"):
         return
     pod = task["template"]["spec"]
@@ -180,7 +180,7 @@ def _partition_numbers(
 
 
 def _whole(job: dict[str, Any], tasks: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Check the name of the job, and its replicas up to a task that comes twice."""
+    """Check the name of the job, and its replicas up to a repeated task."""
     messages = qualified_name(_name(job))
     if messages:
         text = f"create job with name {_name(job)} validate failed [{' '.join(messages)}]"
@@ -209,7 +209,7 @@ def count_replicas(spec: Mapping[str, Any]) -> int:
 
 
 def _up_to_repeated(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the tasks that are looked at: up to one whose name was there before."""
+    """Return the tasks that are checked: up to a repeated name."""
     names: set[str] = set()
     for number, task in enumerate(tasks):
         if task.get("name", "") in names:

@@ -1,4 +1,4 @@
-"""JobFlows: what depends on what must exist and not go in circles."""
+"""JobFlows: dependencies must exist and be acyclic."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ def validate_jobflow(request: Request, existing: Existing, options: Options) -> 
 
 
 def _has_cycle(targets: dict[str, list[str]]) -> bool:
-    """Say whether no order puts every flow behind those it waits for; a target may come twice."""
+    """Return whether the dependencies have a cycle; a target may occur twice."""
     waiting = {name: len(names) for name, names in targets.items()}
     waiters: dict[str, list[str]] = {name: [] for name in targets}
     for name, names in targets.items():

@@ -14,7 +14,7 @@ def applied(document: Any, patch: Patch) -> Any:
     """Return a changed copy of a document.
 
     Raises:
-        PatchError: the place of a change is not there.
+        PatchError: the place of a change does not exist.
     """
     changed = clone(document)
     for change in patch:

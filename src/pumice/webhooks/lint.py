@@ -1,8 +1,8 @@
 """The rules of admission for files: everything that is wrong, without a cluster.
 
-An API server stops at the first gate that refuses; here an object goes on as far as it can, so
-that all is told at once.  Of a job that may pass, the pods it becomes are checked too: a cluster
-takes such a job and refuses its pods.  Used by `pumice lint`.
+An API server stops at the first refusal; here an object passes as many checks as possible, so
+that all faults are reported at once.  The pods of a valid job are checked too: a cluster
+would accept the job and refuse its pods.  Used by `pumice lint`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,8 +22,8 @@ from pumice.webhooks.queue_tree import check_children
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
 
-_UID: Final = "00000000-0000-0000-0000-000000000000"  # what a cluster would give a job
-_MOST_MISREAD: Final = 20  # values of the wrong type told about one object
+_UID: Final = "00000000-0000-0000-0000-000000000000"  # as assigned by a cluster
+_MOST_MISREAD: Final = 20  # reported values of the wrong type in one object
 Path = tuple[Step | Key, ...]
 
 
@@ -39,7 +39,7 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         found.append(misread)
     else:
         return found
-    if (verdict.source, verdict.code) != ("builtin", 400):  # else no field was looked at
+    if (verdict.source, verdict.code) != ("builtin", 400):  # else no field was checked
         found += _unknown(manifest, verdict)
     found += [of_field(error) for error in verdict.errors]
     for call in verdict.calls:
@@ -57,7 +57,7 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
 
 
 def _refused_pods(job: Manifest, files: Files, options: Options) -> Iterator[Finding]:
-    """Find why an API server would refuse the pods of a job; the last pod has the longest name."""
+    """Yield why an API server would refuse the pods of a job; the last pod has the longest name."""
     created = {**job, "metadata": {**job["metadata"], "uid": _UID}}
     expansion = expand(created, ManifestView(files.queues()))
     for number, task in enumerate(expansion.tasks):
@@ -71,13 +71,13 @@ def _refused_pods(job: Manifest, files: Files, options: Options) -> Iterator[Fin
 
 
 def _misread(verdict: Verdict) -> Finding | None:
-    """Return a value of the wrong type, behind which nothing else was looked at."""
+    """Return a value of the wrong type, after which nothing else was checked."""
     last = verdict.calls[-1].answer.findings if verdict.calls else ()
     return last[0] if len(last) == 1 and isinstance(last[0].found, Words) else None
 
 
 def _dropped(manifest: Any, path: Path) -> bool:
-    """Take a value out, so that the rest can be looked at; says whether that was possible."""
+    """Remove a value, so that the rest can be checked; return whether that was possible."""
     holder = manifest
     for step in path[:-1]:
         inside = isinstance(holder, list) if isinstance(step, int) else isinstance(holder, dict)
@@ -92,7 +92,7 @@ def _dropped(manifest: Any, path: Path) -> bool:
 
 
 def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator[Finding]:
-    """Ask the validating webhook although the schema refused; not about the same fields."""
+    """Run the validating webhook although the schema refused; without the same fields."""
     refused = [tuple(error.path) for error in verdict.errors]
     kind = kind_of(verdict.object)
     for service in SERVICES.values():
@@ -105,7 +105,7 @@ def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Leave out what was told already, and what only follows from a value of the wrong type."""
+    """Leave out repeated findings, and those that follow from a value of the wrong type."""
     seen: set[tuple[str, str, str]] = set()
     misread: list[Path] = []
     for one in findings:
@@ -119,7 +119,7 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _unknown(manifest: Manifest, verdict: Verdict) -> Iterator[Finding]:
-    """Tell fields that the schema does not know, and what may have been meant."""
+    """Yield fields that the schema does not know, with the nearest known one."""
     kind = kind_of(manifest) if is_checked(manifest) else ""
     for warning in verdict.warnings:
         if not warning.startswith("unknown field "):

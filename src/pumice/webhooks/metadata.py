@@ -122,7 +122,7 @@ def _finalizers(given: list[str], path: Path) -> Iterator[FieldError]:
 
 
 def finalizer_warnings(given: Iterable[str]) -> list[str]:
-    """Warn of finalizers of a custom resource that do not say whose they are."""
+    """Warn about finalizers of a custom resource that do not name their owner."""
     found = []
     for name in sorted(set(given)):
         start = f"metadata.finalizers: {quoted(name)}: "

@@ -37,7 +37,7 @@ def _size(value: str) -> int:
 
 
 def between(low: int, high: int) -> str:
-    """Say that a number is out of bounds."""
+    """Return the message that a number is out of bounds."""
     return f"must be between {low} and {high}, inclusive"
 
 
@@ -135,7 +135,7 @@ def env_name(value: str) -> Messages:
 
 
 def relaxed_env_name(value: str) -> Messages:
-    """Check the name of an environment variable where almost any text will do."""
+    """Check the name of an environment variable where almost any text is allowed."""
     if not value:
         return ["environment variable name must be non-empty"]
     if all(" " <= char <= "~" and char != "=" for char in value):

@@ -26,7 +26,7 @@ _PAIR: Final = re.compile(r"\s*([^:#]+?)\s*:\s+(.*?)\s*", re.DOTALL)
 
 
 def mutate_pod(request: Request, existing: Existing, options: Options) -> Answer:
-    """Add what its resource group has to a new pod, and a gate if it asks for one."""
+    """Add the settings of its resource group to a new pod, and a gate if it asks for one."""
     del existing
     pod = decode(request.object, KIND)
     if request.operation != "CREATE":

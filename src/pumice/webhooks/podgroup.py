@@ -26,7 +26,7 @@ _TOPOLOGY: Final = (
 
 
 def mutate_podgroup(request: Request, existing: Existing, options: Options) -> Answer:
-    """Let a group without a queue of its own have that of its namespace."""
+    """Set the queue of a group without one to that of its namespace."""
     del options
     group = decode(request.object, KIND)
     if request.operation != "CREATE":

@@ -1,4 +1,4 @@
-"""Queues: defaults, amounts that fit each other, annotations, and who may be deleted."""
+"""Queues: defaults, amounts that fit each other, annotations, and deletion."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -31,7 +31,7 @@ _AMOUNTS: Final = "v1.ResourceList"
 
 
 def mutate_queue(request: Request, existing: Existing, options: Options) -> Answer:
-    """Fill in what a new queue does not say."""
+    """Fill in the defaults of a new queue."""
     del existing, options
     queue = decode(request.object, KIND)
     if request.operation != "CREATE":
@@ -52,7 +52,7 @@ def mutate_queue(request: Request, existing: Existing, options: Options) -> Answ
 
 
 def validate_queue(request: Request, existing: Existing, options: Options) -> Answer:
-    """Check a new, a changed or a dying queue."""
+    """Check a new, a changed or a deleted queue."""
     # Volcano reads the object of a deletion too, of which there is none.
     if request.operation == "DELETE":
         return denied(_check_deletion(request, existing, options))
@@ -88,13 +88,13 @@ def _check(queue: Manifest, existing: Existing) -> Iterator[FieldError]:
 
 
 def _named_amount(name: str, given: Amount, path: Steps) -> Iterator[FieldError]:
-    """Check an amount and what it is of; Volcano takes any name, and no node ever offers it."""
+    """Check an amount and its resource; Volcano takes any name, and no node ever offers it."""
     yield from each(qualified_name(name), path, name)
     yield from check_amount(name, given, path)
 
 
 def _amounts(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Ask for guarantee ≤ deserved ≤ capability, resource by resource."""
+    """Require guarantee ≤ deserved ≤ capability, resource by resource."""
     capability, deserved = amounts(spec.get("capability")), amounts(spec.get("deserved"))
     guarantee = amounts(spec["guarantee"].get("resource"))
     for key, given in (("capability", capability), ("deserved", deserved)):
@@ -120,7 +120,7 @@ def _amounts(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _hierarchy(queue: Manifest, existing: Existing) -> Iterator[FieldError]:
-    """Check the annotations that place a queue in a tree; the first fault is told."""
+    """Check the annotations that place a queue in a tree; the first fault is reported."""
     annotations = queue["metadata"].get("annotations") or {}
     path, weights = annotations.get(HIERARCHY, ""), annotations.get(HIERARCHY_WEIGHTS, "")
     if not (path or weights):

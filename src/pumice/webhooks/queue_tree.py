@@ -1,4 +1,4 @@
-"""Queues in a tree: where a queue may hang, and whether what it gets fits above and below."""
+"""Queues in a tree: allowed places, and amounts that fit above and below."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _KINDS: Final = ("guarantee", "deserved")
 
 
 def check_place(queue: Manifest, existing: Existing, options: Options) -> Finding | None:
-    """Find what speaks against the parent of a queue."""
+    """Find what is wrong with the parent of a queue."""
     name, parent = queue["metadata"].get("name", ""), queue["spec"].get("parent", "")
     if parent in ("", "root"):
         return None
@@ -147,9 +147,9 @@ def _highest(queue: Manifest, resource: str, existing: Existing, seen: frozenset
 
 
 def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
-    """Find all that queues below ask for beyond a queue, also of the root.
+    """Yield everything in which child queues exceed a queue, also the root.
 
-    Admission stops at the first finding and leaves the root out; a scheduler warns of them all.
+    Admission stops at the first finding and leaves the root out; a scheduler warns about them all.
     """
     name = _name(queue)
     children = children_of(name, existing)
@@ -157,7 +157,7 @@ def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
         orphans = (one for one in existing.queues() if not (one.get("spec") or {}).get("parent"))
         children += [one for one in orphans if _name(one) != name]
     found = [_check_below(queue, children, existing)] if children else []
-    if name != "root":  # it deserves and is guaranteed what its children are
+    if name != "root":  # its shares are those of its children
         found += [_check_sums(children, queue, f"queue {name}", (kind,)) for kind in _KINDS]
     yield from filter(None, found)
 
@@ -165,7 +165,7 @@ def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
 def _check_sums(
     children: Iterable[Manifest], above: Manifest, told: str, kinds: tuple[str, ...] = _KINDS
 ) -> Finding | None:
-    """Add up what children get, until it is more than there is."""
+    """Add up the amounts of children, until they exceed the limit."""
     limits = {kind: bundle(_READ[kind](above.get("spec") or {})) for kind in kinds}
     totals: dict[str, Bundle] = {kind: {} for kind in kinds}
     for child in children:

@@ -1,4 +1,4 @@
-"""The webhooks there are: which path serves which kind, when, under which name."""
+"""The webhooks: path, kind, operation and name of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Service:
 _POD: Final = "Pod"
 _NEW: Final[tuple[Operation, ...]] = _ALL[:1]
 _WRITTEN: Final[tuple[Operation, ...]] = _ALL[:2]
-# The names are those of Volcano's chart, which calls the flows' webhook like the jobs'.
+# The names are those of Volcano's chart, which uses one name for flows and jobs.
 SERVICES: Final[Mapping[str, Service]] = {
     service.path: service
     for service in (
@@ -75,6 +75,6 @@ CHART_PATHS: Final = (
     "/jobs/mutate", "/jobs/validate", "/podgroups/validate", "/queues/mutate", "/queues/validate",
     "/hypernodes/validate", "/cronjobs/validate",
 )  # fmt: skip
-"""What Volcano's chart enables."""
+"""The webhooks that Volcano's chart enables."""
 SKIPPED_NAMESPACES: Final = ("volcano-system", "kube-system")
-"""Whose objects no webhook looks at."""
+"""Namespaces that no webhook checks."""

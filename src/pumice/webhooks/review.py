@@ -1,4 +1,4 @@
-"""What a webhook is asked and what it answers; shared by the rules of all kinds.
+"""Requests and answers of a webhook; shared by the rules of all kinds.
 
 A rule is a pure function of the request, of what else exists (``Existing``) and of the options.
 """
@@ -14,16 +14,16 @@ from pumice.webhooks.types.decoding import DecodeError
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Patch = list[dict[str, Any]]
-"""Changes in the words of RFC 6902."""
+"""Changes in the form of RFC 6902."""
 DEFAULT_QUEUE_DEPTH: Final = 5
 DEFAULT_JOB_REPLICAS: Final = 100_000
 LONGEST_MESSAGE: Final = 64 * 1024
-"""Characters after which no more is told about what is wrong."""
+"""Length at which a message about faults is cut."""
 _CUT: Final = " ... (there is more)"
 
 
 class Existing(Protocol):
-    """What else there is: a webhook looks at queues and namespaces only."""
+    """The other objects: a webhook reads queues and namespaces only."""
 
     def queue(self, name: str) -> Manifest | None:
         """Return a queue, None if there is none."""
@@ -37,7 +37,7 @@ class Existing(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceGroup:
-    """Pods of a namespace or with an annotation, and what they get."""
+    """Pods of a namespace or with an annotation, and their settings."""
 
     name: str = ""
     key: str = ""
@@ -54,10 +54,10 @@ class Options:
 
     scheduler_names: tuple[str, ...] = ("volcano",)
     resource_groups: tuple[ResourceGroup, ...] | None = None
-    """None: there is no such configuration, and pods are left as they are."""
+    """None: no such configuration, and pods stay unchanged."""
     max_queue_depth: int = DEFAULT_QUEUE_DEPTH
     max_job_replicas: int = DEFAULT_JOB_REPLICAS
-    """Pods that the tasks of one job may ask for together; 0: as many as they like."""
+    """Pods that the tasks of one job may ask for together; 0: any number."""
     check_allocated_pods: bool = False
     protect_root_queue: bool = True
     gate_pods: bool = False
@@ -87,16 +87,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Whether the object may pass, and why not."""
+    """Whether the object is allowed, and why not."""
 
     message: str = ""
-    """Empty: it may."""
+    """Empty: it is allowed."""
     patch: Patch | None = None
     findings: tuple[Finding, ...] = ()
 
     @property
     def allowed(self) -> bool:
-        """Whether it may pass."""
+        """Whether the object is allowed."""
         return not self.message
 
 
@@ -126,15 +126,15 @@ def _plain_type(name: str) -> str:
 
 
 def denied(findings: Iterable[Finding], message: str = "") -> Answer:
-    """Answer with what was found; without any, allow."""
+    """Answer with the findings; without any, allow."""
     found = tuple(findings)
     return Answer(message=message or "".join(one.text for one in found).strip(), findings=found)
 
 
 def within_length(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings until together they say as much as a message may; others are not looked for.
+    """Return findings up to the length of a message; others are not computed.
 
-    So a message about many names that are long themselves costs no more than what it is about.
+    So a message about many long names costs no more than its input.
     """
     kept: list[Finding] = []
     length = 0
@@ -148,17 +148,17 @@ def within_length(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def cut(message: str) -> str:
-    """Shorten a message to what may be told."""
+    """Shorten a message to the allowed length."""
     return message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + _CUT
 
 
 def wrap32(number: int) -> int:
-    """Let a number overflow as a signed one of 32 bits does."""
+    """Wrap a number to a signed one of 32 bits."""
     return (number + 2**31) % 2**32 - 2**31
 
 
 def read_groups(content: Any) -> tuple[ResourceGroup, ...]:
-    """Read what a YAML file says; what is of the wrong type is left out."""
+    """Read a YAML file; values of the wrong type are left out."""
     listed = content.get("resourceGroups") if isinstance(content, dict) else None
     return tuple(_group(one) for one in listed or () if isinstance(one, dict))
 

@@ -165,7 +165,10 @@ def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one() -> None:
 
 def test_an_answer_longer_than_announced_is_an_error() -> None:
     said = OK + b"Content-Length: 2\r\n\r\n{}" + OK + b"Content-Length: 9\r\n\r\n"
-    with saying(said) as client, pytest.raises(ExtenderError, match="more bytes arrived than announced"):
+    with (
+        saying(said) as client,
+        pytest.raises(ExtenderError, match="more bytes arrived than announced"),
+    ):
         client.post("x", {})
 
 

@@ -28,7 +28,7 @@ CHECKED_KINDS: Final = (
     HYPER_NODE,
     COMMAND,
 )
-"""Kinds whose objects are held to their schema on admission."""
+"""Kinds whose objects are checked against their schema on admission."""
 EXCLUSIVE: Final = (
     "Either ExactMatch or RegexMatch or LabelMatch must be specified",
     "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified",
@@ -41,7 +41,7 @@ _QUANTITY: Final = (
 _TEMPLATE_META: Final = (
     "annotations", "creationTimestamp", "finalizers", "labels", "name", "namespace",
 )  # fmt: skip
-"""What a template says of its objects' metadata; Go writes a null as its creation time."""
+"""The metadata in a template; Go writes a null as its creation time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +59,9 @@ class Node:
     """Schema of the values of a mapping."""
     required: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
-    """What tells the items of a list apart."""
+    """The keys that identify the items of a list."""
     unique: bool = False
-    """All of an item tells it apart."""
+    """Whether all of an item identifies it."""
     atomic: bool = False
     exclusive: bool = False
     """Exactly one of the properties is given."""
@@ -152,5 +152,5 @@ def declared_schema(kind: str) -> Node:
 
 
 def schema_of(kind: str) -> Node | None:
-    """Return the schema that admission holds a kind to, None if it holds it to none."""
+    """Return the schema that admission applies to a kind, None if there is none."""
     return declared_schema(kind) if kind in CHECKED_KINDS else None

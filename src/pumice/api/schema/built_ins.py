@@ -135,7 +135,7 @@ _PACKAGES: Final = {
 
 
 def notation_of(group: str, kind: str) -> str:
-    """Return the notation of the struct of a kind; one that is not declared has metadata only."""
+    """Return the notation of the struct of a kind; an undeclared one has metadata only."""
     if group.endswith(".volcano.sh"):
         return f"{group.partition('.')[0]}.{kind}"
     notation = f"{_PACKAGES[group]}.{kind}" if group in _PACKAGES else ""

@@ -69,7 +69,7 @@ _DEFAULTS: Final[Mapping[str, Callable[[str], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GoType:
-    """One type; ``name`` is how Go's messages call it."""
+    """One type; ``name`` is its name in Go's messages."""
 
     kind: str
     """``struct``, ``list``, ``map``, or the name of a scalar."""

@@ -1,4 +1,4 @@
-"""What runs: Volcano's jobs, and what starts and stops them; read by schema.grammar."""
+"""Volcano's jobs, and the kinds that start and stop them; read by schema.grammar."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What jobs are scheduled by: gangs, queues, nodes and the network; read by schema.grammar."""
+"""The kinds behind scheduling: gangs, queues, nodes and the network; read by schema.grammar."""
 
 from typing import Final
 

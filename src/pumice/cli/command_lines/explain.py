@@ -44,13 +44,12 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
 @click.option(
     "--default-runtime",
     metavar="DURATION",
-    help="Run time of pods that state none, such as 90m, for the forecast.  "
-    "[default: for ever]",
+    help="Run time of pods that state none, such as 90m, for the forecast.  [default: for ever]",
 )
 @plugin_option
 @output_option
 def explain(**given: Any) -> None:
-    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list all waiting jobs.
+    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list waiting jobs.
 
     Nothing is changed, in the cluster or outside.
     """

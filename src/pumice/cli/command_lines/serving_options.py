@@ -16,11 +16,20 @@ _OPTIONS = (
         "--port", type=click.IntRange(0, 65535), default=0, help="Port.  [default: a free one]"
     ),
     click.option(
-        "--host", "hosts", metavar="NAME", multiple=True, help="A host name under which it is reached."
+        "--host",
+        "hosts",
+        metavar="NAME",
+        multiple=True,
+        help="A host name under which it is reached.",
     ),
     click.option("--tls-cert", metavar="FILE", type=_FILE, help="Certificate to serve with."),
     click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key."),
-    click.option("--token-file", metavar="FILE", type=_FILE, help="Anyone with the token in this file may look."),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        type=_FILE,
+        help="Anyone with the token in this file may look.",
+    ),
     click.option(
         "--cluster-login",
         is_flag=True,

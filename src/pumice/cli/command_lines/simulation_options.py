@@ -58,7 +58,7 @@ _OPTIONS: Final = (
         "--start",
         metavar="TIME",
         callback=_start,
-        help="When the first job arrives, RFC 3339.  [default: as the trace states, else 2024-01-01]",
+        help="When the first job arrives, RFC 3339.  [default: as in the trace, else 2024-01-01]",
     ),
     click.option(
         "--late-pods",

@@ -30,7 +30,9 @@ def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLCo
     """
     context = ssl.create_default_context(cafile=ca_file)
     if not verify:
-        log.warning("certificates are NOT verified: anyone on the network path can read and change everything")
+        log.warning(
+            "certificates are NOT verified: anyone on the network path can read and change all"
+        )
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

@@ -121,7 +121,9 @@ class Reflector:
             async with asyncio.timeout(_INITIAL_SILENCE_S):
                 events = await anext(steps, None)
             if events is None:
-                raise UnavailableError(self._store.kind, problem="a watch ended before its initial objects")
+                raise UnavailableError(
+                    self._store.kind, problem="a watch ended before its initial objects"
+                )
             for place, event in enumerate(events):
                 metadata = event.object["metadata"]
                 if ends_initial(event):

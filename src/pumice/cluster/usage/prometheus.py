@@ -71,7 +71,7 @@ class PrometheusUsage:
                 found.setdefault(name, sample)
         if strangers and not found:
             log.warning(
-                "%s: no sample belongs to a node of this cluster; the label instance must be the name "
+                "%s: no sample is for a node of this cluster; the label instance must be the name "
                 "of the node, found %.80r",
                 self._service.address,
                 strangers[0],

@@ -97,7 +97,9 @@ def leaders(cluster: Cluster) -> Iterator[Checked]:
 def _leader(check: str, part: str, spec: Mapping[str, Any], now: float) -> Checked:
     holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
     if not holder or not renewed:
-        return wrong(check, "no process holds the lease", f"start 'pumice serve {part}', read its log")
+        return wrong(
+            check, "no process holds the lease", f"start 'pumice serve {part}', read its log"
+        )
     age, lasts = now - epoch(renewed), float(spec.get("leaseDurationSeconds") or 15)
     if age < -_LARGEST_SKEW_S:
         text = f"{holder} renewed {-age:.0f} s in the future: its clock or this one is wrong"

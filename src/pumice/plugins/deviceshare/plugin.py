@@ -59,7 +59,7 @@ class DeviceShare(Plugin, name="deviceshare"):
     mind_cluster: bool = arg(
         "deviceshare.AscendMindClusterVNPUEnable",
         default=False,
-        doc="accepted and without effect: MindCluster's mode of sharing Ascend cards is not supported",
+        doc="accepted and without effect: MindCluster's sharing of Ascend cards is not supported",
     )
     config_name: str = arg(
         "deviceshare.KnownGeometriesCMName",

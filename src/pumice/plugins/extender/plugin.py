@@ -77,9 +77,7 @@ class Extender(Plugin, name="extender"):
     timeout: Duration = arg(
         "extender.httpTimeout", default=Duration(1.0), doc="limit of a call; 0s for none"
     )
-    ignorable: bool = arg(
-        "extender.ignorable", default=False, doc="ignore its failures"
-    )
+    ignorable: bool = arg("extender.ignorable", default=False, doc="ignore its failures")
     managed: list[str] = arg(
         "extender.managedResources",
         default_factory=list,
@@ -97,7 +95,9 @@ class Extender(Plugin, name="extender"):
     preemptable_verb: str = _verb("preemptable", "to choose victims for a task of their queue")
     reclaimable_verb: str = _verb("reclaimable", "to choose victims for another queue")
     overused_verb: str = _verb("queueOverused", "to decide whether a queue must wait")
-    enqueueable_verb: str = _verb("jobEnqueueable", "to decide whether a job is admitted to its queue")
+    enqueueable_verb: str = _verb(
+        "jobEnqueueable", "to decide whether a job is admitted to its queue"
+    )
     enqueued_verb: str = _verb("jobEnqueued", "when a job was admitted to its queue")
     ready_verb: str = _verb("jobReady", "to decide whether a job can start")
     allocate_verb: str = _verb("allocateFunc", "when a task gets a node")

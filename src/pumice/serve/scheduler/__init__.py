@@ -1,1 +1,1 @@
-"""A scheduler at work on a cluster: follow, decide, write, and recover what goes wrong."""
+"""A scheduler at work on a cluster: watch, decide, write, and recover from failures."""

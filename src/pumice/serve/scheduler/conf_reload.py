@@ -1,6 +1,6 @@
-"""The scheduler configuration file while it may change: looked at often, read when it differs.
+"""The scheduler configuration file while it may change: checked often, read when it differs.
 
-Used by what runs the scheduler, which asks before each cycle.  A file that cannot be used is
+Used by the scheduler's loop, which asks before each cycle.  A file that cannot be used is
 reported once and the last good one stays; so it does when the file is gone.
 """
 
@@ -23,13 +23,13 @@ _NOTHING: Final[_Look] = (0, 0, 0, 0, 0)
 
 
 class ConfFile(Generic[_T]):
-    """A configuration file and what was last made of it.
+    """A configuration file and the value made from its last good version.
 
-    ``build`` turns a configuration into what is wanted and refuses it with ConfError if it has
+    ``build`` turns a configuration into the wanted value and refuses it with ConfError if it has
     problems that stop it.  Without a path the built-in configuration is used; so it is if the first
     file is bad, unless ``strict``.
 
-    A ConfigMap is mounted as a link to a folder that is swapped as a whole: the file is looked at
+    A ConfigMap is mounted as a link to a folder that is swapped as a whole: the file is checked
     through its links, so that a swap is seen as any other change.
     """
 
@@ -48,21 +48,21 @@ class ConfFile(Generic[_T]):
         self._digest = b""
         self._refused: InputError | None = None
         self.problem: InputError | None = None
-        """What is wrong with the file as it is now."""
+        """The problems of the file as it is now."""
         self._current = self._first(strict=strict)
 
     @property
     def current(self) -> _T:
-        """What was made of the last good file."""
+        """The value made from the last good file."""
         return self._current
 
     def latest(self) -> _T:
-        """Look at the file, then give what was made of the last good one."""
+        """Check the file, then return the value made from the last good one."""
         self.poll()
         return self._current
 
     def poll(self) -> bool:
-        """Look at the file; return whether there is a new good one."""
+        """Check the file; return whether there is a new good one."""
         if not self._path:
             return False
         look = self._seen()
@@ -100,7 +100,7 @@ class ConfFile(Generic[_T]):
         return made
 
     def _seen(self) -> _Look:
-        """Return what changes when the file does, nothing if there is none."""
+        """Return what changes with the file, nothing if it is missing."""
         try:
             found = os.stat(self._path)  # noqa: PTH116  # the fields, at every cycle
         except OSError:
@@ -108,10 +108,10 @@ class ConfFile(Generic[_T]):
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     def _read(self) -> _T | None:
-        """Read the file and make of it what is wanted; None if it is as before.
+        """Read the file and make the value; None if it is unchanged.
 
         Raises:
-            InputError: it is not there or not usable.
+            InputError: it is missing or unusable.
         """
         try:
             content = Path(self._path).read_bytes()
@@ -122,7 +122,7 @@ class ConfFile(Generic[_T]):
         if digest == self._digest:
             if self._refused is not None:
                 raise self._refused
-            self.problem = None  # it was gone, perhaps, and is back
+            self.problem = None  # it may have been gone, and is back
             return None
         self._digest, self._refused = digest, None
         try:

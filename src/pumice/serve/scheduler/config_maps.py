@@ -1,6 +1,6 @@
 """The few ConfigMaps that plugins read, looked up one by one every now and then.
 
-Used by LiveScheduler.  To follow all ConfigMaps of a cluster would need more rights and memory
+Used by LiveScheduler.  Watching all ConfigMaps of a cluster would need more rights and memory
 than the one or two that matter.
 """
 
@@ -31,7 +31,7 @@ class ConfigMaps:
         self._due: dict[str, float] = {}
 
     def show(self, wanted: Iterable[str], snapshot: Snapshot) -> None:
-        """Put the wanted ones ("namespace/name") into a snapshot, as far as they exist."""
+        """Put the wanted ones ("namespace/name") into a snapshot, if they exist."""
         shown = snapshot.kind(CONFIG_MAP)
         for key in wanted:
             if self._due.get(key, 0.0) <= self._clock():
@@ -42,7 +42,7 @@ class ConfigMaps:
                 shown.pop(key, None)
 
     def _look_up(self, key: str) -> None:
-        """Read one; if that fails, what is known of it stays."""
+        """Read one; if that fails, the last version stays."""
         namespace, _, name = key.partition("/")
         again = _EACH_S
         try:

@@ -20,7 +20,7 @@ _PRUNED_EACH: Final = 64  # cycles
 
 
 class CycleTimer(Observer):
-    """Records the time that the parts of a cycle take, and lets another observer look as well."""
+    """Records the time that the parts of a cycle take, and calls another observer as well."""
 
     def __init__(self, metrics: Metrics, clock: Callable[[], float], inner: Observer) -> None:
         self._metrics = metrics
@@ -50,7 +50,7 @@ class CycleTimer(Observer):
         self._metrics.action_done(action, self._lap())
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Let the other look."""
+        """Call the other observer."""
         self._inner.decided(ssn, decisions)
 
     def _lap(self) -> float:
@@ -59,12 +59,12 @@ class CycleTimer(Observer):
 
 
 class CycleMetrics:
-    """Records cycles and what comes of them."""
+    """Records cycles and their results."""
 
     def __init__(
         self, metrics: Metrics, clock: Callable[[], float], session_observer: Observer
     ) -> None:
-        """Record to ``metrics``; ``session_observer`` looks at each session as well."""
+        """Record to ``metrics``; ``session_observer`` observes each session as well."""
         self._metrics = metrics
         self._clock = clock
         self._session_observer = session_observer
@@ -75,13 +75,13 @@ class CycleMetrics:
 
     @contextmanager
     def timed(self) -> Iterator[Observer]:
-        """Record the time of a cycle from its start to its end; yields what is to observe it."""
+        """Record the time of a cycle from its start to its end; yield its observer."""
         started = self._clock()
         yield CycleTimer(self._metrics, self._clock, self._session_observer)
         self._metrics.cycle_done(self._clock() - started)
 
     def record(self, cycle: Cycle, live: LiveScheduler, troubles: Mapping[str, str]) -> None:
-        """Record what a cycle decided, what came of writes, and kinds that are not followed."""
+        """Record what a cycle decided, results of writes, and kinds that are not being watched."""
         metrics, decided, informer = self._metrics, cycle.decisions, live.informer
         failed = len(cycle.writes.failed)
         for result, count in (
@@ -107,7 +107,7 @@ class CycleMetrics:
         self._events_lost = lost
 
     def record_failure(self) -> None:
-        """Record a cycle that broke off."""
+        """Record a failed cycle."""
         self._metrics.attempts("error")
 
     def _record_write(
@@ -163,7 +163,7 @@ class CycleMetrics:
             metrics.objects(kind, count)
             metrics.watching(kind, is_well=kind not in troubles)
         for kind, count in informer.skipped.items():
-            before = self._bad[kind] if self._bad[kind] <= count else 0  # it may have begun anew
+            before = self._bad[kind] if self._bad[kind] <= count else 0  # it may have started again
             for _ in range(count - before):
                 metrics.bad_object(kind)
             self._bad[kind] = count

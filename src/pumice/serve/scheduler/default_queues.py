@@ -1,4 +1,4 @@
-"""The queues that a scheduler makes sure of before it decides anything."""
+"""The queues that a scheduler creates before it decides anything."""
 
 from pumice.api.kinds import DEFAULT_QUEUE, QUEUE, Manifest
 from pumice.cluster.base import Cluster
@@ -15,9 +15,9 @@ def _queue(name: str, **spec: object) -> Manifest:
 
 
 def make_queues(cluster: Cluster, default_queue: str = DEFAULT_QUEUE) -> None:
-    """Create the queue ``root`` and the default one unless they are there.
+    """Create the queue ``root`` and the default one unless they exist.
 
-    What is there is not created again: admission may be away, and scheduling goes on without it.
+    Existing ones are not created again: the webhooks may be down, and scheduling needs none.
     """
     wanted = (
         _queue("root", reclaimable=False),
@@ -37,7 +37,7 @@ def make_queues(cluster: Cluster, default_queue: str = DEFAULT_QUEUE) -> None:
 
 
 def _names(cluster: Cluster) -> set[str]:
-    """Name the queues that are known; a list needs no rights that a scheduler has not anyway."""
+    """Name the queues that are known; a list needs no further rights."""
     try:
         queues, _ = cluster.list(QUEUE)
     except NotFoundError:  # a cluster without this kind

@@ -25,14 +25,14 @@ from pumice.serve.scheduler.recovery import Read, Recovery
 from pumice.serve.scheduler.volume_binding import VolumeBinding
 
 Usage = Callable[[float], Mapping[str, Any]]
-"""Measured use of nodes at a time, as ``Scheduler.decide`` wants it."""
+"""Measured use of nodes at a time, as an argument of ``Scheduler.decide``."""
 _ONE_OF_MANY: Final = "volcano"
-"""What a scheduler that answers to several names calls itself in events."""
+"""The name in events of a scheduler with several names."""
 
 
 @dataclass(slots=True)
 class Cycle:
-    """One scheduling cycle: when, what was decided, what came of this and earlier ones."""
+    """One scheduling cycle: time, decisions, results of this and earlier ones."""
 
     at: float
     decisions: Decisions
@@ -42,10 +42,10 @@ class Cycle:
 
 
 class LiveScheduler:
-    """Follows a cluster, decides, writes: one ``cycle`` at a time.
+    """Watches a cluster, decides, writes: one ``cycle`` at a time.
 
-    With ``assume`` what is written counts before the cluster tells so, and what fails is
-    recovered, as a cluster needs that answers and tells late.
+    With ``assume`` writes count before the cluster confirms them, and failed ones are
+    recovered, as a slow cluster needs.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class LiveScheduler:
     ) -> None:
         """Make one.
 
-        ``node_selector`` are labels ("name:value") of which a node must have one to count;
-        ``may_write`` is asked once all is decided; ``clock`` measures how long answers take;
-        ``read`` gives objects as they are now, ``get`` unless told otherwise.  ``process`` outlives
-        every scheduler that is put in place of another one.
+        ``node_selector`` are labels ("name:value") one of which a node must have to count;
+        ``may_write`` is checked after deciding; ``clock`` measures how long answers take;
+        ``read`` returns objects as they are now, by default ``get``.  ``process`` outlives
+        every scheduler that replaces another one.
         """
         self._cluster = cluster
         self.scheduler = scheduler
@@ -93,10 +93,10 @@ class LiveScheduler:
         self._config_maps = ConfigMaps(read, self._clock)
         self.volumes = VolumeBinding(self.informer, self.binder, self.recovery)
         self._recovers = assume
-        """Whether writes are followed: always if all are assumed, else once pods had to wait."""
+        """Whether writes are tracked: always if all are assumed, else once pods had to wait."""
         self.stale = False
-        """Whether the tables are to be made anew before the next cycle: the last one broke off, or
-        another scheduler was at work meanwhile.  Writes under way are not forgotten by that."""
+        """Whether the tables must be rebuilt before the next cycle: the last one failed, or
+        another scheduler was active meanwhile.  Writes in flight are not forgotten."""
 
     def _new_informer(self) -> Informer:
         return Informer(
@@ -117,7 +117,7 @@ class LiveScheduler:
         )
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
-        """Take in what changed, decide, and write what was decided."""
+        """Apply changes, decide, and write the decisions."""
         if self.stale:
             self._start_over()
         self.stale = True
@@ -142,7 +142,7 @@ class LiveScheduler:
         return Cycle(now, decisions, writes, dropped)
 
     def catch_up(self) -> WriteResults:
-        """Take in what changed and what came of writes; return the latter."""
+        """Apply changes and results of writes; return the latter."""
         self.informer.sync()
         writes = self.binder.drain()
         if self._recovers:
@@ -159,12 +159,12 @@ class LiveScheduler:
 
     @property
     def next_due(self) -> float | None:
-        """When something is due although nothing happens, by the clock; None: nothing is."""
+        """When something is due by the clock alone; None: nothing is."""
         due = (self.volumes.next_deadline, self.recovery.next_release)
         return min((at for at in due if at is not None), default=None)
 
     def _start_over(self) -> None:
-        """Make the tables anew from what the cluster has and what is still on its way."""
+        """Rebuild the tables from the cluster and from what is still in flight."""
         self.informer = self._new_informer()
         self.informer.sync()
         self.recovery.move_to(self.informer, self._clock())
@@ -179,7 +179,7 @@ class LiveScheduler:
             self.recovery.assume(decisions, self._clock())
         writes = self.binder.apply(decisions, waiting)
         for result in writes.results if not self._assume else ():
-            if result.what == "bind" and result.error is not None:  # answered at once: it is so
+            if result.what == "bind" and result.error is not None:  # answered at once: it is final
                 self.binder.give_back(result.key, result.uid)
         now = self._clock()
         if self._assume:
@@ -195,7 +195,7 @@ class LiveScheduler:
 
 
 def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
-    """Name the pods of a group that wait; what a gate holds back the cluster itself has told."""
+    """Name the pods of a group that wait; the cluster itself reports gated ones."""
     jobs, tasks = snapshot.jobs, snapshot.tasks
     rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
     waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]

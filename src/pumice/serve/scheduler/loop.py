@@ -1,7 +1,7 @@
 """The loop of a served scheduler: ready, leading, one cycle a period, whatever happens.
 
-Whoever starts it closes the cluster's fence when the lease is lost; the loop then decides nothing,
-and starts from what the cluster has when it leads again.
+Its owner closes the cluster's fence when the lease is lost; the loop then decides nothing,
+and starts from the cluster's state when it leads again.
 """
 
 import threading
@@ -54,9 +54,9 @@ class SchedulerLoop:
         """Make a loop.
 
         ``latest_scheduler`` returns a scheduler with the last good configuration, the same one
-        while that does not change.  ``observer`` looks at each session.  ``on_turn`` is called
-        before each turn, also when this process does not lead, so that a watchdog can tell a loop
-        that hangs.  ``api_server`` is asked for the use of nodes where the configuration names no
+        while that does not change.  ``observer`` sees each session.  ``on_turn`` is called
+        before each turn, also when this process does not lead, so that a watchdog can detect a loop
+        that hangs.  ``api_server`` is the source of node usage where the configuration names no
         other address.
         """
         self._cluster = cluster
@@ -81,7 +81,7 @@ class SchedulerLoop:
         self._failures = 0
 
     def run(self, stop: threading.Event) -> None:
-        """Schedule until told to stop; then wait a little for writes under way."""
+        """Schedule until stopped; then wait a little for writes in flight."""
         if self._wait_synced(stop):
             self._run_cycles(stop)
         self._cluster.flush(_FLUSH_S)
@@ -125,7 +125,7 @@ class SchedulerLoop:
         return period
 
     def _back_off(self, error: Exception) -> float:
-        """Report a cycle that broke off; return the seconds to the next, each time more."""
+        """Report a failed cycle; return the seconds to the next, each time more."""
         self._failures += 1
         pause = self._options.schedule_period_s * 2.0 ** min(self._failures, 10)
         pause = min(pause, _LONGEST_PAUSE_S)
@@ -162,7 +162,7 @@ class SchedulerLoop:
         self._on_cycle(cycle)
 
     def _take_over(self, scheduler: Scheduler) -> LiveScheduler:
-        """Start from what the cluster has, and from what this process itself has sent before."""
+        """Start from the cluster's state, and from this process's own earlier writes."""
         if self._shadow is None:
             make_queues(self._cluster, self._options.default_queue)
         live = self._live or self._new_live(scheduler)
@@ -195,7 +195,7 @@ class SchedulerLoop:
         )
 
     def _stand_down(self) -> None:
-        """Leave the cluster to others: who leads again starts from what it has then."""
+        """Leave the cluster to others: a new lead starts from its state then."""
         if self._leads and self._live is not None:
             _log.info("lost leadership")
             self._leads = False
@@ -205,7 +205,7 @@ class SchedulerLoop:
     # Measured use of nodes
 
     def _measure_usage(self, conf: Mapping[str, str]) -> None:
-        """Read the use of nodes from where the configuration says."""
+        """Start reading the use of nodes from the configured source."""
         if conf == self._usage_conf:
             return
         self._usage_conf = conf

@@ -1,6 +1,6 @@
-"""What a served scheduler logs: what is new at once, what goes on only if it is asked for.
+"""The log of a served scheduler: new events at once, repeated ones only on request.
 
-Used by the loop.  Nothing is decided by what is kept here.
+Used by the loop.  No decision depends on it.
 """
 
 import traceback
@@ -15,12 +15,12 @@ from pumice.serve.scheduler.live_scheduler import Cycle
 
 _log = logs.get("scheduler")
 _AGAIN_S: Final = 60.0
-"""A failure of a sort that goes on is told so often."""
+"""How often a persistent failure of one sort is logged."""
 _REMEMBERED: Final = 10_000
 
 
 class LoopLog:
-    """Tells of cycles, failures, bad objects and kinds that cannot be followed."""
+    """Logs cycles, failures, bad objects and kinds that cannot be watched."""
 
     def __init__(self) -> None:
         self._traced: set[tuple[str, str]] = set()
@@ -31,7 +31,7 @@ class LoopLog:
         self._troubles: dict[str, str] = {}
 
     def broken(self, error: Exception, failures: int, pause_s: float) -> None:
-        """Tell that a cycle failed, and the first time where, unless the cluster is at fault."""
+        """Log that a cycle failed, the first time with its place, unless due to the cluster."""
         what = f"{type(error).__name__}: {error}"
         _log.error("cycle failed", error=what, failures=failures, pause_s=pause_s)
         if isinstance(error, ClusterError):
@@ -45,7 +45,7 @@ class LoopLog:
         )
 
     def cycle(self, cycle: Cycle) -> None:
-        """Tell what a cycle decided and what came of writes."""
+        """Log the decisions of a cycle and the results of writes."""
         decided, results = cycle.decisions, cycle.writes.results
         if decided.failures != self._failing:
             for line in decided.failures:
@@ -68,7 +68,7 @@ class LoopLog:
             )
 
     def _write_failed(self, result: WriteResult, now: float) -> None:
-        """Tell the first of a sort at once, and then one in a while with the number of others."""
+        """Log the first of a sort at once, and then one now and then with the number of others."""
         sort = result.what, type(result.error).__name__
         values = {"what": result.what, "of": result.key, "why": result.error}
         last = self._logged_at.get(sort)
@@ -81,7 +81,7 @@ class LoopLog:
             _log.v(2).info("write failed", **values)
 
     def skipped(self, problems: deque[BadObject]) -> None:
-        """Tell of each bad object once, and again if something else is bad about it."""
+        """Log each bad object once, and again if it has another fault."""
         while problems:
             bad = problems.popleft()
             object_, why = (bad.kind, bad.key), str(bad.error)
@@ -93,7 +93,7 @@ class LoopLog:
             _log.warning("object skipped", kind=bad.kind, object=bad.key, error=why)
 
     def troubles(self, troubles: dict[str, str]) -> None:
-        """Tell of kinds that cannot be followed, when that begins and when it ends."""
+        """Log kinds that cannot be watched, when that begins and when it ends."""
         for kind in troubles.keys() - self._troubles.keys():
             _log.warning("watch interrupted", kind=kind, why=troubles[kind])
         for kind in self._troubles.keys() - troubles.keys():

@@ -13,7 +13,7 @@ from pumice.cluster.usage import ServiceWithin, UsageCache, refresh_period, usag
 
 _log = logs.get("usage")
 _LOOK_S: Final = 1.0
-"""How often it is seen to whether a reading is due."""
+"""How often it is checked whether a reading is due."""
 
 
 class BackgroundUsage:
@@ -25,7 +25,7 @@ class BackgroundUsage:
         clock: Callable[[], float],
         api_server: ServiceWithin | None = None,
     ) -> None:
-        """Make one; ``api_server`` is asked for what an API server answers.
+        """Make one; ``api_server`` is used by sources behind an API server.
 
         Raises:
             ConfError: the section is wrong.
@@ -41,7 +41,7 @@ class BackgroundUsage:
         self._thread.start()
 
     def stop(self) -> None:
-        """Read no more; a reading under way ends in the background."""
+        """Stop reading; a reading in progress ends in the background."""
         self._stop.set()
 
     def set_nodes(self, nodes: Sequence[Node]) -> None:

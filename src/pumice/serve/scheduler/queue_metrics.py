@@ -1,7 +1,7 @@
-"""Figures about queues and jobs, read off a session once all is decided.
+"""Figures about queues and jobs, taken from a session once everything is decided.
 
-An observer of the scheduler for processes that serve metrics.  Nothing is decided by what is worked
-out here; the sums are those of the plugins that divide the cluster.
+An observer of the scheduler for processes that serve metrics.  No decision depends on these
+figures; the sums are those of the plugins that divide the cluster.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from pumice.scheduler import Observer
 
 
 class QueueMetrics(Observer):
-    """Tells metrics what a session leaves behind, at most each ``every_s`` seconds."""
+    """Updates metrics from a session, at most each ``every_s`` seconds."""
 
     def __init__(self, metrics: Metrics, *, every_s: float = 5.0) -> None:
         self._metrics = metrics
@@ -28,7 +28,7 @@ class QueueMetrics(Observer):
         self._namespaces: set[str] = set()
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Tell what jobs wait for and, now and then, how queues and jobs stand."""
+        """Record the causes of waiting jobs and, now and then, the state of queues and jobs."""
         del decisions
         self._tell_waiting(ssn)
         if self._told_at is not None and 0 <= ssn.now - self._told_at < self._every_s:
@@ -75,7 +75,7 @@ class QueueMetrics(Observer):
             )
 
     def _tell_amounts(self, ssn: Session, queue: str, amount: str, column: Column) -> None:
-        """Tell amounts; a queue without any limit has none to tell of."""
+        """Set amounts; a queue without any limit has none."""
         if not np.isfinite(column).any():
             return
         names = ssn.snapshot.resources.names
@@ -113,7 +113,7 @@ class QueueMetrics(Observer):
     # Namespaces
 
     def _tell_namespaces(self, ssn: Session) -> None:
-        """Tell the shares of namespaces that have jobs; there are no weights, so each counts 1."""
+        """Set the shares of namespaces that have jobs; there are no weights, so each counts 1."""
         namespaces = ssn.snapshot.namespaces
         shares = dominant_share(namespaces.allocated_or_pipelined, ssn.total[:, None]).tolist()
         present = {namespace for _, _, namespace in self._jobs.values()}
@@ -126,14 +126,14 @@ class QueueMetrics(Observer):
 
 
 def limits_of(ssn: Session) -> QueueLimits | None:
-    """Return the limits that queues are held to, stated ones before parts by weight."""
+    """Return the limits of queues, stated ones before parts by weight."""
     limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
     known = [each for each in limits if each is not None]
     return min(known, key=lambda each: each.follows_demand, default=None)
 
 
 def _amounts(limits: QueueLimits) -> dict[str, Column]:
-    """Return amounts (R, Q) by the name of their figure; a queue counts with all under it."""
+    """Return amounts (R, Q) by the name of their figure; a queue includes all queues under it."""
     queues, sum_up = limits.snapshot.queues, limits.tree.sum_up
     return {
         "allocated": sum_up(queues.allocated_or_pipelined),

@@ -1,7 +1,7 @@
-"""What becomes of binds and evictions that fail, or succeed without the cluster ever telling.
+"""Recovery of binds and evictions that fail, or succeed without a confirmation by the cluster.
 
 Used by LiveScheduler.  A bind without a clear answer keeps its room and is sent again to the same
-node; only when it is certain that the pod is not there is the room given back.
+node; the room is released only when it is certain that the pod is not there.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,22 +24,22 @@ from pumice.errors import (
 )
 
 Read = Callable[[str, str, str, float], Manifest]
-"""Gives an object as the cluster has it now, not as it was last heard of, or fails in time."""
+"""Returns an object as the cluster has it now, not as last reported, or fails in time."""
 
 _TRIES: Final = 3
 """How often a bind without a clear answer is sent again."""
 _LATE_S: Final = 5.0
 """How long after its sender gave up a write may still be done."""
 _LOST_S: Final = 600.0
-"""After so long without an answer none is waited for any more."""
+"""After this time without an answer, the write counts as lost."""
 _READS: Final = 32
-"""Objects looked up in one step at most: the next cycle waits for them."""
+"""Maximum objects looked up in one step: the next cycle waits for them."""
 _READ_S: Final = (0.1, 2.0)
-"""The least and the most time that one is given."""
+"""Minimum and maximum time for one look-up."""
 _LONGEST_S: Final = 60.0
-"""The longest a pod whose bind was refused is held back."""
+"""The longest time for which a pod with a refused bind is held back."""
 _LONGEST_UNSENT_S: Final = 8.0
-"""The longest a pod is held back whose bind could not be sent: the cluster is away, not the pod."""
+"""The longest hold of a pod whose bind could not be sent: the cluster is down, not the pod."""
 _log = logs.get("recovery")
 
 
@@ -56,11 +56,11 @@ class _PendingWrite:
     tries: int = 0
     number: int = 0
     is_old: bool = False
-    """Whether it was decided on tables that are no more: it is not sent again."""
+    """Whether it was decided on tables that were replaced: it is not sent again."""
 
 
 class Recovery:
-    """Keeps account of writes until the cluster tells of them."""
+    """Tracks writes until the cluster confirms them."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Recovery:
     ) -> None:
         """Make one.
 
-        A write that is done and not told within ``confirm_s`` is looked up; all that is looked up
+        A write that is done and not confirmed within ``confirm_s`` is looked up; all look-ups
         in one step may take ``look_s``.
         """
         self._informer = informer
@@ -91,10 +91,10 @@ class Recovery:
         self._numbers = 0
         self._last_answered: dict[str, tuple[int, float]] = {}
         self.undone = 0
-        """Binds and evictions taken back so far."""
+        """Binds and evictions undone so far."""
 
     def assume(self, decisions: Decisions, now: float) -> None:
-        """Count on what is about to be written."""
+        """Assume what is about to be written."""
         for pod, node in decisions.binds.items():
             claims = decisions.reservations.get(pod, ())
             self.assume_bind(pod, node, decisions.annotations.get(pod, {}), claims, now)
@@ -110,7 +110,7 @@ class Recovery:
         claims: tuple[ClaimReservation, ...],
         now: float,
     ) -> None:
-        """Count on a bind that is about to be written, with its resource claims."""
+        """Assume a bind that is about to be written, with its resource claims."""
         self._informer.assume(pod, node, annotations)
         self._informer.assume_claims(pod, claims)
         self._binds[pod] = replace(
@@ -124,16 +124,16 @@ class Recovery:
         self._hold(pod, uid, now)
 
     def assume_groups(self, now: float) -> None:
-        """Count on the statuses of groups that were just handed in."""
+        """Assume the statuses of groups that were just queued."""
         for group, (status, marks) in self._binder.written_groups.items():
             self._groups[group] = now + _LOST_S
             self._informer.assume_group(group, status, marks)
 
     def learn(self, results: Iterable[WriteResult], now: float) -> None:
-        """Take in what came of writes, of all of them even if one cannot be taken in.
+        """Process the results of writes, all of them even if one fails.
 
         Raises:
-            Exception: the first that came up; what it was about is in doubt.
+            Exception: the first failure; its object is in doubt.
         """
         failures: list[Exception] = []
         for result in results:
@@ -148,7 +148,7 @@ class Recovery:
             raise failures[0]
 
     def move_to(self, informer: Informer, now: float) -> None:
-        """Go on with tables made anew: what was sent still counts, what is unclear is looked up."""
+        """Continue with rebuilt tables: sent writes still count, unclear ones are looked up."""
         self._informer = informer
         self._groups.clear()
         for sort, writes in (("bind", self._binds), ("evict", self._evictions)):
@@ -169,7 +169,7 @@ class Recovery:
                 informer.hold(pod)
 
     def step(self, now: float) -> None:
-        """Do what is due: send again, look up, give back, let go."""
+        """Do what is due: send again, look up, release, let go."""
         self._end_holds(now)
         for group in [group for group, due in self._groups.items() if due <= now]:
             del self._groups[group]
@@ -180,7 +180,7 @@ class Recovery:
 
     @property
     def open(self) -> int:
-        """Count the binds and evictions that the cluster has yet to confirm."""
+        """The number of binds and evictions that the cluster has yet to confirm."""
         return len(self._binds) + len(self._evictions)
 
     @property
@@ -224,7 +224,7 @@ class Recovery:
                 self._hold(result.key, write.uid, now)
             case ConflictError() if clear:
                 write.state, write.due = "doubtful", now
-            case RejectedError() | ConflictError():  # an earlier attempt may have been done
+            case RejectedError() | ConflictError():  # an earlier attempt may have succeeded
                 write.state, write.due = "doubtful", now + _LATE_S
             case _ if write.tries < _TRIES and not write.is_old:
                 write.state, write.due = "again", now + 2.0**write.tries - 1
@@ -261,7 +261,7 @@ class Recovery:
                 self._binder.bind(pod, write.node, write.annotations or {})
 
     def _look_up(self, now: float) -> None:
-        """Read pods of which it is not known what became; as many as time allows."""
+        """Read pods whose outcome is unknown; as many as time allows."""
         due = [
             (pod, write, sort)
             for sort, writes in (("bind", self._binds), ("evict", self._evictions))
@@ -272,10 +272,10 @@ class Recovery:
         for pod, write, sort in due[:_READS]:
             try:
                 found = self._find(pod, until - self._clock())
-            except ClusterError as error:  # what is in doubt stays so until the cluster answers
+            except ClusterError as error:  # doubts stay until the cluster answers
                 _log.v(2).info("look-up failed", pod=pod, why=error)
                 writes = self._binds if sort == "bind" else self._evictions
-                writes[pod] = writes.pop(pod)  # next time others are asked for first
+                writes[pod] = writes.pop(pod)  # next time others come first
                 return
             if sort == "bind":
                 self._settle_bind(pod, write, found, now)
@@ -285,10 +285,10 @@ class Recovery:
                 return
 
     def _is_to_be_read(self, sort: str, write: _PendingWrite, now: float) -> bool:
-        """Return whether one that is due is to be looked up.
+        """Return whether a due one is to be looked up.
 
-        A write without any answer may still wait for its turn, unless later ones had theirs or
-        nothing was heard for long.
+        A write without any answer may still be queued, unless later ones were answered or
+        nothing was answered for long.
         """
         if write.state != "sent":
             return write.state != "again"
@@ -321,7 +321,7 @@ class Recovery:
         same = metadata.get("uid", "") == write.uid
         if same and not metadata.get("deletionTimestamp"):
             self._undo_eviction(pod)
-        else:  # it goes or is gone: the cluster will tell
+        else:  # it is leaving or gone: the cluster will report it
             write.state, write.due = "done", now + self._confirm_s
 
     def _undo_bind(self, pod: str) -> None:
@@ -334,7 +334,7 @@ class Recovery:
         self.undone += 1
 
     def _undo_eviction(self, pod: str) -> None:
-        """Count a pod that was not evicted as what it was."""
+        """Count a pod that was not evicted as before."""
         self._evictions.pop(pod, None)
         self._informer.undo(pod, "evicted")
         self.undone += 1
@@ -366,6 +366,6 @@ class Recovery:
         return _PendingWrite(self._uid(pod), due=now + _LOST_S, number=self._numbers)
 
     def _note_answer(self, sort: str, write: _PendingWrite, now: float) -> None:
-        """Note how far answers have come."""
+        """Record how far answers have come."""
         number, _ = self._last_answered.get(sort, (0, 0.0))
         self._last_answered[sort] = max(number, write.number), now

@@ -1,6 +1,6 @@
-"""A scheduler in the shadow of another: it decides every cycle, writes nothing, and compares.
+"""A shadow scheduler: it decides every cycle, writes nothing, and compares.
 
-What the running scheduler did since the last cycle is held against what this one decided then.
+The actions of the running scheduler since the last cycle are compared with the shadow's decisions.
 """
 
 import json
@@ -23,7 +23,7 @@ from pumice.serve.scheduler.live_scheduler import Cycle
 
 _log = logs.get("shadow")
 PATIENCE_S: Final = 10.0
-"""How long the running scheduler may take for what the shadow decides, before it counts."""
+"""How long the running scheduler may take for a decision of the shadow, before it counts."""
 _KEPT: Final = 200
 """Differences that a report lists, the last ones."""
 _REPORT_EACH_S: Final = 5.0
@@ -34,7 +34,7 @@ SAME, OTHER_NODE, ONLY_RUNNING = "same", "other_node", "only_running"
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Something that the running scheduler did and the shadow did not decide so."""
+    """An action of the running scheduler that the shadow decided differently."""
 
     at: str
     pod: str
@@ -56,7 +56,7 @@ class Waiting:
     node: str
     since: str
     running_says: str
-    """The running scheduler's own words on the pod, if it left any."""
+    """The running scheduler's own message on the pod, if any."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Shadow:
         self._reasons: Mapping[str, str] = {}
 
     def see(self, cycle: Cycle, snapshot: Snapshot) -> None:
-        """Compare what happened since the last cycle, then keep what this one decided."""
+        """Compare what happened since the last cycle, then keep this one's decisions."""
         self._since = cycle.at if self._since is None else self._since
         self._cycles += 1
         self._judge_binds(cycle.at, snapshot)
@@ -194,7 +194,7 @@ class Shadow:
         ]
 
     def _write(self, path: Path, report: Mapping[str, Any]) -> None:
-        """Put a new report in the place of the old one; a full disk must not end the loop."""
+        """Replace the report; a full disk must not end the loop."""
         part = path.with_name(f"{path.name}.part")
         try:
             part.write_text(f"{json.dumps(report, indent=1)}\n", encoding="utf-8")

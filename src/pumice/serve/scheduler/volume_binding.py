@@ -1,9 +1,9 @@
-"""Pods that have a node and wait there until the cluster has bound their claims.
+"""Pods with a node that wait until the cluster has bound their claims.
 
 Used by LiveScheduler.  A claim that waited for its first consumer gets its volume in two steps:
-here the volume is kept for it, or a node selected to provision for; then the cluster binds the two.
-Only after that are its resource claims reserved and the pod bound.  Whatever goes wrong gives the
-pod's room and its devices back.
+here the volume is reserved for it, or a node selected for it; then the cluster binds the two.
+Only after that are its resource claims reserved and the pod bound.  Any failure releases the
+pod's room and its devices.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from pumice.serve.scheduler.recovery import Recovery
 _log = logs.get("volumes")
 
 _State = Literal["to write", "sent", "written", "outdated", "told", "failed"]
-"""Of the write that a claim needs: told by the cluster, or outdated by what somebody else wrote."""
+"""State of a claim's write: confirmed by the cluster, or outdated by another client."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _Claim:
     uid: str
     state: _State = "to write"
     version: str = ""
-    """Of the object that was written, as it was before."""
+    """The version of the written object before the write."""
     problem: str = ""
 
 
@@ -59,7 +59,7 @@ class _NeverBoundError(Exception):
 
 
 class VolumeBinding:
-    """Keeps account of claims and of the pods that wait for them, until both are bound."""
+    """Tracks claims and the pods that wait for them, until both are bound."""
 
     def __init__(self, informer: Informer, binder: Binder, recovery: Recovery) -> None:
         self._informer = informer
@@ -96,7 +96,7 @@ class VolumeBinding:
         return replace(decisions, binds=binds)
 
     def learn(self, results: Iterable[WriteResult]) -> None:
-        """Take in what came of writes."""
+        """Process the results of writes."""
         by_object = {_written_object(each.choice): each for each in self._claims.values()}
         for result in results:
             claim = by_object.get((result.what, result.key))
@@ -104,7 +104,7 @@ class VolumeBinding:
                 claim.state, claim.problem = _after(result.error)
 
     def step(self, now: float) -> None:
-        """Bind pods whose claims are bound, give up those whose claims will not be."""
+        """Bind pods whose claims are bound, release those whose claims will not be."""
         for pod in list(self._waits):
             self._step(pod, self._waits[pod], now)
         used = {each.claim for wait in self._waits.values() for each in wait.volumes.choices}
@@ -112,9 +112,9 @@ class VolumeBinding:
             self._informer.undo_choice(self._claims.pop(key).choice)
 
     def move_to(self, informer: Informer) -> None:
-        """Go on with tables made anew: all pods that wait are decided on again.
+        """Continue with rebuilt tables: all waiting pods are scheduled again.
 
-        What was written for them is in the cluster and leads them to the same volumes.
+        Their choices are in the cluster and lead to the same volumes.
         """
         self._informer = informer
         self._waits.clear()
@@ -169,7 +169,7 @@ class VolumeBinding:
         self._informer.assume_choice(choice, known.metadata.uid)
         try:
             self._is_bound(choice.claim, choice.node)
-        except _NeverBoundError as why:  # told to every pod that waits, in the next step
+        except _NeverBoundError as why:  # reported to every waiting pod, in the next step
             _log.v(2).info("claim cannot be bound", claim=choice.claim, why=why)
 
     def _is_bound(self, key: str, node: str) -> bool:
@@ -220,10 +220,10 @@ class VolumeBinding:
             self._write(waiting, VOLUME, name, volume, keep_for(volume, claim))
 
     def _was_undone(self, waiting: _Claim, thing: KubeObject) -> bool:
-        """Return whether what was written is not there any more; it is not there now."""
+        """Return whether a write was undone; it is missing now."""
         moved = thing.metadata.resource_version != waiting.version
         if waiting.state == "outdated" and moved:
-            waiting.state = "to write"  # on top of what somebody else has written
+            waiting.state = "to write"  # on top of another client's write
         return waiting.state == "told" or (waiting.state == "written" and moved)
 
     def _write(
@@ -233,7 +233,7 @@ class VolumeBinding:
         self._binder.write_storage(kind, key, known, patch)
 
     def _reaches(self, node: str, name: str) -> bool:
-        """Return whether a node reaches a bound volume; False if the volume is not known yet."""
+        """Return whether a node reaches a bound volume; False if the volume is unknown yet."""
         snapshot, volume = self._informer.snapshot, self._informer.known(VOLUME, name)
         row = snapshot.nodes.row_of.get(node)
         if row is None:
@@ -248,7 +248,7 @@ class VolumeBinding:
 
 
 def _after(error: ClusterError | None) -> tuple[_State, str]:
-    """Return the state of a claim after a write, and what was wrong for good."""
+    """Return the state of a claim after a write, and its final problem."""
     match error:
         case None:
             return "written", ""

@@ -1,7 +1,7 @@
-"""Why jobs wait, as `explain` tells it: on the pod group, as an event, and counted as a metric.
+"""Why jobs wait, as in `explain`: on the pod group, as an event, and counted as a metric.
 
 An observer of the live scheduler.  A job is examined in the cycle after one that left it waiting
-for another reason than before; a few jobs each cycle, so that a cycle never takes long for it.
+for another reason than before; a few jobs each cycle, so that a cycle stays short.
 """
 
 from collections import Counter
@@ -22,14 +22,14 @@ from pumice.scheduler import Observer
 MOST_EACH_CYCLE: Final = 10
 """Jobs that are examined in one cycle."""
 _OUTSIDE: Final = "extender"
-"""A plugin whose service must not hear of placements that are only tried."""
+"""A plugin whose service must not be notified of placements that are only tried."""
 
 
 class WaitingCauses(Observer):
-    """Keeps the decisive cause of every waiting job, and hands out those that changed."""
+    """Keeps the decisive cause of every waiting job, and returns those that changed."""
 
     def __init__(self, metrics: Metrics, inner: Observer | None = None) -> None:
-        """Count in ``metrics``; ``inner`` looks at each session as well."""
+        """Count in ``metrics``; ``inner`` observes each session as well."""
         self._metrics = metrics
         self._inner = inner or Observer()
         self._causes: dict[str, Finding] = {}
@@ -54,7 +54,7 @@ class WaitingCauses(Observer):
             self._examiners.append(examiner)
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Take down what was found, and see whom to examine next."""
+        """Record the findings, and choose the jobs to examine next."""
         self._inner.decided(ssn, decisions)
         waiting = self._waiting(ssn)
         for examiner in self._examiners:
@@ -76,7 +76,7 @@ class WaitingCauses(Observer):
         self._metrics.waiting_jobs(Counter(each.code.value for each in self._causes.values()))
 
     def _waiting(self, ssn: Session) -> dict[str, Hashable]:
-        """Name the jobs that this cycle leaves waiting, with what its record says in short."""
+        """Name the jobs that this cycle leaves waiting, with a short form of its record."""
         keys = ssn.snapshot.jobs.keys
         found: dict[str, Hashable] = {}
         for row, record in ssn.records.by_job.items():
@@ -91,7 +91,7 @@ class WaitingCauses(Observer):
             self._changed[key] = cause
 
     def write(self, binder: Binder) -> None:
-        """Write the causes that changed since this was last asked."""
+        """Write the causes that changed since the last call."""
         changed, self._changed = self._changed, {}
         for group, cause in changed.items():
             code, text = (cause.code.value, cause.text) if cause is not None else ("", "")
@@ -99,7 +99,7 @@ class WaitingCauses(Observer):
 
 
 def _recorded(ssn: Session, key: str, decisions: Decisions) -> Finding:
-    """Tell the record of the cycle alone."""
+    """Return the cause in the record of the cycle alone."""
     examiner = Examiner(key)
     examiner.asks = False
     examiner.opened(ssn)

@@ -1,7 +1,7 @@
-"""Tells the API server which certificate to trust, in the configurations of the webhooks.
+"""Writes the certificate to trust into the configurations of the webhooks.
 
-The configurations come with the installation; one that is missing is only made when the webhooks
-are reached by an address of their own, which no installation knows.
+The configurations come with the installation; a missing one is created only when the webhooks
+have an address of their own, which no installation knows.
 """
 
 import base64
@@ -28,7 +28,7 @@ def configuration_name(service: Service, service_name: str) -> str:
 def register(
     cluster: Cluster, service: Service, *, ca_bundle: bytes, service_name: str, url: str
 ) -> bool:
-    """Write the certificate into a configuration; return whether there is nothing left to do."""
+    """Write the certificate into a configuration; return whether it is done."""
     bundle = base64.b64encode(ca_bundle).decode()
     kind = "MutatingWebhookConfiguration" if service.mutating else "ValidatingWebhookConfiguration"
     name = configuration_name(service, service_name)

@@ -47,7 +47,7 @@ class ReloadedFiles(Generic[_T]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Look at the files and read them if they are not as they were."""
+        """Check the files and read them if they have changed."""
         try:
             look = tuple(_look(path) for path in self._paths)
             if look == self._look:
@@ -64,14 +64,14 @@ def _look(path: str) -> tuple[int, int, int]:
 
 
 def watch_groups(path: str) -> ReloadedFiles[tuple[ResourceGroup, ...] | None]:
-    """Read the resource groups of pods; without a file there are none, and pods stay untouched."""
+    """Read the resource groups of pods; without a file there are none, and pods stay unchanged."""
     if not path:
         return ReloadedFiles((), lambda: None, None)
     return ReloadedFiles((path,), lambda: read_groups(_only_document(path)), None)
 
 
 def _only_document(path: str) -> Any:
-    """Return what a YAML file says, None if it says nothing."""
+    """Return the content of a YAML file, None if it is empty."""
     documents = parse_yaml(read_text(Path(path)), path)
     return documents[0] if documents else None
 
@@ -107,14 +107,14 @@ MAX_BODY: Final = 3 * 1024 * 1024
 _REFRESH_S: Final = 5.0
 _REGISTER_S: Final = 300.0
 _THREADS: Final = 2
-"""Of each kind."""
+"""Threads of each kind."""
 _log = logs.get("webhooks")
 Read = Callable[[str, str, str], Manifest]
 """Returns an object by kind, namespace and name, or raises ClusterError."""
 
 
 class ClusterView:
-    """Queues and namespaces of a cluster, as the rules look at them."""
+    """Queues and namespaces of a cluster, as the rules see them."""
 
     def __init__(self, cluster: Cluster, read: Read | None = None) -> None:
         self._cluster = cluster
@@ -153,14 +153,14 @@ class Reviewer:
     _pools: dict[str, ThreadPoolExecutor] = field(default_factory=dict)
 
     def pool(self, kind: str) -> ThreadPoolExecutor:
-        """Return the threads of a kind: however many reviews of one there are, others go on."""
+        """Return the threads of a kind: many reviews of one kind do not delay others."""
         found = self._pools.get(kind)
         if found is None:
             found = self._pools[kind] = ThreadPoolExecutor(_THREADS, f"review-{kind}")
         return found
 
     def options(self) -> Options:
-        """Return the options that change decisions, as they are now."""
+        """Return the options that change decisions, at present."""
         return Options(
             scheduler_names=tuple(self.settings.scheduler_name),
             resource_groups=self.groups.current,
@@ -193,7 +193,7 @@ def enabled_services(listed: str) -> list[Service]:
     """Read the list of paths to serve.
 
     Raises:
-        InputError: a path that there is no webhook for.
+        InputError: a path without a webhook.
     """
     paths = [path.strip() for path in listed.split(",") if path.strip()]
     for path in paths:
@@ -206,7 +206,7 @@ def enabled_services(listed: str) -> list[Service]:
 
 
 def webhook_app(reviewer: Reviewer, services: Iterable[Service]) -> web.Application:
-    """Serve webhooks, and that they live."""
+    """Serve webhooks, and their health."""
     app = web.Application()
     for service in services:
 
@@ -224,7 +224,7 @@ def webhook_app(reviewer: Reviewer, services: Iterable[Service]) -> web.Applicat
 
 
 def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
-    """Serve until told to stop.
+    """Serve until stopped.
 
     Raises:
         InputError: options that cannot be used.
@@ -263,7 +263,7 @@ def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
 def _register(
     cluster: Cluster, services: list[Service], options: WebhookOptions, stop: threading.Event
 ) -> None:
-    """Bring the certificate to the API server; waits a while for configurations to appear."""
+    """Register the certificate with the API server; wait a while for configurations to appear."""
     if not options.ca_cert_file:
         return
     try:

@@ -1,6 +1,6 @@
 """Kubernetes manifests with arrival times: pods, pod groups and Volcano jobs; the rest is cluster.
 
-``pumice.dev/arrival-seconds`` says when a job comes, ``pumice.dev/run-seconds`` how long its pods
+``pumice.dev/arrival-seconds`` is when a job arrives, ``pumice.dev/run-seconds`` how long its pods
 run: on a pod, a template, a pod group or a job, the nearest one counts.
 """
 
@@ -42,26 +42,26 @@ DEFAULT_SECONDS = 60.0
 
 @dataclass
 class _Found:
-    """What stands in the files."""
+    """The content of the files."""
 
     pods: list[tuple[Pod, str]] = field(default_factory=list)
     groups: dict[str, tuple[PodGroup, str]] = field(default_factory=dict)
     jobs: list[tuple[Manifest, str]] = field(default_factory=list)
     """Volcano jobs as a cluster stores them."""
     manifests: list[Manifest] = field(default_factory=list)
-    """What the job controller looks at beside a job."""
+    """Objects that the job controller needs besides a job."""
     others: list[KubeObject] = field(default_factory=list)
     untimed: int = 0
-    """Pods that do not say how long they run."""
+    """Pods without a stated run time."""
     empty: int = 0
-    """Tasks of jobs that do not say how many pods they have."""
+    """Tasks of jobs without a stated number of pods."""
 
 
 def read(path: Path) -> Workload:
     """Read the manifests of a file.
 
     Raises:
-        ManifestError: An object that cannot be used, or a time that is none.
+        ManifestError: An object that cannot be used, or an invalid time.
     """
     found = _Found()
     read_text(path)  # for its limit
@@ -175,7 +175,7 @@ def _task(
 
 
 def _volcano_job(expansion: Expansion, source: str, found: _Found) -> JobSpec:
-    """Turn what a Volcano job becomes into a job to simulate."""
+    """Turn the objects of a Volcano job into a job to simulate."""
     group = from_manifest(expansion.podgroup(), source=source)
     assert isinstance(group, PodGroup)  # noqa: S101
     marks = group.metadata.annotations
@@ -208,7 +208,7 @@ def _volcano_job(expansion: Expansion, source: str, found: _Found) -> JobSpec:
 def _equal_pods(
     expansion: Expansion, task: Manifest, marks: Mapping[str, str], source: str, found: _Found
 ) -> Iterator[TaskSpec]:
-    """Return the pods of a task, those together that are equal but for their index."""
+    """Return the pods of a task, grouped if they are equal except for their index."""
     replicas = replicas_of(task)
     policy = task.get("partitionPolicy") or {}
     found.empty += "replicas" not in task

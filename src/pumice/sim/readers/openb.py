@@ -1,7 +1,7 @@
 """Alibaba's openb traces: nodes and pods of a cluster with shared GPUs, one CSV file each.
 
 A pod's part of a GPU is counted in thousandths of ``nvidia.com/gpu``, summed up by node; which card
-of a node it shares is not looked at.
+of a node it shares is ignored.
 """
 
 from collections.abc import Iterator

@@ -21,14 +21,14 @@ GPU = "nvidia.com/gpu"
 
 @dataclass
 class _Found:
-    """What was noticed on the way through a list."""
+    """Facts about a list."""
 
     skipped: int = 0
     has_dates: bool = False
 
 
 def is_header(columns: set[str]) -> bool:
-    """Return such a list by its columns."""
+    """Return whether columns are those of such a list."""
     return {"duration", "num_gpus"} <= columns and bool(columns & set(TIME_COLUMNS))
 
 

@@ -18,11 +18,11 @@ _FIELDS = 18
 _SUBMIT, _RUN, _PROCS, _ASKED, _MEMORY = 1, 3, 4, 7, 9
 _GROUP, _QUEUE = 12, 14
 _END_OF_TIME = 253_000_000_000
-"""Seconds since 1970 after which a header tells no time: the year 9987."""
+"""Seconds since 1970 after which a header's time is invalid: the year 9987."""
 
 
 def looks_like(text: str) -> bool:
-    """Return such a log by its comments, or by its eighteen numbers a line."""
+    """Return whether a text is such a log, by its comments, or by its eighteen numbers a line."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     if first.startswith(";"):
         return True
@@ -94,19 +94,19 @@ def _queue_names(header: list[str]) -> dict[int, str]:
 
 
 def _whole(digits: str) -> int:
-    """Read a whole number; one of very many digits is just as much too large without the last."""
+    """Read a whole number; one of very many digits is cut, and still too large."""
     return int(digits[:20])
 
 
 def _start(header: list[str], first: float) -> float | None:
-    """Return when the first job came, if the header tells when the log begins."""
+    """Return when the first job arrived, if the header states the start of the log."""
     found = (re.match(r";\s*UnixStartTime:\s*(\d+)", line) for line in header)
     begins = next((_whole(match[1]) for match in found if match), 0)
     return begins + first if 0 < begins < _END_OF_TIME else None
 
 
 def _node_hint(header: list[str], largest: int) -> NodeHint:
-    """Size the machine as the header tells, or as its largest job needs it."""
+    """Size the machine by the header, or by its largest job."""
     told: dict[str, int] = {}
     for line in header:
         match = re.match(r";\s*(MaxNodes|MaxProcs):\s*(\d+)", line)

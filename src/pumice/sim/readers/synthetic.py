@@ -1,6 +1,6 @@
 """Made-up workloads: arrivals, gang sizes and run times drawn at random, the same for one seed.
 
-A file of kind SyntheticWorkload says from which distributions.
+A file of kind SyntheticWorkload names the distributions.
 """
 
 from pathlib import Path
@@ -36,13 +36,13 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Arrivals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """When jobs come: at random, evenly, or many at once."""
+    """When jobs arrive: at random, evenly, or many at once."""
 
     process: Literal["poisson", "uniform", "bursts"] = "poisson"
     mean_seconds: Positive = 30.0
     """Between two jobs, on average."""
     burst: Count = 20
-    """Jobs that come together, for bursts."""
+    """Jobs that arrive together, for bursts."""
 
 
 class Durations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -57,7 +57,7 @@ class Durations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class QueueShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A queue: what part of the jobs is its own, and what it may have."""
+    """A queue: its part of the jobs, and its limits."""
 
     name: str
     share: float = 1.0
@@ -68,7 +68,7 @@ class QueueShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The cluster: so many equal nodes."""
+    """The cluster: a number of equal nodes."""
 
     count: Count
     allocatable: dict[str, str | int]
@@ -96,7 +96,7 @@ def read(path: Path, *, seed: int) -> Workload:
     """Draw the workload that a file describes.
 
     Raises:
-        InputError: The file is no such description.
+        InputError: The file is not such a description.
     """
     text = read_text(path, MAX_DESCRIPTION_BYTES)
     try:
@@ -110,7 +110,7 @@ def read(path: Path, *, seed: int) -> Workload:
 
 
 def _check(spec: Synthetic, file: str) -> None:
-    """Look at what must fit together, and into the limits."""
+    """Check the combination of values, and the limits."""
     check_at_most(spec.jobs, MAX_JOBS, "jobs", file=file, field="jobs")
     _check_parts(spec, file)
     check_at_most(max(spec.sizes), MAX_JOB_PODS, "pods of a job", file=file, field="sizes")
@@ -141,7 +141,7 @@ def _check(spec: Synthetic, file: str) -> None:
 
 
 def _check_parts(spec: Synthetic, file: str) -> None:
-    """Look at what says how often something comes; a text may say NaN."""
+    """Check frequencies; a text may contain NaN."""
     for field, parts in (
         ("sizes", list(spec.sizes.values())),
         ("queues.share", [queue.share for queue in spec.queues] or [1.0]),
@@ -154,7 +154,7 @@ def _check_parts(spec: Synthetic, file: str) -> None:
 
 
 def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
-    """Draw jobs; equal seeds give equal jobs."""
+    """Draw jobs; equal seeds produce equal jobs."""
     rng = np.random.default_rng(seed)
     n = spec.jobs
     queues = spec.queues or [QueueShare(name="default")]
@@ -196,7 +196,7 @@ def _parts(weights: list[float]) -> NDArray[np.float64]:
 
 
 def _arrivals(spec: Arrivals, n: int, rng: Generator) -> NDArray[np.float64]:
-    """Return times in whole milliseconds, so that they print alike everywhere."""
+    """Return times in whole milliseconds, so that they print the same everywhere."""
     if spec.process == "uniform":
         times = np.arange(n) * spec.mean_seconds
     elif spec.process == "bursts":

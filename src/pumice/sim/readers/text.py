@@ -55,7 +55,7 @@ def number(row: Mapping[str, str], column: str, file: str, line: int) -> float:
     """Read a number from 0 up in a column.
 
     Raises:
-        InputError: There is none, or something else.
+        InputError: it is missing, or not a number.
     """
     text = row.get(column, "")
     try:

@@ -1,1 +1,1 @@
-"""One page that shows how simulations went: charts drawn by a little script, nothing fetched."""
+"""One page about simulations: charts drawn by a little script, nothing fetched."""

@@ -1,4 +1,4 @@
-"""What the charts of a report draw, as plain data."""
+"""The data of a report's charts."""
 
 import base64
 import math
@@ -26,7 +26,7 @@ _NO_NODE = 255
 
 
 def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
-    """Gather what all charts need, for one or more configurations of one workload."""
+    """Gather the data of all charts, for one or more configurations of one workload."""
     first = measured[0]
     chosen = choose_bars(first)
     charts = [gantt(each, chosen) for each in measured]
@@ -54,19 +54,19 @@ def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
 
 
 def scale(row: int) -> float:
-    """Return by what an amount of the tables is divided to be read: cores, GiB, devices."""
+    """Return the divisor of an amount of the tables for display: cores, GiB, devices."""
     if row == MEMORY:
         return float(2**30)
     return 1.0 if row == PODS else 1000.0
 
 
 def unit(name: str, row: int) -> str:
-    """Name what an amount is counted in."""
+    """Return the unit of an amount."""
     return {MEMORY: "GiB"}.get(row, "cores" if name == "cpu" else name.rpartition("/")[2])
 
 
 def top_queues(measured: Sequence[Measures]) -> list[str]:
-    """Name the queues worth a panel: those that use or want most."""
+    """Name the queues worth a panel: those with the largest use or requests."""
     first = measured[0]
     i = first.main_resource
     weight = sum((each.allocated + each.waiting)[:, i].mean(axis=1) for each in measured)
@@ -102,10 +102,10 @@ def _configuration(measures: Measures, measured: Sequence[Measures]) -> dict[str
 
 
 def waits(sorted_waits: Sequence[Column]) -> dict[str, Any]:
-    """Lay out which part of the jobs waited no longer than a time, as steps.
+    """Lay out the cumulative part of the jobs by wait time, as steps.
 
-    Every step stands where a job's wait ends, with the true part at that time; of very many waits
-    some are left out.  A last time beyond all waits lets one see where the curve ends.  ``parts``
+    Every step is where a job's wait ends, with the true part at that time; of very many waits
+    some are left out.  A last time beyond all waits shows the end of the curve.  ``parts``
     is empty if no job started.
     """
     sorted_waits = [each.round(3) for each in sorted_waits]
@@ -153,9 +153,9 @@ def _group_name(names: Sequence[str]) -> str:
 
 
 def choose_bars(measures: Measures) -> list[int]:
-    """Choose jobs worth a bar: all if they are few, else those that came when most waited.
+    """Choose jobs worth a bar: all if they are few, else those that arrived when most waited.
 
-    Gangs go before single pods: numbers of jobs, in the order of their arrival.
+    Gangs take precedence over single pods: numbers of jobs, in the order of their arrival.
     """
     runs = measures.outcome.runs
     if len(runs) <= N_BARS:
@@ -172,7 +172,7 @@ def choose_bars(measures: Measures) -> list[int]:
 
 
 def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
-    """Return the bars of some jobs: when they came, ran and were evicted."""
+    """Return the bars of some jobs: when they arrived, ran and were evicted."""
     runs = [measures.outcome.runs[number] for number in chosen]
     evicted = _evictions(measures, runs)
     bars = [

@@ -1,4 +1,4 @@
-"""The report as one HTML page: a template that escapes all it is given, and charts inside it."""
+"""The report as one HTML page: a template that escapes all input, and charts inside it."""
 
 import base64
 import hashlib
@@ -41,10 +41,10 @@ def render(
     Args:
         summary: The figures of all configurations.
         measured: The same configurations, for the charts.
-        files: Tables that lie beside the page, named as its sources.
+        files: Tables beside the page, named as its sources.
         title: Of the page; otherwise it names the trace.
-        introduction: The first sentence; otherwise it tells what was simulated.
-        chapters: What stands first: things with a title, a text and lines.
+        introduction: The first sentence; otherwise it describes the simulation.
+        chapters: The first parts: each with a title, a text and lines.
     """
     data = chart_data(measured)
     confs = data["configurations"]
@@ -81,7 +81,7 @@ def embedded_json(data: Mapping[str, Any]) -> str:
 
 
 def _markup(text: str) -> Markup:
-    """Pass on as it is what is our own, or can contain no markup."""
+    """Mark our own text, or text without markup, as safe."""
     return Markup(text)  # noqa: S704  (never called with text of a user's)
 
 

@@ -8,7 +8,7 @@ from pumice.sim.wording import duration
 
 Summary = Mapping[str, Any]
 _SMALLEST_PART = 0.0005
-"""A change by less is written as an amount: it would round to nothing."""
+"""A smaller change is written as an amount: it would round to zero."""
 _NOTHING, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 
@@ -19,7 +19,7 @@ class Change(NamedTuple):
     kind: str
     """``better``, ``worse`` or neither."""
     brief: str
-    """The same in as few letters as there are."""
+    """The same in short form."""
 
 
 class Cell(NamedTuple):
@@ -46,7 +46,7 @@ class Group(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: what stands above its columns, and its rows."""
+    """A table: its column titles, and its rows."""
 
     head: list[str]
     groups: list[Group]
@@ -66,7 +66,7 @@ class Figure(NamedTuple):
         return _NOTHING if value is None else self.show(value)
 
     def change(self, before: float | None, after: float | None) -> Change | None:
-        """Write how one value differs from another; None if one of them is not there."""
+        """Write how one value differs from another; None if one of them is missing."""
         if before is None or after is None:
             return None
         difference = after - before
@@ -126,7 +126,7 @@ def _three(value: float) -> str:
 def summary_rows(summary: Summary) -> list[list[str]]:
     """Write every figure in words: its name, then one value a configuration.
 
-    Behind a value stands how it differs from that of the first configuration.
+    A value is followed by its difference from the first configuration.
     """
     return [
         [row.name, *(_in_one_line(cell) for cell in row.cells)]
@@ -152,7 +152,7 @@ def summary_table(summary: Summary) -> Table:
 
 
 def queue_table(summary: Summary) -> Table:
-    """Lay out how long the jobs of each queue waited, one row a queue and configuration."""
+    """Lay out the waits of each queue's jobs, one row a queue and configuration."""
     found = summary["configurations"]
     groups = []
     for queue, facts in found[0]["queues"].items():

@@ -1,4 +1,4 @@
-"""Runs recorded cases of Volcano's own programs: what they did, step by step, against ours."""
+"""Runs recorded cases of Volcano's own programs: their steps, compared with ours."""
 
 from pumice.testing.recorded.controllers import is_controller_case, run_controller_case
 from pumice.testing.recorded.formats import FORMATS, Format, RecordedCase, find_cases, run_case

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(result: CaseResult) -> None:
-    """Print a case that did not pass, with what differs."""
+    """Print a case that did not pass, with its differences."""
     if result.outcome != "passed":
         print(f"{result.outcome.upper()} {result.path}")  # noqa: T201
         for line in result.differences:

@@ -1,7 +1,7 @@
 """Recorded decisions of Volcano's webhooks and of an API server with its schemas, run on ours.
 
-A case holds what exists, what is written, and what came of it: decision, message, who decided,
-which webhooks were asked with which answers, and the object that results.
+A case holds what exists, what is written, and the outcome: decision, message, who decided,
+which webhooks were called with which answers, and the resulting object.
 """
 
 import copy
@@ -77,7 +77,7 @@ _SERVER_MADE: Final = frozenset(
 
 
 def is_admission_case(case: Case) -> bool:
-    """Return the cases of this kind from other recorded ones."""
+    """Return whether a recorded case is of this kind."""
     return "operation" in case and "allowed" in (case.get("result") or {})
 
 

@@ -18,7 +18,7 @@ _QUIET: Final = frozenset({
 
 
 def amended(expect: Mapping[str, Any], skipped: set[Path]) -> Manifest:
-    """Return what a case expects with the counts of ended jobs put right."""
+    """Return what a case expects with corrected counts of ended jobs."""
     wanted = deepcopy(dict(expect))
     counts = {name: _kept(name, wanted) for name in wanted.get("jobs") or {}}
     for name, job in (wanted.get("jobs") or {}).items():
@@ -65,7 +65,7 @@ _COUNTED: Final = ("pods", "podgroups")
 
 
 def is_controller_case(case: Mapping[str, Any]) -> bool:
-    """Return the cases of this kind from other recorded ones."""
+    """Return whether a recorded case is of this kind."""
     steps = case.get("steps")
     return isinstance(steps, list) and all("expect" in step for step in steps)
 
@@ -85,7 +85,7 @@ def run_controller_case(case: Mapping[str, Any]) -> list[str]:
 
 
 class _Watcher:
-    """Sees the settled world as a recording does, and remembers what it saw before."""
+    """Observes the settled cluster as a recording does, and remembers earlier observations."""
 
     def __init__(self, world: Stage, case: Mapping[str, Any]) -> None:
         self._world = world
@@ -96,7 +96,7 @@ class _Watcher:
         self._events: set[tuple[str, ...]] = set()
 
     def look(self, step: Mapping[str, Any]) -> list[str]:
-        """Compare the world with what a step expects."""
+        """Compare the cluster with what a step expects."""
         skipped = skipped_paths(step)
         expect = amended(step["expect"], skipped)
         found: list[str] = []
@@ -150,7 +150,7 @@ class _Watcher:
 
 
 def _looked_at(case: Mapping[str, Any]) -> list[str]:
-    """List the kinds a case is about; a recording looked at others only where they matter."""
+    """List the kinds a case is about; a recording includes others only where they matter."""
     kinds = ["jobs", "podgroups", "pods", "queues"]
     for step in case["steps"]:
         for manifest in step.get("apply") or []:
@@ -165,7 +165,7 @@ def _looked_at(case: Mapping[str, Any]) -> list[str]:
 
 
 def _without_protection(objects: Mapping[str, Any]) -> Manifest:
-    """Leave out the finalizer that a controller outside of Volcano's puts on claims."""
+    """Leave out the finalizer that another controller puts on claims."""
     cleaned: Manifest = {}
     for name, manifest in objects.items():
         others = [one for one in manifest.get("finalizers") or [] if not one.endswith("protection")]

@@ -1,4 +1,4 @@
-"""Compares what was seen with what was recorded, and says in words where they differ."""
+"""Compares observed with recorded objects, and describes the differences."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ def skipped_paths(step: Mapping[str, Any]) -> set[Path]:
 
 
 def differences(expected: Any, seen: Any, skipped: set[Path], path: Path = ()) -> list[str]:
-    """List where two trees differ, but for the paths that are skipped."""
+    """List where two trees differ, except in the skipped paths."""
     if path in skipped or expected == seen:
         return []
     pairs: list[tuple[str, Any, Any]] | None = None
@@ -37,7 +37,7 @@ def differences(expected: Any, seen: Any, skipped: set[Path], path: Path = ()) -
 
 
 def _told(expected: Any, seen: Any, skipped: set[Path], path: Path) -> list[str]:
-    """Say that two values differ."""
+    """Describe the difference of two values."""
     place = ".".join(path)
     if _leads_only_to_skipped(expected, seen, skipped, path) or _both_empty(expected, seen):
         return []
@@ -51,7 +51,7 @@ def _told(expected: Any, seen: Any, skipped: set[Path], path: Path) -> list[str]
 def event_differences(
     expected: Iterable[Mapping[str, Any]], seen: set[tuple[str, ...]], *, others_allowed: bool
 ) -> list[str]:
-    """List events that are missing, and those that nobody expected."""
+    """List events that are missing, and those that were not expected."""
     names = ("kind", "name", "type", "reason", "message", "source")
     wanted = {tuple(str(event.get(name, "")) for name in names) for event in expected}
     found = [f"events: missing {' | '.join(event)}" for event in sorted(wanted - seen)]
@@ -61,7 +61,7 @@ def event_differences(
 
 
 def _both_empty(expected: Any, seen: Any) -> bool:
-    """Return whether a field says nothing on either side: recordings leave empty ones out."""
+    """Return whether a field is empty on both sides: recordings leave empty ones out."""
     return all(one is _ABSENT or one in (None, "", [], {}) for one in (expected, seen))
 
 

@@ -1,6 +1,6 @@
-"""Finds recorded cases in files and folders, and knows which runner reads which format.
+"""Finds recorded cases in files and folders, and maps formats to runners.
 
-A format is told by the content of a case.  To add one, add a line to ``FORMATS``.
+A format is recognised by the content of a case.  To add one, add a line to ``FORMATS``.
 """
 
 import json
@@ -27,7 +27,7 @@ class Format:
     name: str
     recognises: Callable[[Case], bool]
     run: Callable[[Case], list[str]]
-    """Gives the differences, in words for a person; none is a pass."""
+    """Returns the differences in words; none is a pass."""
 
 
 FORMATS: Final = (
@@ -39,7 +39,7 @@ FORMATS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RecordedCase:
-    """One case and where it was found."""
+    """One case and its place."""
 
     path: Path
     content: Case
@@ -47,7 +47,7 @@ class RecordedCase:
 
 
 def find_cases(paths: Iterable[Path]) -> Iterator[RecordedCase]:
-    """Walk over the cases of files and folders, in the order of their names.
+    """Yield the cases of files and folders, in the order of their names.
 
     Raises:
         InputError: a path that does not exist, or a named file without a case.

@@ -1,4 +1,4 @@
-"""What a recorded controller case looks at: objects reduced to the fields that matter."""
+"""The content of a recorded controller case: objects reduced to the fields that matter."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ _PROTECTION: Final = "kubernetes.io/pvc-protection"
 
 
 def picked(source: Mapping[str, Any], names: tuple[str, ...]) -> Manifest:
-    """Pick fields that say something."""
+    """Pick fields that are not empty."""
     return {name: source[name] for name in names if source.get(name) not in (None, "", [], {})}
 
 
@@ -129,7 +129,7 @@ def _config_map(config: Manifest) -> Manifest:
 
 
 def _secret(secret: Manifest) -> Manifest:
-    """Hide the values of a secret, the ssh client's configuration excepted."""
+    """Hide the values of a secret, except the ssh client's configuration."""
     data = {
         name: base64.b64decode(text).decode() if name == "config" else "<opaque>"
         for name, text in (secret.get("data") or {}).items()
@@ -209,4 +209,4 @@ KINDS: Final[dict[str, tuple[str, Callable[[Manifest], Manifest]]]] = {
     "cronjobs": (CRON_JOB, _cronjob),
     "queues": (QUEUE, _queue),
 }
-"""The kinds of a case, the kind of the cluster, and what is looked at."""
+"""The kinds of a case, the kind of the cluster, and what is compared."""

@@ -33,14 +33,14 @@ class Placeholders:
         self._first_tick: int | None = None
 
     def learn(self, cluster: EmbeddedCluster) -> None:
-        """Take in the objects that exist now."""
+        """Record the objects that exist now."""
         kinds = [*(kind for kind, _ in KINDS.values()), *_OWNERS]
         for kind in dict.fromkeys(kinds):
             for manifest in cluster.list(kind)[0]:
                 self._learn(kind, manifest)
 
     def read(self, text: str) -> str:
-        """Put the scheduled minute of a CronJob in the place of its stand-in."""
+        """Put the scheduled minute of a CronJob in place of its placeholder."""
         first = self._first_tick
         if first is None:
             return text
@@ -118,7 +118,7 @@ class Stage:
         self.settle()
 
     def play(self, step: Mapping[str, Any]) -> None:
-        """Do everything a step says, then let the world come to rest."""
+        """Carry out a step, then wait until nothing changes."""
         for manifest in step.get("apply") or []:
             self._apply(manifest)
         for change in step.get("patch") or []:
@@ -142,7 +142,7 @@ class Stage:
             self.settle()
 
     def settle(self) -> None:
-        """Let time pass until nothing has changed for a while."""
+        """Advance time until nothing has changed for a while."""
         latest = self.clock.now() + _LONGEST_S
         end = self.clock.now() + _QUIET_S
         while self._rest() and self.clock.now() < latest:
@@ -156,13 +156,13 @@ class Stage:
         self.stand_ins.learn(self.cluster)
 
     def _rest(self) -> bool:
-        """Let the controllers work; says whether they changed anything."""
+        """Run the controllers; return whether they changed anything."""
         before = self.cluster.version
         self.loop.run_until_quiet()
         return self.cluster.version != before
 
     def _wait(self, how_long: float | str) -> None:
-        """Let time pass, with everybody at work."""
+        """Advance time, with all parts running."""
         now = self.clock.now()
         if how_long == "next-minute":
             until = (now // _MINUTE_S + 1) * _MINUTE_S + _PAST_MINUTE_S
@@ -207,7 +207,7 @@ class Stage:
         return str(self.cluster.get(kind, self._namespace(kind), name)["metadata"]["uid"])
 
     def _set(self, given: Mapping[str, Any]) -> None:
-        """Play the scheduler or the kubelet."""
+        """Act as the scheduler or the kubelet."""
         change = self._resolve(given)
         if "podgroupOf" in change:
             job = change["podgroupOf"]
@@ -241,7 +241,7 @@ class Stage:
         self.cluster.update_status({**pod, "status": status})
 
     def _container(self, name: str, change: Mapping[str, Any]) -> Manifest:
-        """Write what the kubelet says about a container."""
+        """Write the kubelet's status of a container."""
         phase = change["phase"]
         state: Manifest = {"waiting": {}}
         if phase == "Running":
@@ -269,5 +269,5 @@ def _controllers(flags: Sequence[str]) -> tuple[Controller, ...]:
         scheduler_names=(given.get("scheduler-name", "volcano"),),
         inherit_owner_annotations=given.get("inherit-owner-annotations", "true") == "true",
         max_requeue_num=int(given.get("max-requeue-num", "15")),
-        keys=lambda: ("private", "public"),  # nobody logs in here
+        keys=lambda: ("private", "public"),  # no login happens here
     )

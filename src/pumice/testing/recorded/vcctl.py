@@ -1,7 +1,7 @@
 """Recorded command lines of Volcano's vcctl, run against ours.
 
-A case holds the objects in the API server, the command, and what it printed and asked for.  The
-server is played from the recording; everything else is the real `pumice vcctl`.
+A case holds the objects in the API server, the command, and its output and requests.  The
+server is simulated from the recording; everything else is the real `pumice vcctl`.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ Write = tuple[str, str, Any]
 
 
 def is_vcctl_case(case: Mapping[str, Any]) -> bool:
-    """Return the cases of this kind from other recorded ones."""
+    """Return whether a recorded case is of this kind."""
     return isinstance(case.get("command"), list) and "exitCode" in case
 
 
@@ -70,7 +70,7 @@ def _run(case: Mapping[str, Any], later: int) -> list[str]:
 
 
 def _wanted(case: Mapping[str, Any]) -> list[str]:
-    """Return the texts that are right: the exact one, or any of those seen."""
+    """Return the accepted texts: the exact one, or any of those seen."""
     if "stdoutExact" in case:
         return [case["stdoutExact"]]
     return [case["stdout"], *case.get("stdoutVariants", ())]
@@ -79,7 +79,7 @@ def _wanted(case: Mapping[str, Any]) -> list[str]:
 def _text_differences(
     stream: str, wanted: list[str], found: str, case: Mapping[str, Any]
 ) -> Iterable[str]:
-    if case["command"][1:] == ["version"]:  # what was built is another program: labels only
+    if case["command"][1:] == ["version"]:  # the build is another program: labels only
         wanted, found = [_labels(text) for text in wanted], _labels(found)
     if found in wanted:
         return ()
@@ -94,7 +94,7 @@ def _labels(text: str) -> str:
 
 
 def _write_differences(case: Mapping[str, Any], found: list[Write]) -> list[str]:
-    """Compare the changes that were accepted; what the server refused need not be sent."""
+    """Compare the changes that were accepted; refused ones need not be sent."""
     wanted = [
         _write(request["method"], request["path"], request.get("body"))
         for request in case["requests"]
@@ -106,7 +106,7 @@ def _write_differences(case: Mapping[str, Any], found: list[Write]) -> list[str]
 
 
 def _write(method: str, path: str, body: Any) -> Write:
-    """Make a request comparable: uids differ, the namespace is in the address already."""
+    """Make a request comparable: uids differ, the namespace is already in the address."""
     if method == "DELETE":
         return method, path, None
     body = _hide_uids(body)
@@ -160,7 +160,7 @@ class _PlayedCluster:
         return iter(())
 
     def create(self, manifest: Manifest) -> Manifest:
-        """Take an object in, unless the recorded server refused it."""
+        """Store an object, unless the recorded server refused it."""
         kind, namespace, name = _identity(manifest)
         self._ask("POST", kind, namespace, name, manifest)
         return manifest
@@ -180,7 +180,7 @@ class _PlayedCluster:
         patch_type: PatchType = "merge",
         subresource: str = "",
     ) -> Manifest:
-        """Take a change in, unless the recorded server refused it."""
+        """Apply a change, unless the recorded server refused it."""
         del patch_type, subresource
         self._ask("PATCH", kind, namespace, name, patch)
         return self.get(kind, namespace, name)
@@ -195,7 +195,7 @@ class _PlayedCluster:
         propagation: Propagation = "Background",
         uid: str = "",
     ) -> None:
-        """Take a deletion in, unless the recorded server refused it."""
+        """Apply a deletion, unless the recorded server refused it."""
         del grace_s, propagation, uid
         self._ask("DELETE", kind, namespace, name, None)
 
@@ -228,7 +228,7 @@ class _PlayedCluster:
 def _refusal(
     status: int, method: str, identity: tuple[str, str, str], message: str
 ) -> ClusterError:
-    """Make the error of a refused change; only what a server alone can know is its own text."""
+    """Make the error of a refused change; only a text that the server alone can know is its own."""
     if status == 404 and method == "POST":
         return NotFoundError("Namespace", "", identity[1])
     if status == 404:

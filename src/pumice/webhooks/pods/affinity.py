@@ -1,4 +1,4 @@
-"""Where a pod wants to be: selectors, affinity, tolerations, spreading."""
+"""Placement of a pod: selectors, affinity, tolerations, spreading."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Containers of a pod: names, images, ports, mounts, and who may have what."""
+"""Containers of a pod: names, images, ports, mounts, and restrictions by kind."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ _MAPPINGS: Final = ("resources",)
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the checks of a container need to know about its pod."""
+    """Facts about a pod for the checks of its containers."""
 
     volumes: Mapping[str, Mapping[str, Any]]
     claims: frozenset[str]
@@ -52,7 +52,7 @@ class Around:
     system: str | None
     host_users: bool
     of_pod: bool
-    """Whether it is a pod that is created; the rules for templates are older."""
+    """Whether a pod is created; the rules for templates are older."""
 
 
 def check_containers(
@@ -101,7 +101,7 @@ def check_init_containers(
 
 
 def _sidecar(container: Mapping[str, Any], path: Path, around: Around) -> Iterator[FieldError]:
-    """Check what only an init container that keeps running may have."""
+    """Check fields that only a sidecar may have."""
     always = container.get("restartPolicy") == "Always"
     if always:
         yield from check_probes(container, path, around.grace, around.system)
@@ -157,7 +157,7 @@ def _only_ephemeral(container: Mapping[str, Any], path: Path) -> Iterator[FieldE
 
 
 def check_image(container: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
-    """Check what is not checked in templates: blanks around the image."""
+    """Check the image beyond the checks of templates: blanks around it."""
     image = container.get("image", "")
     if image != image.strip():
         text = "must not have leading or trailing whitespace"
@@ -165,7 +165,7 @@ def check_image(container: Mapping[str, Any], path: Path) -> Iterator[FieldError
 
 
 def _common(container: Mapping[str, Any], path: Path, around: Around) -> Iterator[FieldError]:
-    """Check what holds for containers of every kind."""
+    """Check the rules for containers of every kind."""
     check_cpu()
     name = container["name"]
     if name:

@@ -1,7 +1,7 @@
-"""What Kubernetes fills in when a pod template or a pod does not say it.
+"""The defaults of Kubernetes for pod templates and pods.
 
-Works on decoded templates (see webhooks.types.decoding) and gives a filled copy; only what a check
-looks at, or what a pod as stored shows, is filled in.
+Works on decoded templates (see webhooks.types.decoding), returns a filled copy; only what a check
+needs, or a stored pod shows, is filled in.
 """
 
 from collections.abc import Iterator
@@ -35,14 +35,14 @@ def filled_pod(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Copy what JSON can hold; many times faster than a copy of anything."""
+    """Copy JSON values; many times faster than copy.deepcopy."""
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}
     return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
 def all_containers(spec: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Walk over the containers of all kinds, init containers first."""
+    """Yield the containers of all kinds, init containers first."""
     for name in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(name) or ()):
             yield name, index, container
@@ -58,7 +58,7 @@ def _fill_spec(spec: dict[str, Any]) -> None:
         spec.setdefault(key, value)
     spec.setdefault("securityContext", {})
     if not spec.get("serviceAccountName") and spec.get("serviceAccount"):
-        spec["serviceAccountName"] = spec["serviceAccount"]  # its name of old
+        spec["serviceAccountName"] = spec["serviceAccount"]  # its old name
     for _, _, container in all_containers(spec):
         _fill_container(container)
     for volume in spec.get("volumes") or ():

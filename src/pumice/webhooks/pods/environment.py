@@ -41,7 +41,7 @@ _SEVERAL: Final = "may not have more than one field specified at a time"
 
 
 def check_env(given: list[Mapping[str, Any]], path: Path, *, relaxed: bool) -> Iterator[FieldError]:
-    """Check the variables of a container; relaxed, almost any name will do."""
+    """Check the variables of a container; relaxed, almost any name is allowed."""
     rule = relaxed_env_name if relaxed else env_name
     for index, variable in enumerate(given):
         place = (*path, index)
@@ -124,7 +124,7 @@ def check_field(
 
 
 def _subscript(field: str) -> tuple[str | None, str]:
-    """Split ``metadata.labels['key']``; None and nothing if there is no subscript."""
+    """Split ``metadata.labels['key']``; None and an empty text without a subscript."""
     owner, opened, rest = field.partition("['")
     return (owner, rest[:-2]) if opened and rest.endswith("']") else (None, "")
 

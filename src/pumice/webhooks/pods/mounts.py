@@ -1,4 +1,4 @@
-"""Where a container sees the volumes of its pod."""
+"""Mounts of a pod's volumes in a container."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -12,14 +12,14 @@ def no_steps_back(path: str, place: Path) -> Iterator[FieldError]:
 
 
 def descending(path: str, place: Path) -> Iterator[FieldError]:
-    """Ask for a relative path without steps back."""
+    """Require a relative path without steps back."""
     if path.startswith("/"):
         yield invalid(place, path, "must be a relative path")
     yield from no_steps_back(path, place)
 
 
 def local(path: str, place: Path) -> Iterator[FieldError]:
-    """Ask for a relative path that does not begin with two dots."""
+    """Require a relative path that does not begin with two dots."""
     yield from descending(path, place)
     if path.startswith("..") and not path.startswith("../"):
         yield invalid(place, path, "must not start with '..'")

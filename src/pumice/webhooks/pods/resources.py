@@ -39,14 +39,14 @@ _OF_PODS: Final = ("cpu", "hugepages-", "memory")
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is somebody else's, a device for example."""
+    """Return whether a resource is an extended one, such as a device."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not qualified_name(f"requests.{name}")
 
 
 def check_amount(name: str, given: Amount, path: Steps) -> Iterator[FieldError]:
-    """Check one amount: not negative, and whole where that is counted."""
+    """Check one amount: not negative, and whole where it is counted."""
     if given.nano < 0:
         yield invalid(path, str(given), NOT_NEGATIVE)
     if (name in _COUNTED or is_extended(name)) and given.milli % 1000:

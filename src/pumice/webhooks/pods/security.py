@@ -94,7 +94,7 @@ def _sysctls(
 
 
 def _dotted(name: str) -> str:
-    """Write a sysctl with dots between its parts; the first separator says which are which."""
+    """Write a sysctl with dots between its parts; the first separator decides."""
     first = re.search(r"[./]", name)
     if first is None or first[0] == ".":
         return name

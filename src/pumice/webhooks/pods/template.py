@@ -1,4 +1,4 @@
-"""Whole pod templates and pods: metadata, annotations that mean something, and the spec."""
+"""Whole pod templates and pods: metadata, special annotations, and the spec."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -125,7 +125,7 @@ def _seccomp(profile: str, path: Path) -> Iterator[FieldError]:
 def _profiles(
     annotations: Mapping[str, str], spec: dict[str, Any], path: Path
 ) -> Iterator[FieldError]:
-    """Compare profiles in fields with those in the annotations that came before the fields."""
+    """Compare profiles in fields with those in the older annotations."""
     context = spec["securityContext"]
     profile = context.get("seccompProfile")
     if profile is not None and _SECCOMP in annotations:

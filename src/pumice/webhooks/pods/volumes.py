@@ -1,4 +1,4 @@
-"""Volumes of a pod: one source each, and what every source needs."""
+"""Volumes of a pod: one source each, and the requirements of every source."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -50,7 +50,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Sources for which it is enough that some fields are given."""
 _SPELLED: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-"""How Kubernetes misspells sources when they are one too many."""
+"""Kubernetes' misspelt names of sources in messages about a second source."""
 _CHECKED_AS: Final = {"gcePersistentDisk": "persistentDisk"}
 _HOST_TYPES: Final = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
@@ -65,7 +65,7 @@ _INITIATORS: Final = {
 
 
 def check_volumes(volumes: list[Source], path: Path) -> tuple[dict[str, Source], list[FieldError]]:
-    """Check the volumes of a pod; gives those that are right by name, and the findings."""
+    """Check the volumes of a pod; return the valid ones by name, and the findings."""
     known: dict[str, Source] = {}
     found: list[FieldError] = []
     for index, volume in enumerate(volumes):

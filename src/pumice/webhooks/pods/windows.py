@@ -1,4 +1,4 @@
-"""What holds for pods on Windows, and what must not be said on one or the other system."""
+"""Rules for pods on Windows, and fields that one of the systems forbids."""
 
 import re
 from collections.abc import Iterator, Mapping

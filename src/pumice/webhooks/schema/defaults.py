@@ -1,4 +1,4 @@
-"""What happens to a custom resource before anybody looks at it: defaults in, unknown fields out."""
+"""Preparation of a custom resource: defaults in, unknown fields out."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ def unknown_fields(value: Any, node: Node | None) -> list[str]:
 
 
 def without_unknown(value: Any, node: Node | None) -> list[str]:
-    """Remove the fields that the schema does not know, in place; gives their paths, sorted."""
+    """Remove the fields that the schema does not know, in place; return their paths, sorted."""
     found = list(_unknown(value, node, ""))
     for _, around, key in found:
         del around[key]
@@ -39,14 +39,14 @@ def _unknown(value: Any, node: Node | None, path: str) -> Iterator[tuple[str, di
 
 
 def _is_open(node: Node | None, path: str) -> bool:
-    """Return whether fields are not looked at: the metadata of the object, and anything goes."""
+    """Return whether fields are not checked: the metadata of the object, and open fields."""
     if path == "metadata":
         return True
     return node is not None and not (node.type or node.int_or_string)
 
 
 def without_nulls(value: Any, node: Node | None) -> None:
-    """Remove nulls that stand where no default will take their place."""
+    """Remove nulls that no default will replace."""
     if node is None:
         return
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def without_nulls(value: Any, node: Node | None) -> None:
 
 
 def fill_in(value: Any, node: Node | None) -> None:
-    """Put the defaults of the schema in, in place."""
+    """Fill in the defaults of the schema, in place."""
     if node is None:
         return
     if isinstance(value, list):

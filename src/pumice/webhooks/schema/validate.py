@@ -31,7 +31,7 @@ _BLOCKING: Final = frozenset(
     {"Unsupported value", "Required value", "Too long", "Too many", "Wrong type"}
 )
 _NEW: Final = object()
-_SAFE: Final = 2**53 - 1  # whole numbers that a float tells apart
+_SAFE: Final = 2**53 - 1  # whole numbers that a float can distinguish
 _TIME: Final = re.compile(
     r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
 )
@@ -39,7 +39,7 @@ _DATE: Final = re.compile(r"^([0-9]{4})-([0-9]{2})-([0-9]{2})$")
 
 
 def check(value: Any, node: Node, old: Any = None) -> list[FieldError]:
-    """Find what is wrong; with an older version, only in what is not as it was."""
+    """Find faults; with an older version, only in changed parts."""
     found = list(_value(value, node, (), _NEW if old is None else old))
     found += _repeats(value, node, ())
     if _has_selectors(node):
@@ -71,7 +71,7 @@ def _value(value: Any, node: Node, path: Path, old: Any) -> Iterator[FieldError]
 
 
 def _neither(value: Any, path: Path) -> Iterator[FieldError]:
-    """Tell what is neither a whole number nor a text where both would do."""
+    """Yield a value that is neither a whole number nor a text where both are allowed."""
     named = f"{go_json(path_text(path))} must validate at least one schema (anyOf)"
     yield FieldError("Invalid value", (), "", named)
     yield _mistyped(value, ("integer",), "", path)
@@ -89,7 +89,7 @@ def _content(value: Any, node: Node, path: Path, old: Any) -> Iterator[FieldErro
 
 
 def _mistyped(value: Any, types: tuple[str, ...], form: str, path: Path) -> FieldError:
-    """Tell a value of the wrong type; where there is a format, its own is told instead."""
+    """Return the finding of a wrong type; where there is a format, its own finding instead."""
     found, wanted = _json_type(value), ",".join(types)
     if form and found in ("boolean", "object", "number"):
         found, wanted = ("float64" if found == "number" else ""), form

@@ -1,1 +1,1 @@
-"""Objects as Go's types see them: which field has which type, and how a wrong one is refused."""
+"""Objects as Go's types see them: types of fields, and messages of refusals."""

@@ -1,6 +1,6 @@
-"""Reads JSON into a type and gives it back as Go would write it again.
+"""Reads JSON into a type and returns it as Go would write it again.
 
-The result has every field Go writes and no other; what does not fit is refused in Go's words.
+The result has every field Go writes and no other; a mismatch is refused in Go's words.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,13 +51,13 @@ def _same(one: Any, other: Any, expected: GoType) -> bool:
 
 _DEEPEST: Final = 200
 _LOOKS: Final = 64
-"""Items after which the clock is looked at."""
+"""Items after which the clock is checked."""
 
 
 class DecodeError(ValueError):
     """JSON that does not fit a type; the message is Go's, ``path`` the keys that lead there.
 
-    ``found`` and ``wanted`` are types in Go's words, where it is a matter of types.
+    ``found`` and ``wanted`` are types in Go's words, for a mismatch of types.
     """
 
     def __init__(
@@ -71,28 +71,28 @@ class DecodeError(ValueError):
 
 @dataclass(slots=True)
 class _Reading:
-    """One object being read; the first mismatch is told once all is read."""
+    """One object being read; the first mismatch is raised once all is read."""
 
     from_yaml: bool = False
     first: DecodeError | None = None
     struct: str = ""
-    """The struct around the place where the reading stands."""
+    """The struct around the current place."""
     names: list[str] = field(default_factory=list)
-    """The names of fields that lead there."""
+    """The names of fields that lead to the current place."""
     keys: list[str | int] = field(default_factory=list)
-    """All keys that lead there."""
+    """All keys that lead to the current place."""
 
     @property
     def _readers(self) -> Mapping[str, Callable[[Any], Any]]:
         return YAML_READERS if self.from_yaml else READERS
 
     def mismatch(self, found: str, expected: GoType) -> None:
-        """Note a value of the wrong type."""
+        """Record a value of the wrong type."""
         if self.first is None:
             self.first = self.told(found, expected.name)
 
     def told(self, found: str, wanted: str) -> DecodeError:
-        """Say in Go's words that a value here has the wrong type."""
+        """Return the error, in Go's words, that a value here has the wrong type."""
         where = (
             f"Go struct field {self.struct}.{'.'.join(self.names)}" if self.names else "Go value"
         )
@@ -190,7 +190,7 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
 
 
 def zero(expected: GoType) -> Any:
-    """Return what Go has where nothing was said."""
+    """Return Go's zero value."""
     if expected.pointer or expected.kind in ("list", "map"):
         return None
     if expected.kind == "struct":
@@ -206,7 +206,7 @@ def _order(struct: str) -> Mapping[str, int]:
 
 @cache
 def _always(struct: str) -> tuple[Field, ...]:
-    """Return the fields that Go writes even if nothing was said."""
+    """Return the fields that Go writes even if they are empty."""
     return tuple(
         each
         for each in fields_of(struct).values()

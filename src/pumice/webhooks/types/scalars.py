@@ -1,4 +1,4 @@
-"""Single values as Go reads them from JSON: which are taken, and what is said about the others."""
+"""Single values as Go reads them from JSON: accepted ones, and messages about the others."""
 
 import json
 import math
@@ -21,7 +21,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class GoNumberError(ValueError):
-    """A text that is no number; the message is Go's."""
+    """A text that is not a number; the message is Go's."""
 
 
 def parse_float(text: str) -> float:
@@ -104,21 +104,21 @@ def number_text(value: float) -> str:
 
 
 def read_text(value: Any) -> str:
-    """Take a string."""
+    """Accept a string."""
     if isinstance(value, str):
         return value
     raise MismatchError(json_name(value))
 
 
 def _read_yaml_text(value: Any) -> str:
-    """Take a string, or a single value in its spelling."""
+    """Accept a string, or a single value in its spelling."""
     if isinstance(value, bool):
         return str(value).lower()
     return number_text(value) if isinstance(value, int | float) else read_text(value)
 
 
 def read_flag(value: Any) -> bool:
-    """Take a boolean."""
+    """Accept a boolean."""
     if isinstance(value, bool):
         return value
     raise MismatchError(json_name(value))
@@ -143,7 +143,7 @@ def _is_whole(value: float) -> bool:
 
 
 def read_quantity(value: Any) -> str:
-    """Take an amount; gives its canonical spelling."""
+    """Accept an amount; return its canonical spelling."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -157,7 +157,7 @@ def read_quantity(value: Any) -> str:
 
 
 def read_duration(value: Any) -> str:
-    """Take a duration such as ``1h30m``; gives its canonical spelling."""
+    """Accept a duration such as ``1h30m``; return its canonical spelling."""
     if not isinstance(value, str):
         raise RefusedError(found=json_name(value), wanted="string")
     try:
@@ -167,7 +167,7 @@ def read_duration(value: Any) -> str:
 
 
 def read_time(value: Any) -> str:
-    """Take a time of day in RFC 3339."""
+    """Accept a time of day in RFC 3339."""
     if not isinstance(value, str):
         raise RefusedError(found=json_name(value), wanted="string")
     if _TIME.fullmatch(value) is None:
@@ -178,7 +178,7 @@ def read_time(value: Any) -> str:
 
 
 def read_int_or_string(value: Any) -> int | str:
-    """Take a port or the like: a number or a name."""
+    """Accept a port or the like: a number or a name."""
     if isinstance(value, str):
         return value
     try:
