@@ -1,8 +1,8 @@
 """Churn on a real API server: ``python -m bench.churn [--minutes N] [--nodes N] [--pods N]``.
 
-KWOK runs the pods.  Gangs come at a steady rate, run for a while and are deleted, so that about so
-many pods are there at any time.  Tells how long pods wait from created to bound, and what the
-scheduler takes: CPU, memory over time, calls a pod.
+KWOK runs the pods.  Gangs arrive at a steady rate, run for a while and are deleted, so that a
+given number of pods exists at any time.  Prints how long pods wait to be bound, and what the
+scheduler uses: CPU, memory over time, calls a pod.
 """
 
 import argparse
@@ -38,7 +38,7 @@ SAMPLE_S = 15.0
 
 @dataclass
 class Seen:
-    """What was seen during the run."""
+    """Observations of the run."""
 
     created_at: dict[str, float] = field(default_factory=dict)
     waited_s: list[float] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Churn:
         self.seen = Seen()
 
     async def run(self, minutes: float) -> None:
-        """Churn for so long."""
+        """Churn for the given time."""
         started = time.perf_counter()
         end = started + minutes * 60
         following = asyncio.create_task(self._follow())
@@ -77,7 +77,7 @@ class Churn:
             await asyncio.gather(following, sampling, return_exceptions=True)
 
     async def _step(self) -> None:
-        """Add one gang; once there are enough, take the oldest away."""
+        """Add one gang; once there are enough, delete the oldest."""
         self._number += 1
         name = f"g{self._number}"
         self._gangs.append(self._number)
@@ -100,7 +100,7 @@ class Churn:
         self.seen.deleted += GANG
 
     async def _follow(self) -> None:
-        """Watch the pods that wait, and note when one no longer does."""
+        """Watch the waiting pods, and record when one no longer waits."""
         while True:
             found = await self._admin.send("GET", f"{PODS}?fieldSelector=spec.nodeName%3D")
             now = time.perf_counter()
@@ -120,7 +120,7 @@ class Churn:
 
 
 def table(seen: Seen, calls: int) -> str:
-    """Write what was seen for people."""
+    """Format the observations."""
     waited = np.array(seen.waited_s or [np.nan])
     at = [np.percentile(waited, q) for q in (50, 90, 99, 100)]
     first, last = seen.samples[0], seen.samples[-1]
@@ -158,7 +158,7 @@ async def measure(
 
 
 def _calls(plane: ControlPlane) -> int:
-    """Count the requests of the scheduler so far: nobody else is in the audit log."""
+    """Count the requests of the scheduler so far: no other client is in the audit log."""
     with plane.audit_log.open("rb") as lines:
         return sum(1 for _ in lines)
 

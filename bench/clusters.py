@@ -106,12 +106,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name the case by all it depends on."""
+        """The name of the case: everything it depends on."""
         return f"{self.kind}-{self.nodes}n-{self.pods}p-g{self.gang}-r{self.running}"
 
     @property
     def conf(self) -> str:
-        """Return the configuration text."""
+        """The configuration text."""
         return CONFIGURATIONS[self.kind]
 
     def objects(self) -> list[Manifest]:

@@ -26,7 +26,7 @@ _COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
 
 
 def commands(folder: Path) -> Mapping[str, Sequence[str]]:
-    """Write what the commands read, and return their words by what they are called."""
+    """Write the input of the commands, and return their words by name."""
     return {
         "explain --help": ("explain", "--help"),
         "run, 5,000 gangs of 1": _run(folder, 1),
@@ -36,7 +36,7 @@ def commands(folder: Path) -> Mapping[str, Sequence[str]]:
 
 
 def simulations(traces: Path) -> Mapping[str, Sequence[str]]:
-    """Return the words that simulate the first jobs of each trace."""
+    """Return the arguments that simulate the first jobs of each trace."""
     found = {}
     for trace in sorted(traces.iterdir()):
         if trace.suffix in (".csv", ".gz", ".swf") and "node" not in trace.name:
@@ -73,7 +73,7 @@ def _what_if(folder: Path) -> Sequence[str]:
 
 
 def run(checkout: Path, words: Sequence[str]) -> tuple[dict[str, bytes], float]:
-    """Run a command of a checkout; return what it printed or wrote, and its CPU seconds."""
+    """Run a command of a checkout; return its output, and its CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         where = ("--dir", folder) if words[0] == "sim" else ()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

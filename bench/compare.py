@@ -23,7 +23,7 @@ from bench.run import GRID, SPECIAL, Bench
 
 _HERE: Final = "the working tree"
 _ENOUGH_S: Final = 0.2
-"""Seconds that one measurement takes at least; short cycles are run several times."""
+"""Minimum seconds of one measurement; short cycles are run several times."""
 
 
 class Contender:
@@ -44,7 +44,7 @@ class Contender:
         self._process.wait()
 
     def ask(self, question: str) -> float:
-        """Load a case (its fields in JSON), or run it so many times; returns CPU seconds."""
+        """Load a case (its fields in JSON), or run it several times; return CPU seconds."""
         asked, answered = self._process.stdin, self._process.stdout
         assert asked is not None
         assert answered is not None
@@ -56,7 +56,7 @@ def serve() -> None:
     """Answer questions, one a line."""
     bench: Bench | None = None
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a plugin prints is no answer
+    os.dup2(2, 1)  # output of a plugin is not an answer
     for line in sys.stdin:
         started = time.process_time()
         if line.startswith("{"):

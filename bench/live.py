@@ -1,7 +1,7 @@
 """Time the scheduler on a real API server: ``python -m bench.live [--nodes N] [--gangs N] …``.
 
 KWOK runs the pods.  In the same run, on equal pods, the ceiling is measured: bindings sent as fast
-as the API server takes them.  Before it is timed, every result is proved: all pods bound, gangs
+as the API server takes them.  Every result is verified before it is timed: all pods bound, gangs
 whole, no node over-committed.
 """
 
@@ -40,7 +40,7 @@ POLL_S = 0.25
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is scheduled, and with how many connections the ceiling is measured."""
+    """The workload, and the number of connections for the ceiling."""
 
     nodes: int = 1000
     gangs: int = 50
@@ -63,13 +63,13 @@ class Run:
     cpu_s: float
     """Its processor time until then."""
     settled_cpu_s: float
-    """The same when events and the phases of groups were written too."""
+    """The same once events and the phases of groups were written too."""
     peak_mb: float
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured; a busy machine only makes things slower, so the best of each counts."""
+    """The measurements; a busy machine only makes things slower, so the best of each counts."""
 
     sizes: Sizes
     ceilings: list[float]
@@ -90,13 +90,13 @@ class Result:
     def ratio(self) -> float:
         """The part of the ceiling that the best run reached; the larger of those around it counts.
 
-        What else the machine does changes within minutes, so only neighbours are compared.
+        The other load of the machine changes within minutes, so only neighbours are compared.
         """
         around = zip(self.runs, pairwise(self.ceilings), strict=True)
         return max(self.sizes.pods / run.seconds / max(ceilings) for run, ceilings in around)
 
     def table(self) -> str:
-        """Write it for people."""
+        """Format it."""
         best = self.best
         ceilings = ", ".join(f"{each:.0f}" for each in self.ceilings)
         seconds = ", ".join(f"{each.seconds:.1f}" for each in self.runs)
@@ -115,7 +115,7 @@ class Result:
 
 
 class Cluster:
-    """Writes many objects side by side, with the rights of one client certificate."""
+    """Writes many objects in parallel, with the rights of one client certificate."""
 
     def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
         self._session = session
@@ -139,7 +139,7 @@ class Cluster:
             return json.loads(text)
 
     async def create(self, path: str, manifests: Iterable[Manifest]) -> None:
-        """Create objects side by side."""
+        """Create objects in parallel."""
         await asyncio.gather(*(self.send("POST", path, each) for each in manifests))
 
     async def clear(self, namespace: str) -> None:
@@ -188,7 +188,7 @@ async def make_pods(cluster: Cluster, namespace: str, sizes: Sizes) -> None:
 
 
 async def quiet(plane: ControlPlane) -> None:
-    """Wait until the control plane has digested what was just written."""
+    """Wait until the control plane has processed the last writes."""
     for _ in range(30):
         before = sum(each.usage().cpu_s for each in plane.processes)
         await asyncio.sleep(1)
@@ -199,7 +199,7 @@ async def quiet(plane: ControlPlane) -> None:
 async def measure_ceiling(
     plane: ControlPlane, admin: Cluster, binder: Cluster, sizes: Sizes
 ) -> float:
-    """Bind equal pods as fast as the API server accepts; gives bindings a second."""
+    """Bind equal pods as fast as the API server accepts; return bindings a second."""
     namespace = "ceiling"
     await make_pods(admin, namespace, sizes)
     await quiet(plane)
@@ -237,7 +237,7 @@ async def wait_all_bound(admin: Cluster, namespace: str) -> None:
 
 
 async def wait_settled(admin: Cluster, namespace: str) -> None:
-    """Wait until the scheduler has said of every group that it runs."""
+    """Wait until the scheduler has reported every group as running."""
     path = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{namespace}/podgroups"
     deadline = time.monotonic() + LIMIT_S
     while True:
@@ -249,7 +249,7 @@ async def wait_settled(admin: Cluster, namespace: str) -> None:
 
 
 async def prove(admin: Cluster, namespace: str, sizes: Sizes) -> None:
-    """Check what the scheduler did."""
+    """Verify the scheduler's result."""
     pods = (await admin.send("GET", f"/api/v1/namespaces/{namespace}/pods"))["items"]
     used = Counter(each["spec"]["nodeName"] for each in pods)
     assert sum(used.values()) == sizes.pods, "a pod is missing"

@@ -1,4 +1,4 @@
-"""What single policies add to the clusters to time: their configurations, objects and pod fields.
+"""Additions of single policies to the clusters to time: configurations, objects and pod fields.
 
 Used by ``bench.clusters``.
 """
@@ -57,7 +57,7 @@ CONFIGURATIONS = {
 EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim", "topology-preempt")
 """Kinds whose nodes are full."""
 RECLAIMING = ("reclaim", "gangreclaim")
-"""Those of which another queue must pay."""
+"""Kinds for which another queue must lose pods."""
 _NUMA_KINDS = ("numa", "numa-idle")
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 _CPUS = 64
@@ -65,7 +65,7 @@ _STORAGE_CLASS = "local"
 
 
 def objects(kind: str, nodes: int, pods: int) -> Iterator[Manifest]:
-    """Make what a policy needs beside nodes, queues and pods."""
+    """Make the objects of a policy besides nodes, queues and pods."""
     if kind in _NUMA_KINDS:
         yield from (_numa_topology(f"node-{i:05d}") for i in range(nodes))
     elif kind == "volumes":
@@ -122,7 +122,7 @@ def _local_volume(i: int, node: str) -> Manifest:
 
 
 def constrain(kind: str, pod: Manifest) -> Iterator[Manifest]:
-    """Set the fields of a pending pod that its policy looks at; make the objects it names."""
+    """Set the fields of a pending pod that its policy reads; make the objects it names."""
     meta, spec = pod["metadata"], pod["spec"]
     container = spec["containers"][0]
     if kind == "ports":

@@ -1,6 +1,6 @@
 """Write docs/performance.md from bench/results.json: ``python -m bench.report``.
 
-``make bench`` runs the cases and then this.  The figures of Volcano stand here as measured once on
+``make bench`` runs the cases and then this.  The figures of Volcano are constants, measured once on
 a machine of the same kind; everything else is computed from the results.
 """
 
@@ -18,7 +18,7 @@ PAGE = Path("docs/performance.md")
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the first table: a case, Volcano's figure and what is wanted of us, in ms."""
+    """One line of the first table: a case, Volcano's figure and our goal, in ms."""
 
     what: str
     name: str

@@ -31,7 +31,7 @@ from pumice.scheduler import Scheduler
 from pumice.testing.reference import reference_decide
 
 SERVICES = {"extender": lambda *_: StillExtender()}
-"""The world outside, answered here."""
+"""External services, simulated here."""
 NOW = 1768478400.0  # 2026-01-15T12:00:00Z
 QUICK = [
     Case("default", 100, 1000, 20),
@@ -120,14 +120,14 @@ class Bench:
             self._settle()
 
     def _settle(self) -> None:
-        """Write the first cycle's statuses back, so that nothing is left to say."""
+        """Write the first cycle's statuses back, so that nothing is left to write."""
         for manifest in advance(self.case.objects(), self.decisions):
             if manifest["kind"] == "PodGroup":
                 self.ingest.upsert(from_manifest(manifest))
         self.ingest.settle()
 
     def run(self) -> None:
-        """Decide one cycle; in the case ``changed`` take in one pod in a hundred before."""
+        """Decide one cycle; in the case ``changed`` apply one pod in a hundred before."""
         if self.case.kind == "changed":
             for pod in self._changes():
                 self.ingest.upsert(pod)
@@ -135,7 +135,7 @@ class Bench:
         self.scheduler.decide(self.snapshot, NOW, only_changes=True)
 
     def _changes(self) -> list[Pod]:
-        """Let one pod in a hundred start to leave, or take that back."""
+        """Make one pod in a hundred start to leave, or undo that."""
         tasks = self.snapshot.tasks
         held: list[Any] = tasks.pods
         pods: list[Pod] = [held[row] for row in range(0, tasks.n, 100)]

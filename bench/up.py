@@ -33,7 +33,7 @@ _COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
 
 @dataclass(frozen=True)
 class Rates:
-    """What one cluster managed."""
+    """Rates of one cluster."""
 
     created_s: float
     """Objects created a second."""
@@ -69,7 +69,7 @@ def _job(number: int) -> bytes:
 
 @contextmanager
 def _served(checkout: Path) -> Iterator[tuple[int, int]]:
-    """Serve a cluster of 100 nodes; gives port and process."""
+    """Serve a cluster of 100 nodes; yield port and process."""
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen(  # noqa: S603
             [*_COMMAND, "up", "--nodes", "100", "--node-cpu", "64", "--kubeconfig", f"{folder}/k"],

@@ -1,1 +1,1 @@
-"""What it takes to run Pumice on a cluster; ``python -m deploy.build`` writes the manifests."""
+"""Deployment of Pumice on a cluster; ``python -m deploy.build`` writes the manifests."""

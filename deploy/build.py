@@ -43,7 +43,7 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, indentless=False)
 
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:  # noqa: FBT001
-        """Write a schema in which nothing is described on one line."""
+        """Write a schema without descriptions on one line."""
         node = super().represent_mapping(tag, mapping, flow_style)
         is_schema = isinstance(mapping, dict) and mapping.get("type") in _JSON_TYPES
         if is_schema and "description" not in str(mapping):
@@ -51,7 +51,7 @@ class _Dumper(yaml.SafeDumper):
         return node
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        """Write equal parts out each time."""
+        """Write equal parts in full each time."""
         return True
 
 
@@ -116,7 +116,7 @@ def _values() -> dict[str, list[str]]:
 
 
 def _page() -> str:
-    """Return the page about installing, with the rights as they are."""
+    """Return the page about installing, with the current rights."""
     text = (HERE.parent / "docs" / "install.md").read_text(encoding="utf-8")
     before, start, rest = text.partition(_RIGHTS)
     _, end, after = rest.partition("<!-- end of rights -->")
@@ -125,7 +125,7 @@ def _page() -> str:
 
 
 def outputs() -> dict[Path, str]:
-    """Return every generated file and what must be in it."""
+    """Return every generated file with its content."""
     files: dict[Path, str] = {}
     for resource in RESOURCES:
         text = _NOTE + to_yaml([resource.manifest()])

@@ -1,7 +1,7 @@
-"""Makes the certificate of the admission webhooks and tells the API server to trust it.
+"""Makes the certificate of the admission webhooks and registers it with the API server.
 
 Runs once as a Job of the image.  Running it again changes nothing while the certificate is good.
-The key of the authority is thrown away, so that it can sign nothing else.
+The key of the authority is discarded, so that it can sign nothing else.
 """
 
 import argparse
@@ -53,10 +53,10 @@ class Server:
     def ask(
         self, method: str, path: str, content: Any = None, content_type: str = "application/json"
     ) -> Manifest:
-        """Send one request; gives the object answered.
+        """Send one request; return the answer.
 
         Raises:
-            NotThereError: there is none.
+            NotThereError: it does not exist.
         """
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         body = None
@@ -82,7 +82,7 @@ class Server:
 
 
 def hosts(service: str, namespace: str) -> list[str]:
-    """Return the names the API server may call the service by."""
+    """Return the names by which the API server may call the service."""
     return [service, f"{service}.{namespace}", f"{service}.{namespace}.svc"]
 
 
@@ -205,7 +205,7 @@ def _signed(server: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def ensure_secret(server: Server, namespace: str, name: str, service: str, days: int) -> bytes:
-    """See to it that the Secret holds a good certificate; gives that of its authority."""
+    """Ensure that the Secret holds a good certificate; return that of its authority."""
     names = hosts(service, namespace)
     place = f"/api/v1/namespaces/{namespace}/secrets"
     try:
@@ -230,7 +230,7 @@ def ensure_secret(server: Server, namespace: str, name: str, service: str, days:
 
 
 def trust(server: Server, kind: str, name: str, authority: bytes) -> None:
-    """Write the authority into every webhook of a configuration, if there is such a one."""
+    """Write the authority into every webhook of a configuration, if it exists."""
     path = f"{_WEBHOOKS}/{kind}/{name}"
     try:
         webhooks = server.ask("GET", path).get("webhooks") or []

@@ -1,7 +1,7 @@
 """The custom resources: Volcano's groups, versions, names and fields.
 
 The fields are those that ``pumice.api.schema`` declares, pod templates with all that Kubernetes
-knows of a pod, so that a misspelt field is noticed wherever it stands.
+defines for a pod, so that a misspelt field is detected anywhere.
 ``python -m deploy.build`` writes the definitions to ``deploy/crds``.
 """
 

@@ -1,7 +1,7 @@
-"""Who may do what: the calls each component makes, as a table, and the roles made from it.
+"""Rights: the calls each component makes, as a table, and the roles made from it.
 
-A test runs the components on an embedded cluster, notes every call, and asserts that each is
-granted here and that each line is used, or says in ``unseen`` why it is kept all the same.
+A test runs the components on an embedded cluster, records every call, and asserts that each is
+granted here and that each line is used, or states in ``unseen`` why it is kept anyway.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Final
 Manifest = dict[str, Any]
 
 READ: Final = ("list", "watch")
-"""What following a kind takes; single objects are answered from what is followed."""
+"""The verbs for watching a kind; single objects are read from the cache."""
 WEBHOOKS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
@@ -41,7 +41,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A service account, what it may do everywhere, and what only in its own namespace."""
+    """A service account, its rights everywhere, and those in its own namespace."""
 
     name: str
     everywhere: tuple[Grant, ...] = ()
@@ -130,7 +130,7 @@ SHADOW: Final = Component(
         each for each in SCHEDULER.everywhere if each.verbs == READ or each.names == DEVICE_CONFIGS
     ),
 )
-"""A scheduler that only looks: what following the cluster takes, and nothing else."""
+"""A scheduler that only reads: the rights for watching, and nothing else."""
 
 CONTROLLERS: Final = Component(
     "controllers",
@@ -182,11 +182,11 @@ ADMISSION: Final = Component(
     ),
 )
 FOR_PODGROUPS: Final = (_grant("", "namespaces", "get"),)
-"""What admission may do besides if /podgroups/mutate is on: a namespace may name a queue."""
+"""Additional rights of admission if /podgroups/mutate is on: a namespace may name a queue."""
 
 
 def admission_init(secret: str, webhooks: Iterable[str]) -> Component:
-    """Return the component that makes the webhooks' certificate: it touches named objects only."""
+    """Return the component that makes the webhooks' certificate: it changes named objects only."""
     names = tuple(webhooks)
     unseen = "a command of its own with tests of its own"
     return Component(

@@ -1,6 +1,6 @@
-"""The schema of the chart's values, by which Helm refuses misspelt names and values of no use.
+"""The schema of the chart's values, by which Helm refuses misspelt names and unusable values.
 
-Types follow from ``values.yaml``.  Names of Volcano's chart that mean nothing here are let through,
+Types follow from ``values.yaml``.  Names of Volcano's chart that have no meaning here are accepted,
 so that its values files can be kept; the notes after installation name them.
 """
 
@@ -35,7 +35,7 @@ _UNSET: Final[Mapping[str, tuple[str, ...]]] = {
     "ignored_provisioners$": ("array", "string"),
     "": ("string",),
 }
-"""What values may be that are not set, by the end of their name; the first that matches counts."""
+"""Types of unset values, by the suffix of their name; the first match counts."""
 _PATHS: Final = "|".join(map(re.escape, SERVICES))
 _SPECIAL: Final[Mapping[str, Schema]] = {
     "admission_port": _PORT,
@@ -70,7 +70,7 @@ def _section(section: str, defaults: Mapping[str, Any]) -> Schema:
 
 
 def _of(name: str, default: Any) -> Schema:
-    """Write what a value may be."""
+    """Write the schema of a value."""
     if isinstance(default, bool):
         return {"type": "boolean"}
     if isinstance(default, int):

@@ -1,4 +1,4 @@
-"""The admission webhooks: which requests the API server asks about, and under which names.
+"""The admission webhooks: the requests they handle, and their names.
 
 The names are Volcano's, so that applying ours over a Volcano replaces its configurations.
 """
@@ -18,7 +18,7 @@ DEFAULT: Final = (
     "/hypernodes/validate",
     "/cronjobs/validate",
 )
-"""What is asked about unless told otherwise; no webhook stands in the way of plain pods."""
+"""The webhooks that are enabled by default; none affects plain pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Webhook:
 
     @property
     def resource(self) -> str:
-        """What it is about."""
+        """The resource that it checks."""
         return self.path.split("/")[1]
 
     @property
@@ -50,7 +50,7 @@ class Webhook:
         return f"{SERVICE}{self.path.replace('/', '-')}"
 
     def rules(self) -> list[Manifest]:
-        """Return the requests it is asked about."""
+        """Return the requests that it handles."""
         return [
             {
                 "apiGroups": [self.group],
@@ -131,4 +131,4 @@ WEBHOOKS: Final[tuple[Webhook, ...]] = (
     Webhook("/cronjobs/validate", "validatecronjob.volcano.sh", *_BATCH, _CHANGED),
     Webhook("/jobflows/validate", "validatejob.volcano.sh", *_FLOW, _CHANGED),
 )
-"""Every path there is."""
+"""Every path."""

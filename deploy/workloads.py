@@ -1,6 +1,6 @@
 """The objects that run Pumice on a cluster: namespace, deployments, services, roles, webhooks.
 
-Names, labels, ports and mount points are Volcano's, so that what knows Volcano knows these.
+Names, labels, ports and mount points are Volcano's, so that tools for Volcano work with these.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ NAMESPACE: Final = "volcano-system"
 RELEASE: Final = "volcano"
 SECRET: Final = "volcano-admission-secret"  # noqa: S105  # the name of one
 JOB_NAMESPACES: Final = ("default",)
-"""Where jobs with the plugins ssh and mpi may be run, which need a Secret."""
+"""Namespaces of jobs with the plugins ssh and mpi, which need a Secret."""
 JOB_ROLE: Final = "volcano-job-secrets"
 IMAGE: Final = f"pumice:{version('pumice')}"
 USER: Final = 1000
@@ -52,7 +52,7 @@ USERS: Final = {
         _SHARED,
     ),
 }
-"""What people may be allowed: to write jobs, or to look at them."""
+"""Roles for users: to write jobs, or to read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Part:
     memory: str
     most_memory: str
     port: int
-    """What the service leads to."""
+    """The target of the service."""
     service: str
     service_port: int
 
@@ -84,7 +84,7 @@ _ENVIRONMENT: Final = (
     {"name": "KUBE_POD_NAMESPACE", "value": NAMESPACE},
     {"name": "HELM_RELEASE_NAME", "value": RELEASE},
 )
-"""Where controllers find their ConfigMap."""
+"""The variables that name the controllers' ConfigMap."""
 
 PARTS: Final[tuple[Part, ...]] = (
     Part(
@@ -198,7 +198,7 @@ def _bound(
 
 
 def permissions(component: Component) -> list[Manifest]:
-    """Return the account of a component and everything it is bound to."""
+    """Return the account of a component and its bindings."""
     account = _object("v1", "ServiceAccount", f"{RELEASE}-{component.name}", NAMESPACE)
     found = [{**account, "automountServiceAccountToken": False}]
     if component.everywhere:
@@ -212,7 +212,7 @@ def permissions(component: Component) -> list[Manifest]:
 
 
 def container(name: str, resources: Manifest, mounts: Sequence[Manifest], **more: Any) -> Manifest:
-    """Return a container that can do nothing but its work."""
+    """Return a container without further privileges."""
     return {
         "name": name,
         "image": IMAGE,
@@ -250,7 +250,7 @@ def pod(account: str, one: Manifest, volumes: Sequence[Manifest], **more: Any) -
 
 
 def _mounted(part: Part) -> tuple[list[Manifest], list[Manifest]]:
-    """Return mounts and volumes of what a process reads from files."""
+    """Return mounts and volumes of a process's files."""
     if part.component in (SCHEDULER, SHADOW):
         config = {"name": f"{RELEASE}-scheduler-configmap"}
         return (
@@ -359,12 +359,12 @@ ENABLED: Final = tuple(one for one in WEBHOOKS if one.path in DEFAULT)
 
 
 def certificate_component() -> Component:
-    """Return the rights of what makes the webhooks' certificate."""
+    """Return the component that makes the webhooks' certificate."""
     return admission_init(SECRET, (one.configuration for one in ENABLED))
 
 
 def certificate_job() -> list[Manifest]:
-    """Return the job that makes the webhooks' certificate, and what it may do."""
+    """Return the job that makes the webhooks' certificate, and its rights."""
     component = certificate_component()
     name = f"{RELEASE}-{component.name}"
     args = [f"--namespace={NAMESPACE}", f"--service={SERVICE}", f"--secret={SECRET}"]
@@ -392,7 +392,7 @@ def certificate_job() -> list[Manifest]:
 
 
 def user_roles() -> list[Manifest]:
-    """Return roles to bind users to, for writing jobs and for looking at them."""
+    """Return roles to bind users to, for writing jobs and for reading them."""
     api = "rbac.authorization.k8s.io/v1"
     return [
         _object(api, "ClusterRole", f"vcjob-{who}-role", rules=rules(may))
@@ -401,18 +401,18 @@ def user_roles() -> list[Manifest]:
 
 
 def namespace() -> Manifest:
-    """Return the namespace; its label lets no pod in that asks for more than ours do."""
+    """Return the namespace; its label admits only pods with restricted rights."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return _object("v1", "Namespace", NAMESPACE, metadata={"labels": labels})
 
 
 def shadow() -> list[Manifest]:
-    """Return what runs a shadow beside a Volcano that is installed, in its namespace."""
+    """Return the objects of a shadow beside an installed Volcano, in its namespace."""
     return [*permissions(SHADOW), service(SHADOW_PART), deployment(SHADOW_PART)]
 
 
 def everything() -> list[Manifest]:
-    """Return all objects but the custom resource definitions, in the order to apply them."""
+    """Return all objects except the custom resource definitions, in the order to apply them."""
     names = ("scheduler", "controller", "admission")
     found = [namespace(), *(config_map(name) for name in names)]
     for part in PARTS:

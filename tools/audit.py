@@ -1,7 +1,7 @@
 """Ask the OSV database whether a locked version has a known vulnerability; part of `make check`.
 
-Without a network it says so and lets the check go on: what is not known is not a failure here, it
-is one where a release is made (``--strict``).
+Without a network it says so and the check continues: an unknown result is not a failure here, but
+it is one for a release (``--strict``).
 """
 
 import argparse
@@ -35,7 +35,7 @@ def ask(packages: Sequence[tuple[str, str]], url: str = URL, timeout_s: float = 
 def findings(
     packages: Sequence[tuple[str, str]], results: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """Name what is known about each package and not accepted."""
+    """Return known and unaccepted vulnerabilities of each package."""
     return [
         f"{name} {version}: {vulnerability['id']}"
         for (name, version), result in zip(packages, results, strict=True)
@@ -45,7 +45,7 @@ def findings(
 
 
 def main(arguments: Sequence[str] | None = None, url: str = URL) -> int:
-    """Audit the lock files; return 1 if something is known, or nothing could be asked of late."""
+    """Audit the lock files; return 1 if there are findings or, with ``--strict``, no answer."""
     parser = argparse.ArgumentParser(prog="audit")
     parser.add_argument("--strict", action="store_true", help="fail without a network")
     strict = parser.parse_args(arguments).strict

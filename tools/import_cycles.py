@@ -1,4 +1,4 @@
-"""Find circles of imports between the files of a package.
+"""Find cycles of imports between the files of a package.
 
 Counts every import: at the top of a file, inside a function, under ``TYPE_CHECKING``, by
 ``import_module`` with a fixed name, and the dotted name of a module in a quoted annotation.
@@ -42,7 +42,7 @@ def _imports(name: str, path: Path, known: Iterable[str], *, is_package: bool) -
 
 
 def _module_of(target: str, known: Iterable[str]) -> str:
-    """Return the module that a dotted name lies in, empty if it is none of the package."""
+    """Return the module of a dotted name, empty if it is outside the package."""
     while target and target not in known:
         target = target.rpartition(".")[0]
     return target
@@ -88,9 +88,9 @@ def _quoted(hint: ast.expr | None) -> Iterator[tuple[str, int]]:
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Return, for each group of modules that import each other, its shortest circle.
+    """Return, for each group of modules that import each other, its shortest cycle.
 
-    A circle ends with the module it began with.
+    A cycle ends with the module it began with.
     """
     reach = {name: _reachable(graph, name) for name in graph}
     found, done = [], set[str]()
@@ -112,7 +112,7 @@ def _reachable(graph: Graph, start: str) -> set[str]:
 
 
 def _shortest(graph: Graph, start: str) -> list[str]:
-    """Return the shortest way from a module back to itself."""
+    """Return the shortest path from a module back to itself."""
     ways, seen = deque([[start]]), set[str]()
     while ways:
         way = ways.popleft()
@@ -126,7 +126,7 @@ def _shortest(graph: Graph, start: str) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print each circle with the lines of its imports; return 1 if there is any."""
+    """Print each cycle with the lines of its imports; return 1 if there is any."""
     graph = import_graph(Path(arguments[0] if arguments else "src/pumice"))
     found = circles(graph)
     for circle in found:

@@ -1,8 +1,8 @@
-"""`make mutants`: do the tests notice a change?  Samples small changes of the code and counts.
+"""`make mutants`: do the tests detect a change?  Samples small changes of the code and counts.
 
 Each mutant is one changed expression or statement in a copy of the sources.  The tests that belong
-to its file run on the copy, nearest first, until one fails or the time is over.  What survives is
-printed as a diff: write a test, or see that the change changes nothing.
+to its file run on the copy, nearest first, until one fails or the time is over.  Survivors are
+printed as a diff: write a test, or check that the change has no effect.
 """
 
 import argparse
@@ -30,7 +30,7 @@ FURTHER: Final = {
     "serve/scheduler": ("tests/unit/serve", "tests/properties/test_live.py"),
     "cluster/kube": ("tests/unit/cluster",),
 }
-"""Tests beside those named after a file, by area."""
+"""Tests besides those named after a file, by area."""
 _COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -43,7 +43,7 @@ _COMBINED: Final[dict[type[ast.operator], type[ast.operator]]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: the lines it replaces, and with what."""
+    """One change: the lines it replaces, and the replacement."""
 
     file: Path
     line: int
@@ -84,7 +84,7 @@ def mutants_of(file: Path) -> list[Mutant]:
 
 
 def _is_description(statement: ast.stmt) -> bool:
-    """Return what decides nothing: imports, definitions, docstrings, plain declarations."""
+    """Return whether a statement decides nothing: import, definition, docstring, declaration."""
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)
     plain = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Pass, ast.Raise)
@@ -132,7 +132,7 @@ def _heads(statement: ast.If | ast.While | ast.For) -> Iterator[str]:
 
 
 def _mutate(node: ast.AST) -> Iterator["_Undo"]:
-    """Change a node in place, in each way there is; each time, hand out how to undo it."""
+    """Change a node in place, in each possible way; yield an undo each time."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARED:
         yield _Undo(node, "ops", [_COMPARED[type(node.ops[0])](), *node.ops[1:]])
     elif isinstance(node, ast.BinOp) and type(node.op) in _COMBINED:
@@ -150,7 +150,7 @@ def _mutate(node: ast.AST) -> Iterator["_Undo"]:
 
 
 class _Undo:
-    """A change of one field that can be taken back."""
+    """A change of one field that can be undone."""
 
     def __init__(self, node: ast.AST, field: str, value: object) -> None:
         self._node, self._field, self._old = node, field, getattr(node, field)
@@ -219,7 +219,7 @@ class Trial:
 
 
 def sample(files: Sequence[Path], count: int, seed: int) -> list[Mutant]:
-    """Draw changes, each file as often as it has lines to change."""
+    """Draw changes, each file in proportion to its lines."""
     known = [mutant for file in files for mutant in mutants_of(file)]
     rng = np.random.default_rng(seed)
     chosen = rng.choice(len(known), size=min(count, len(known)), replace=False)

@@ -2,7 +2,7 @@
 
     python -m tools.release [FOLDER]
 
-The time of the last commit stands in the archives, so that anybody can build them again and
+The archives carry the time of the last commit, so that anyone can build them again and
 compare the checksums.
 """
 
@@ -26,7 +26,7 @@ _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 def pins(lock: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """Walk over the packages of a lock file: name, version and allowed checksums."""
+    """Yield the packages of a lock file: name, version and allowed checksums."""
     text = lock.read_text(encoding="utf-8")
     found = list(_PIN.finditer(text))
     for i, match in enumerate(found):
@@ -43,7 +43,7 @@ def build(folder: Path, epoch: int) -> list[Path]:
 
 
 def bill_of_materials(files: list[Path], epoch: int) -> dict[str, Any]:
-    """List what Pumice is made of, in the words of CycloneDX 1.5."""
+    """List the parts of Pumice, in the form of CycloneDX 1.5."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name, version = project["name"], project["version"]
     reference = f"pkg:pypi/{name}@{version}"
@@ -94,7 +94,7 @@ def _package(name: str, version: str, sums: list[str]) -> dict[str, Any]:
 
 
 def _vendored() -> Iterator[dict[str, Any]]:
-    """Walk over what is shipped inside: ``vendor/NAME-VERSION``."""
+    """Yield the vendored libraries: ``vendor/NAME-VERSION``."""
     for folder in sorted((ROOT / "src").rglob("vendor/*-*")):
         name, _, version = folder.name.rpartition("-")
         reference = f"pkg:npm/{name}@{version}"
@@ -132,7 +132,7 @@ def release(folder: Path) -> list[Path]:
 
 
 def _commit_time() -> int:
-    """Return when the last commit was made; outside of a repository, a fixed time."""
+    """Return when the last commit was made; outside a repository, a fixed time."""
     told = subprocess.run(
         ["git", "log", "-1", "--format=%ct"],  # noqa: S607
         cwd=ROOT, capture_output=True, text=True, check=False,

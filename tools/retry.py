@@ -1,7 +1,7 @@
-"""Run tests, try once more what failed, and report what was flaky.
+"""Run tests, retry failed ones once, and report flaky ones.
 
 A real API server on a shared machine may stall for seconds; a test that passes only alone is worth
-a look all the same, so it is named at the end and in a file.
+a look, so it is named at the end and in a file.
 
     python -m tools.retry PYTEST ARGUMENTS...
 """

@@ -25,7 +25,7 @@ from pumice.dashboard.sources import About, EmbeddedSource
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
 _START: Final = 1_768_485_600.0
-"""2026-01-15T14:00:00Z: the same pictures each time, but for what takes time on this machine."""
+"""2026-01-15T14:00:00Z: the same pictures each time, except for measured times."""
 _PATIENCE_MS: Final = 180_000
 _QUALITY: Final = 0.82
 _TO_WEBP: Final = """async ([data, quality]) => {
@@ -49,9 +49,9 @@ class Shot:
     height: int = 800
     scheme: str = "light"
     click: str = ""
-    """What is clicked before."""
+    """Elements to click first."""
     wait: str = ""
-    """What must be there."""
+    """Elements that must be visible."""
 
 
 SHOTS: Final = (

@@ -19,7 +19,7 @@ SECTIONS: Final = {
     "Extend": ["writing-plugins", "hooks", "architecture", "style"],
     "Reference": ["compat", "performance", "api"],
 }
-"""The pages of each part; a page that stands nowhere goes to the reference."""
+"""The pages of each part; an unlisted page goes to the reference."""
 FOLDERS: Final = {"Plugins": "plugins", "Actions": "actions", "Decisions": "decisions"}
 _LINK: Final = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>\.\./[^)]*)\)")
 
@@ -42,7 +42,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Make the first page of the README."""
+    """Make the first page from the README."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
     text = re.sub(r"\[docs/([a-z0-9-]+)\.md\]", r"[\1]", text)
     files.append(File.generated(config, "index.md", content=text))

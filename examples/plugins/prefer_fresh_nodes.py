@@ -22,7 +22,7 @@ from pumice.plugin import (
 class PreferFreshNodes(Plugin, name="prefer-fresh-nodes"):
     """Prefer nodes that were labelled recently: the fresher, the better.
 
-    An annotation of the node says when; without one, the time counts at which it was created.
+    An annotation of the node has the time; without one, its creation time counts.
     """
 
     simulator = SimulatorAssumptions(bounded=True, timed=True)

@@ -12,7 +12,7 @@ _HOURS = re.compile(r"([01]?[0-9]|2[0-3])-([01]?[0-9]|2[0-4])")
 
 @dataclass(kw_only=True)
 class QueueHours(Plugin, name="queue-hours"):
-    """Let queues go first during their hours, and last outside of them.
+    """Put queues first during their hours, and last outside of them.
 
     A queue names them in an annotation, as in "22-06"; one that names none is in between.
     """
@@ -33,11 +33,11 @@ class QueueHours(Plugin, name="queue-hours"):
     )
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Work out the hour of the cycle."""
+        """Compute the hour of the cycle."""
         self._hour = int(ssn.now / 3600 + self.offset) % 24
 
     def order_queues(self, queues: Queues) -> Column:
-        """Return 0 for queues whose hours it is, 1 for those that name none, 2 for the others."""
+        """Return 0 for queues in their hours, 1 for those that name none, 2 for the others."""
         return np.array([self._place(text) for text in queues.annotation(self.annotation)])
 
     def _place(self, text: str) -> float:

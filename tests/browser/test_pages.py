@@ -57,7 +57,7 @@ def test_nothing_is_wider_than_the_window(visit: Any, demo: Any, width: Any) -> 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(visit: Any, demo: Any, scheme: Any) -> None:
-    # the page's own policy lets no other script in: for axe it is set aside
+    # the page's own policy allows no other script: for axe it is set aside
     visitor = visit(demo, color_scheme=scheme, bypass_csp=True)
     serious = []
     for path in PAGES:
@@ -151,7 +151,7 @@ def job(name: str, pods: int, cpu: int) -> dict[str, Any]:
 
 
 def test_a_job_is_seen_going_from_submitted_to_running(visit: Any, answers: Any) -> None:
-    """Live: nobody loads the page again."""
+    """Live: the page is not reloaded."""
     cluster = ServedCluster()
     cluster.add_nodes(1, {"cpu": "4", "memory": "16Gi"})
     about = About(title="up", kind="embedded", decides=True, hint="pumice job run --name first")

@@ -1,4 +1,4 @@
-"""Every example of the documentation runs, and its tables say what the code says.
+"""Every example of the documentation runs, and its tables agree with the code.
 
 A fenced `yaml` block with `objects` is a scenario, a `python runnable` block a program, a line
 `$ pumice …` of a `console` block a command. A page of a plugin or an action has a scenario that
@@ -44,7 +44,7 @@ _CELL = re.compile(r"(?<!\\)\|")
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """One fenced block; `words` is what stands behind the fence, the language first."""
+    """One fenced block; `words` is the text after the fence, the language first."""
 
     page: Path
     line: int

@@ -1,4 +1,4 @@
-"""The page on operating says what the code says: flags, figures, controllers."""
+"""The page on operating agrees with the code: flags, figures, controllers."""
 
 import re
 from pathlib import Path

@@ -65,7 +65,7 @@ def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Remove what the control plane left, or say where it is when something failed."""
+    """Remove what the control plane left, or print its place when something failed."""
     directory = config.stash.get(_KEPT, None)
     if directory is None:
         return
@@ -78,7 +78,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture(scope="session")
 def kubectl(plane: ControlPlane) -> Kubectl:
-    """Install Pumice; gives kubectl with all rights."""
+    """Install Pumice; return kubectl with all rights."""
     kubectl = Kubectl(plane.programs["kubectl"], plane.admin_kubeconfig)
     install(kubectl)
     return kubectl
@@ -169,7 +169,7 @@ def audit(plane: ControlPlane) -> AuditLog:
 
 @pytest.fixture
 def no_binds(space: Space) -> Iterator[Any]:
-    """Let the API server refuse every bind in the namespace, until what is given is called."""
+    """Make the API server refuse every bind in the namespace, until the result is called."""
     name = f"no-binds-{space.namespace}"
     api = "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}

@@ -1,7 +1,7 @@
 """A proxy between Pumice and a real API server that does what bad networks and servers do.
 
 Clients talk to it in plain HTTP; it talks to the server with the certificate of one kubeconfig, so
-that the audit log tells whose requests they are.  What happens to a request is drawn from a seed.
+that the audit log shows whose requests they are.  What happens to a request is drawn from a seed.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class FaultProxy:
         return path
 
     async def serve(self, ready: threading.Event, stop: asyncio.Event) -> None:
-        """Listen until told to stop, then end every connection."""
+        """Listen until stopped, then end every connection."""
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         ready.set()

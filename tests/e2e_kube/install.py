@@ -62,7 +62,7 @@ def on_loopback(found: list[Manifest], port: int, authority: Path) -> list[Manif
 
 
 def webhook_flags() -> dict[str, str]:
-    """Return the flags of the deployment that say which webhooks there are, and for whom."""
+    """Return the flags of the deployment that configure the webhooks."""
     deployment = next(each for each in manifests() if _is_admission(each))
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     given = dict(argument.removeprefix("--").split("=", 1) for argument in arguments[2:])

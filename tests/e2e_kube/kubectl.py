@@ -24,7 +24,7 @@ class Kubectl:
         return Kubectl(self.program, self._kubeconfig, namespace)
 
     def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run it, whatever comes of it."""
+        """Run it, whatever the result."""
         where = ["--namespace", self.namespace] if self.namespace else []
         return subprocess.run(  # noqa: S603  # a fixed program
             [self.program, *where, *arguments],
@@ -41,7 +41,7 @@ class Kubectl:
         )
 
     def __call__(self, *arguments: str, given: str | None = None) -> str:
-        """Run it and give what it printed; it must succeed."""
+        """Run it and return its output; it must succeed."""
         done = self.run(*arguments, given=given)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
@@ -64,7 +64,7 @@ class Kubectl:
         self("apply", "--server-side", "--force-conflicts", "-f", "-", given=documents(manifests))
 
     def refuses(self, *manifests: Manifest) -> str:
-        """Try to create objects; it must fail. Gives what is printed for the user."""
+        """Try to create objects; it must fail. Return the message for the user."""
         done = self.run("create", "-f", "-", given=documents(manifests))
         assert done.returncode != 0, f"was accepted: {done.stdout}"
         return done.stderr

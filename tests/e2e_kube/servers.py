@@ -1,4 +1,4 @@
-"""`pumice serve …` as child processes, with the rights that the deployment gives them."""
+"""`pumice serve …` as child processes, with the rights that the deployment grants."""
 
 import http.client
 import re
@@ -58,7 +58,7 @@ class Server:
             connection.close()
 
     def ready(self) -> bool:
-        """Return whether it says that it is ready."""
+        """Return whether it reports ready."""
         return self.get("/readyz")[0] == 200
 
     def metric(self, name: str) -> float:
@@ -115,7 +115,7 @@ class Servers:
         assert "Traceback" not in server.log(), server.log()
 
     def wait_end(self, server: Server) -> int:
-        """Wait until one has ended by itself; gives the exit code."""
+        """Wait until one has ended by itself; return the exit code."""
         code = until("ended", lambda: server.process.exit_code, lambda code: code is not None)
         self.running.remove(server)
         return present(code)

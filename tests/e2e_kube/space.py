@@ -53,7 +53,7 @@ class Space:
         return f"{group}/namespaces/{self.namespace}/{kind}"
 
     def pods(self, job: str = "") -> list[Manifest]:
-        """Return the pods, of one job or all, that are not on their way out."""
+        """Return the pods, of one job or all, that are not terminating."""
         chosen = f"?labelSelector=volcano.sh/job-name%3D{job}" if job else ""
         return [
             pod
@@ -124,7 +124,7 @@ class Space:
 
 
 def ready(manifest: Manifest) -> Manifest:
-    """Return a node that says it is ready: there is no kubelet to say so."""
+    """Return a node with the condition Ready: there is no kubelet to set it."""
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     manifest["status"]["conditions"] = [condition]
     manifest["metadata"].pop("uid", None)

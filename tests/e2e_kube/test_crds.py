@@ -101,7 +101,7 @@ def test_a_member_of_the_network_is_chosen_in_one_way(
 
 @pytest.fixture
 def configurations(kubectl: Any) -> Iterator[Any]:
-    """The webhooks are registered, and gone again afterwards: nobody answers them here."""
+    """The webhooks are registered, and gone again afterwards: they have no server here."""
     found = [one for one in manifests() if one["kind"].endswith("WebhookConfiguration")]
     text = to_yaml(found)
     kubectl("apply", "-f", "-", given=text)

@@ -1,4 +1,4 @@
-"""Faults on the way to a real API server, and of the server's own parts: all converges in a minute.
+"""Faults between Pumice and a real API server, and of its own parts: all converges in a minute.
 
 Each pod must be bound exactly once: the API server's own audit log is counted.
 """

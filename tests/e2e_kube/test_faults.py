@@ -62,7 +62,7 @@ def wait_all_bound(space: Any, count: Any, timeout_s: Any = 60) -> Any:
 def bound_once(audit: Any, space: Any, count: Any, *, killed: bool = False) -> None:
     """Check that each pod was bound exactly once, to the node on which it still is.
 
-    What a killed process had just asked may have been done without anybody to answer to.
+    What a killed process had just asked may have been done without anyone to answer.
     """
     binds = audit.binds(space.namespace)
     assert len(binds) == count or (killed and len(binds) < count)
@@ -86,7 +86,7 @@ def holder(kubectl: Any) -> Any:
 
 @pytest.fixture
 def two_schedulers(space: Any, servers: Any, scheduler: Any) -> Iterator[Any]:
-    """Run two candidates; gives the leader, then the other."""
+    """Run two candidates; yield the leader, then the other."""
     with scheduler(**ELECTION) as first:
         until("a leader", lambda: holder(space.kubectl))
         with scheduler(**ELECTION) as second:

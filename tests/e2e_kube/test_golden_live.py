@@ -47,7 +47,7 @@ def key(manifest: Any) -> str:
 
 
 def built_in(manifest: Any) -> Any:
-    """Tell what every cluster has, or is there already."""
+    """Return whether every cluster has an object, or it already exists."""
     name = manifest["metadata"]["name"]
     return manifest["kind"] == "Namespace" or name.startswith("system-")
 

@@ -99,7 +99,7 @@ def test_a_job_grows_when_it_is_patched(space: Any) -> None:
 
 
 def test_plugins_give_pods_names_keys_and_places(space: Any) -> None:
-    """The namespace default is the one in which the deployment lets jobs have secrets."""
+    """The namespace default is the one in which the deployment allows jobs to have secrets."""
     kubectl = space.kubectl.inside("default")
     space.nodes(1, cpu=4)
     plugins: Any = {"env": [], "svc": [], "ssh": []}

@@ -1,6 +1,6 @@
-"""The way from a running scheduler to Pumice, step by step, and back, as the page describes it.
+"""The steps from a running scheduler to Pumice, step by step, and back, as the page describes it.
 
-The scheduler that runs first stands for Volcano: same lease, same scheduler name, same objects.
+The scheduler that runs first represents Volcano: same lease, same scheduler name, same objects.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Cards on a real API server: the node is locked and the pod told before it is bound."""
+"""Cards on a real API server: the node is locked and the pod annotated before it is bound."""
 
 import json
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def lock(space: Any, node: str) -> str | None:
 
 
 def given(space: Any, name: str) -> list[str]:
-    """List what the pods of a job were told of their cards."""
+    """List the card annotations of a job's pods."""
     return [each["metadata"]["annotations"].get(IDS, "") for each in space.pods(name)]
 
 

@@ -1,6 +1,6 @@
 """Claims that wait for their first consumer, with Kubernetes' own volume controllers.
 
-A pod is bound once, and only after its claims are: the API server's audit log tells.
+A pod is bound once, and only after its claims are: the API server's audit log shows it.
 """
 
 import signal
@@ -135,7 +135,7 @@ def wait_placed(space: Any, *names: str) -> dict[str, str]:
 
 
 def wait_told(space: Any, words: str) -> None:
-    """Wait for an event on a pod that says why it is not placed."""
+    """Wait for an event on a pod with the reason why it is not placed."""
     until(
         f"{words} told",
         lambda: space.events("FailedScheduling"),
@@ -245,7 +245,7 @@ def test_a_claim_that_is_never_bound_gives_the_room_back_with_a_reason(
     space: Any, disks: Disks, scheduler: Any, audit: Any
 ) -> None:
     nodes = space.nodes(1, cpu=1)
-    disks.add_class(DRIVER)  # and nobody provisions
+    disks.add_class(DRIVER)  # and there is no provisioner
     disks.claim("data")
     with scheduler(HASTY):
         disks.gang("stuck", "data")

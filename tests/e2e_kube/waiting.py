@@ -17,7 +17,7 @@ def until(
     *,
     timeout_s: float = PATIENCE_S,
 ) -> T:
-    """Look until something holds and give what was seen; fails with what was seen last."""
+    """Poll until a condition holds and return what was seen; fails with the last value."""
     deadline = time.monotonic() + timeout_s
     while not holds(seen := look()):
         if time.monotonic() > deadline:

@@ -62,7 +62,7 @@ def until_caught(name: str, seeds: Iterable[int]) -> Iterable[Outcome]:
 
 
 def report(outcomes: Iterable[Outcome]) -> int:
-    """Print what came of runs; return how many broke a rule."""
+    """Print the results of runs; return how many broke a rule."""
     started = time.perf_counter()
     broken, total = 0, Outcome(0)
     count = 0

@@ -78,7 +78,7 @@ class Connection(asyncio.Transport):
         self._later(delay_s, self._cut)
 
     def break_off(self) -> None:
-        """End the connection at once, whatever is still on its way."""
+        """End the connection at once, whatever is still in flight."""
         self.process.soon(self._cut)
 
     def _later(self, delay_s: float, action: Callable[[], object]) -> None:
@@ -119,7 +119,7 @@ class Connection(asyncio.Transport):
 
 
 class _WatchStream:
-    """One watch that stands: lines go out as things happen, each after the one before."""
+    """One open watch: lines go out as things happen, each after the one before."""
 
     def __init__(self, server: "ApiServer", connection: Connection, kind: str) -> None:
         self._server = server
@@ -166,9 +166,9 @@ class ApiServer:
         self.is_up = True
         self.requests = 0
         self.on_request: list[Callable[[Asked], None]] = []
-        """Called with each request as it is sent, whatever becomes of it."""
+        """Called with each request as it is sent, whatever its result."""
         self.on_done: list[Callable[[Asked, Answer], None]] = []
-        """Called with each request that was carried out, whether anybody hears of it or not."""
+        """Called with each request that was carried out, whether its answer arrives or not."""
         self.on_step: Callable[[SimulatedProcess], None] = lambda _: None
         """Called with the process whenever it sends something or gets an answer."""
         self._api = RestApi(cluster)
@@ -200,7 +200,7 @@ class ApiServer:
         self.is_up = True
 
     def receive(self, connection: Connection, data: bytes) -> None:
-        """Take in one request; clients send each in one piece."""
+        """Receive one request; clients send each in one piece."""
         self.on_step(connection.process)
         asked = _parsed(connection.process, self._simulation.clock.now(), data)
         self.requests += 1
@@ -238,7 +238,7 @@ class ApiServer:
             self._answer(connection, answer)
 
     def _is_wanted(self, process: SimulatedProcess) -> bool:
-        """Return whether whoever sent a write that took long is still there and leads."""
+        """Return whether the sender of a slow write is still alive and leads."""
         lease = self.cluster.peek(LEASE, "volcano-system", "volcano")
         holder = ((lease or {}).get("spec") or {}).get("holderIdentity")
         return process.alive and holder in (None, process.name)

@@ -36,7 +36,7 @@ def _everybody_leads() -> AbstractContextManager[Any]:
 
 
 def _nothing_assumed() -> AbstractContextManager[Any]:
-    """Count a bind only once the cluster tells of it."""
+    """Count a bind only once the cluster confirms it."""
     return patch.object(Informer, "assume", lambda *_: None)
 
 
@@ -72,7 +72,7 @@ async def _raise(self: object, key: object, uid: str, node: str, error: Exceptio
 
 
 def _old_events_count() -> AbstractContextManager[Any]:
-    """Take in every step of a watch, also one that was told before."""
+    """Apply every step of a watch, also repeated ones."""
 
     def apply(self: ObjectCache, events: Iterable[Event]) -> int:
         for event in events:
@@ -86,7 +86,7 @@ def _old_events_count() -> AbstractContextManager[Any]:
 
 
 def _gaps_stay() -> AbstractContextManager[Any]:
-    """Go on after a gap in a watch without listing what was missed."""
+    """Continue after a gap in a watch without listing what was missed."""
     list_once = Reflector.list_once
 
     async def list_seldom(self: Reflector) -> None:
@@ -119,7 +119,7 @@ def _torn_gangs() -> AbstractContextManager[Any]:
 
 
 def _no_limits() -> AbstractContextManager[Any]:
-    """Let queues hold what they like."""
+    """Lift the limits of queues."""
     return _both(
         patch.object(Capacity, "allocatable", lambda *_: True),
         patch.object(Proportion, "allocatable", lambda *_: True),

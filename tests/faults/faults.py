@@ -58,7 +58,7 @@ class Chance:
 
 @dataclass(frozen=True)
 class Fate:
-    """What happens to one request; ``status`` is an answer given without doing anything."""
+    """What happens to one request; ``status`` is an answer without an effect."""
 
     kind: str = ""
     delay_s: float = 0.0
@@ -89,7 +89,7 @@ class Faults:
         """How often each fault has happened."""
 
     def latency_s(self) -> float:
-        """Draw how long a message is on its way."""
+        """Draw the latency of a message."""
         return self._chance.between(0.001, 0.02)
 
     def refuses_connection(self) -> bool:
@@ -101,7 +101,7 @@ class Faults:
         return self._happens("watch gone")
 
     def silence(self, process: str, kind: str, until: float) -> None:
-        """Have a process hear nothing of a kind until a time."""
+        """Silence a kind for a process until a time."""
         self._silent_until[process, kind] = until
 
     def lag_s(self, process: str, kind: str, now: float) -> float:

@@ -28,7 +28,7 @@ _ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class Eviction:
-    """One pod that had to go, and for whom."""
+    """One evicted pod, and its beneficiary."""
 
     at: float
     pod: str
@@ -120,7 +120,7 @@ class Invariants:
     # Requests
 
     def hear_request(self, asked: Asked) -> None:
-        """Only who leads writes, and nobody asks for a second node for a pod it has bound."""
+        """Only the leader writes, and never asks for a second node for a pod it has bound."""
         if not asked.is_write or asked.is_lease:
             return
         process = asked.process.name
@@ -145,7 +145,7 @@ class Invariants:
             self.fail(f"{process} goes on binding {uid}, which it has bound")
 
     def hear_done(self, asked: Asked, answer: Answer) -> None:
-        """Remember who has bound which pod, whether they heard of it or not."""
+        """Remember which process bound which pod, whether its answer arrived or not."""
         if answer.code < 300 and _BINDING.search(asked.path):
             uid, node = _bind_of(asked)
             self._done_by[asked.process.name, uid] = node
@@ -153,7 +153,7 @@ class Invariants:
     # Decisions
 
     def hear_cycle(self, process: PumiceProcess, cycle: Cycle) -> None:
-        """Gangs start whole, and nobody is evicted for nobody."""
+        """Gangs start whole, and no pod is evicted without a beneficiary."""
         if cycle.dropped:
             return
         decisions = cycle.decisions
@@ -198,7 +198,7 @@ class Invariants:
     # At rest
 
     def check_rest(self, processes: list[PumiceProcess]) -> None:
-        """Everything is accounted for, and everybody knows the cluster as it is."""
+        """Everything is accounted for, and all caches equal the cluster."""
         for problem in check_jobs(self._cluster):
             self.fail(problem)
         for process in processes:

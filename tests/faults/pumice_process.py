@@ -53,7 +53,7 @@ def simulated(simulation: Simulation) -> Iterator[None]:
 
 
 def options(conf: str, parts: str, period_s: float) -> ProcessOptions:
-    """Write what a process is told: "all", "scheduler" or "controllers"."""
+    """Return the options of a process: "all", "scheduler" or "controllers"."""
     common: dict[str, Any] = {"master": _ADDRESS}
     scheduler = SchedulerOptions(
         **common, scheduler_conf=conf, schedule_period_s=period_s, cache_dumper=False

@@ -15,7 +15,7 @@ _JOB_NAME: Final = "volcano.sh/job-name"
 
 
 def check_jobs(cluster: EmbeddedCluster) -> Iterator[str]:
-    """Every job tells of its pods what the store has; queues hold nothing any more."""
+    """The status of every job agrees with the store; queues hold nothing any more."""
     pods: dict[str, Counter[str]] = {}
     for pod in cluster.list("Pod")[0]:
         name = (pod["metadata"].get("annotations") or {}).get(_JOB_NAME)

@@ -2,7 +2,7 @@
 
 Every thread of a simulated process is a thread of its own, but only one of them runs at any
 moment: it runs until it waits for something, and hands over.  What happens next is decided by the
-clock's queue alone, so equal seeds give equal runs.
+clock's queue alone, so equal seeds produce equal runs.
 """
 
 import threading
@@ -24,15 +24,15 @@ class Network(Protocol):
 
 
 class ProcessKilledError(BaseException):
-    """Raised in the threads of a process that is no more; no Exception, so nobody handles it."""
+    """Raised in the threads of a killed process; not an Exception, so no code handles it."""
 
 
 class StuckError(Exception):
-    """Time does not go on: something happens again and again at one instant."""
+    """Time does not advance: something happens again and again at one instant."""
 
 
 class SimulatedThread:
-    """One thread of a process; runs while the simulation waits, and the other way round."""
+    """One thread of a process; runs while the simulation waits, and vice versa."""
 
     def __init__(
         self, process: "SimulatedProcess", target: Callable[[], object], name: str
@@ -41,7 +41,7 @@ class SimulatedThread:
         self.name = name
         self.ended = False
         self.waits = False
-        """Whether it is parked and nobody has asked for it to go on yet."""
+        """Whether it is parked and was not asked to continue yet."""
         self.on_end: list[Callable[[], None]] = []
         self._target = target
         self._turn = threading.Lock()
@@ -61,7 +61,7 @@ class SimulatedThread:
                 each()
 
     def resume(self) -> None:
-        """Let it run until it waits or ends; called by the simulation."""
+        """Run it until it waits or ends; called by the simulation."""
         simulation = self.process.simulation
         before, simulation.current = simulation.current, self
         self._turn.release()
@@ -69,10 +69,10 @@ class SimulatedThread:
         simulation.current = before
 
     def park(self) -> None:
-        """Hand over until somebody wakes it; called on the thread itself.
+        """Yield until it is woken; called on the thread itself.
 
         Raises:
-            ProcessKilledError: its process is no more.
+            ProcessKilledError: its process was killed.
         """
         if self.process.alive:
             self.waits = True
@@ -82,13 +82,13 @@ class SimulatedThread:
             raise ProcessKilledError
 
     def wake(self) -> None:
-        """Have a parked thread go on soon; more than once does no more than once."""
+        """Make a parked thread continue soon; more than once does no more than once."""
         if self.waits:
             self.waits = False
             self.process.soon(self.resume)
 
     def unwind(self) -> None:
-        """End a thread of a process that is no more, wherever it is."""
+        """End a thread of a killed process, wherever it is."""
         if not self.ended:
             self.waits = False
             self.resume()
@@ -145,12 +145,12 @@ class SimulatedProcess:
         return thread
 
     def freeze(self, seconds: float) -> None:
-        """Let nothing of it run for a while, as a paused machine does; its clocks go on."""
+        """Freeze it for a while, as a paused machine does; its clocks continue."""
         self._frozen_until = self.simulation.clock.now() + seconds
         self.simulation.clock.call_at(self._frozen_until, self.thaw)
 
     def thaw(self) -> None:
-        """Go on after a freeze, with all that was due meanwhile, in order."""
+        """Continue after a freeze, with all that was due meanwhile, in order."""
         self._frozen_until = 0.0
         waiting, self._frozen = self._frozen, []
         for action in waiting:
@@ -167,7 +167,7 @@ class SimulatedProcess:
             thread.unwind()
 
     def unwind_tasks(self, cancel: Callable[[], object]) -> None:
-        """Let event loops of a killed process take their tasks apart, so that none is left over."""
+        """Cancel the tasks of a killed process's event loops, so that none is left over."""
         self._last_words = deque()
         cancel()
         while self._last_words:
@@ -197,10 +197,10 @@ class Simulation:
         self._ready.appendleft(action)
 
     def run(self, until: float, over: Callable[[], bool] = lambda: False) -> None:
-        """Let everything happen until a time of the clock, or until it is over.
+        """Run everything until a time of the clock, or until it is over.
 
         Raises:
-            StuckError: time does not go on.
+            StuckError: time does not advance.
         """
         clock, ready = self.clock, self._ready
         steps, instant = 0, clock.now()
@@ -220,7 +220,7 @@ class Simulation:
             clock.advance_to(until)
 
     def employ(self, thread: SimulatedThread) -> None:
-        """Give a thread a worker on which it runs once it is resumed."""
+        """Assign a thread a worker on which it runs once it is resumed."""
         if self._idle:
             worker = self._idle.pop()
         else:
@@ -229,7 +229,7 @@ class Simulation:
         worker.take(thread)
 
     def dismiss(self, worker: "_Worker") -> None:
-        """Keep a worker whose thread has ended for the next, and go on."""
+        """Keep a worker whose thread has ended for the next, and continue."""
         self._idle.append(worker)
         self.handed_back.release()
 

@@ -42,7 +42,7 @@ def quiet() -> Iterator[None]:
 
 
 def told(outcome: Outcome) -> str:
-    """Write what a failure needs: the rule, and the command that shows it again."""
+    """Return the message of a failure: the rule, and the command that shows it again."""
     return f"{outcome.problems[0]}\nagain: python -m tests.faults --seed {outcome.seed}"
 
 

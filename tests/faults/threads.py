@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 _SHORTEST_S: Final = 1e-6
-"""How long a wait lasts at least: a float of the clock must be able to tell it."""
+"""How long a wait lasts at least: a float of the clock must be able to represent it."""
 
 
 class _Waiters:
@@ -37,7 +37,7 @@ class _Waiters:
         thread = current_thread()
         process = thread.process
         until = None
-        if timeout_s is not None:  # time goes on with every wait, as it does on a real machine
+        if timeout_s is not None:  # time advances with every wait, as it does on a real machine
             until = process.simulation.clock.now() + max(timeout_s, _SHORTEST_S)
             process.at(until, thread.wake)
         self._threads.append(thread)
@@ -78,7 +78,7 @@ class Event:
 
 
 class Condition:
-    """As ``threading.Condition``, of which production code waits with a predicate only."""
+    """As ``threading.Condition``, on which production code waits with a predicate only."""
 
     def __init__(self) -> None:
         self._waiters = _Waiters()
@@ -124,7 +124,7 @@ class Thread:
 
 
 class Threading:
-    """Stands for the module ``threading`` where production code has imported it."""
+    """Replaces the module ``threading`` where production code has imported it."""
 
     Event = Event
     Condition = Condition
@@ -140,7 +140,7 @@ class Future(Generic[_T]):
         self._error: BaseException | None = None
 
     def carry_out(self, work: Callable[[], _T]) -> None:
-        """Do what it stands for, on the thread that calls."""
+        """Run its work, on the thread that calls."""
         try:
             self._value = work()
         except Exception as error:  # noqa: BLE001  # handed to who waits

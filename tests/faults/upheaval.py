@@ -32,7 +32,7 @@ class Stage(Protocol):
         """Write down what happens."""
 
     def set_webhooks(self, *, up: bool) -> None:
-        """Let admission answer, or not."""
+        """Switch admission on or off."""
 
     def at_message(self, process: PumiceProcess, steps: int, action: Callable[[], object]) -> None:
         """Do something to a process when it sends or gets its next message but so many."""
@@ -116,7 +116,7 @@ class Upheaval:
         return f"{process.name} in {steps} messages"
 
     def _freeze_at_message(self) -> str:
-        """Freeze a process with requests under way, for longer than its lease lasts."""
+        """Freeze a process with requests in flight, for longer than its lease lasts."""
         process, seconds = self._process(), self._chance.between(15.0, 25.0)
         if process is None:
             return "nobody"
@@ -125,7 +125,7 @@ class Upheaval:
         return f"{process.name} in {steps} messages for {seconds:g} s"
 
     def _silence(self) -> str:
-        """Let a process hear nothing of pods for a while, although its watch stands."""
+        """Silence the watch of pods of a process for a while, although it stays open."""
         process, seconds = self._process(), self._chance.between(5.0, 25.0)
         if process is None:
             return "nobody"

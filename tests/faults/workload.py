@@ -47,7 +47,7 @@ class Workload:
 
     @property
     def may_fail(self) -> list[str]:
-        """Names of the jobs that say what is to be done about pods that fail."""
+        """Names of the jobs with policies for failed pods."""
         return [
             each["metadata"]["name"]
             for each in self._of("Job")

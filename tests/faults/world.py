@@ -25,7 +25,7 @@ REST_S: Final = 240.0
 _UPKEEP_S: Final = 0.25
 _QUIET_S: Final = 6.0
 _CONVERGED_S: Final = 60.0
-"""Everybody knows what there is so long after the last fault, and somebody leads."""
+"""Time after the last fault within which all caches are complete and a process leads."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 _ADMITTED: Final = frozenset({"Pod", JOB, POD_GROUP, QUEUE})
@@ -33,7 +33,7 @@ _ADMITTED: Final = frozenset({"Pod", JOB, POD_GROUP, QUEUE})
 
 @dataclass
 class Outcome:
-    """What came of a run."""
+    """The result of a run."""
 
     seed: int
     problems: list[str] = field(default_factory=list)
@@ -85,7 +85,7 @@ class World:
         self._left = ""
 
     def run(self) -> Outcome:
-        """Let it all happen, then see whether everything comes to rest as it should."""
+        """Run everything, then check whether it comes to rest as it should."""
         self._set_up()
         with simulated(self.simulation):
             try:
@@ -166,7 +166,7 @@ class World:
         return self._admission(operation, manifest, old)
 
     def set_webhooks(self, *, up: bool) -> None:
-        """Let admission answer, or not."""
+        """Switch admission on or off."""
         self._webhooks_up = up
 
     def _hear(self, kind: str, event: Event) -> None:
@@ -186,7 +186,7 @@ class World:
             self.note(f"{event.type} {kind.partition('.')[0]} {metadata['name']} {phase}")
 
     def _recreate(self, name: str) -> None:
-        """Make a pod of a bare gang again, as whoever made it would, unless all of it has ended."""
+        """Make a pod of a bare gang again, as its creator would, unless all of it has ended."""
         gang = self.work.gangs.get(name.partition("-")[0], {})
         wanted = gang.get(name)
         if wanted is not None and not self._ended.issuperset(gang):
@@ -257,7 +257,7 @@ class World:
     def _calm_down(self) -> None:
         self.note("calm")
         self.faults.calm = True
-        self.server.go_away()  # whoever still waits for something that is late hears so now
+        self.server.go_away()  # late answers are reported to their waiters now
         self.server.come_back()
         self._webhooks_up = True
         self._at_message.clear()
@@ -277,7 +277,7 @@ class World:
         return not self._left and self.clock.now() > self._upheaval.lasts_until
 
     def _unfinished(self) -> Iterator[str]:
-        """Tell what has yet to come to its end."""
+        """Describe what has yet to end."""
         for command in self.cluster.list(COMMAND)[0]:
             yield f"command {command['metadata']['name']} waits"
         for job in self.cluster.list(JOB)[0]:
@@ -302,7 +302,7 @@ class World:
         return at_work and not any(each.troubles for each in self.processes)
 
     def _rest(self) -> None:
-        """See that all has come to rest, and that everybody agrees on where things stand."""
+        """Check that everything is at rest, and that all agree on the state."""
         if not self._is_over():
             problem = f"not at rest {REST_S:g} s after the last fault: {self._left}"
             self.invariants.fail(problem)

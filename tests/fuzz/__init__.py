@@ -1,1 +1,1 @@
-"""Inputs that nobody wrote: `make fuzz` makes them, tests replay those that once did harm."""
+"""Generated inputs: `make fuzz` makes them, tests replay those that once did harm."""

@@ -24,7 +24,7 @@ def main() -> int:
             traceback.print_exception(error)
         print("does harm" if error is not None else "does no harm")  # noqa: T201
         return int(error is not None)
-    logging.disable()  # what is left out is told in logs, a thousand times here
+    logging.disable()  # dropped input is logged, a thousand times here
     fuzzer = Fuzzer(chosen.seed, [TARGETS[name] for name in chosen.target or TARGETS])
     fuzzer.run(chosen.seconds)
     for name, count in sorted(fuzzer.counts.items()):

@@ -21,7 +21,7 @@ ODD: Final[tuple[Any, ...]] = (
     "[", "(?P<a>", "http://[::1", "tcp://x:99999", [], {}, [None], [[]], {"": None}, [[[[[[]]]]]],
     {"a": {"a": {}}},
 )  # fmt: skip
-"""Values that stand where another was."""
+"""Values that replace another."""
 _TOKENS: Final = (
     b"\x00", b"\xff", b"\xed\xa0\x80", b"{", b"}", b"[", b"]", b":", b",", b'"', b"'", b"&a ",
     b"*a", b"---\n", b"\n", b"\t", b"!!binary ", b"<<: ", b"9" * 25, b"-", b"e", b".", b"NaN",

@@ -46,7 +46,7 @@ from tests.fuzz.mutation import Mutator, Rng, encoded, garbled
 _NODE: Final = from_manifest(seeds.MANIFESTS[0])
 _PLURALS: Final = {kind.kind: kind.plural for kind in KINDS.values()}
 _BATCH: Final = 40
-"""Inputs after which a served cluster is made anew."""
+"""Inputs after which a served cluster is made again."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _kubeconfig(data: bytes) -> None:
 
 
 def _values(data: bytes) -> None:
-    """Helm reads the values; what the schema lets through must be what the templates expect."""
+    """Helm reads the values; what the schema accepts must be what the templates expect."""
     values = json.loads(data)
     if _validator().is_valid(values):
         custom = values.get("custom") or {}
@@ -195,7 +195,7 @@ def _extender(data: bytes) -> None:
 
 
 class _Rest:
-    """A served cluster that outlives some inputs; a find tells all requests since it was made."""
+    """A served cluster that outlives some inputs; a find lists all requests since it was made."""
 
     def __init__(self) -> None:
         self.served: ServedCluster | None = None

@@ -1,4 +1,4 @@
-"""A corpus of files that somebody wrote to do harm, by name; text or bytes."""
+"""A corpus of files written to do harm, by name; text or bytes."""
 
 import itertools
 import json
@@ -105,6 +105,6 @@ ODD: Final[dict[str, str | bytes]] = {
     "weight.yaml": "actions: allocate\ntiers: [{plugins: [{name: binpack, arguments: "
     f"{{binpack.weight: {'9' * 5000}}}}}]}}]\n",
 }
-"""Files that can be read and say something strange."""
+"""Files that can be read and have strange content."""
 
 FILES: Final[dict[str, str | bytes]] = {**UNREADABLE, **ODD}

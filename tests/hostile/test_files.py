@@ -1,4 +1,4 @@
-"""Files that somebody wrote to do harm: every verb that reads one ends in one sentence."""
+"""Files written to do harm: every verb that reads one ends in one sentence."""
 
 import io
 from pathlib import Path

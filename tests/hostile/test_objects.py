@@ -1,4 +1,4 @@
-"""Objects that somebody wrote to do harm: the embedded cluster refuses them, or lives with them."""
+"""Objects written to do harm: the embedded cluster refuses them, or lives with them."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Numbers that nobody means: every verb refuses them before it works on them."""
+"""Absurd numbers: every verb refuses them before it works on them."""
 
 import json
 import time

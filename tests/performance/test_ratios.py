@@ -64,7 +64,7 @@ def session() -> Iterator[Any]:
 
 
 def test_asking_one_moved_row_again_costs_a_fraction_of_asking_all(session: Any) -> None:
-    """The journal says which row moved; the other 3,999 nodes are not asked again."""
+    """The journal shows which row moved; the other 3,999 nodes are not asked again."""
     task = Task(session.snapshot, 0)
     fit = session.placing.fit(task)
 
@@ -98,7 +98,7 @@ def test_a_run_of_equals_beats_one_by_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_idle_cycle_costs_next_to_nothing() -> None:
-    """Twenty thousand running pods are not looked at one by one."""
+    """Twenty thousand running pods are not visited one by one."""
     case = Case("idle", 500, 0, 1, 20000)
     objects = case.objects()
     started = time.process_time()

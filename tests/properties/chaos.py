@@ -1,6 +1,6 @@
-"""A cluster that answers late, loses answers and tells late, around an embedded one.
+"""A cluster that answers late, loses answers and reports late, around an embedded one.
 
-Whoever uses it sees what a scheduler sees of an API server on a bad day.
+Its users see what a scheduler sees of an API server on a bad day.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ class LateCluster:
 class BadWriter:
     """Takes writes and does with them what networks and servers do.
 
-    Each is done now or later, or lost; the answer comes now or later, or says nothing for certain.
+    Each is done now or later, or lost; the answer comes now or later, or leaves doubt.
     """
 
     def __init__(self, cluster: Any, random: Any) -> None:
@@ -53,7 +53,7 @@ class BadWriter:
         self.calm = False
         self._open: set[Any] = set()
         self.refuses: Callable[[Any], bool] = lambda write: False
-        """Says of writes whether the cluster refuses them, also when all is calm."""
+        """Decides whether the cluster refuses writes, also when all is calm."""
         self.refused: list[Any] = []
 
     def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
@@ -79,7 +79,7 @@ class BadWriter:
         return not self.waiting
 
     def step(self) -> None:
-        """Let some time pass."""
+        """Advance the time."""
         random = self._random
         answers, self.answers = self.answers, []
         for done, error in answers:
@@ -100,7 +100,7 @@ class BadWriter:
                 self._handle(*each)
 
     def kill(self) -> None:
-        """End the process that writes: some of what waits still goes out, nobody hears of it."""
+        """End the process that writes: some of what waits still goes out, without an answer."""
         for write, _, _ in self.waiting:
             if self._random.random() < 0.3:
                 self._do(write)
@@ -149,7 +149,7 @@ class TornError(Exception):
 
 
 def tear(live: Any, random: Any) -> Any:
-    """Let a scheduler break off in the middle of what it does, now and then, until mended."""
+    """Make a scheduler fail in the middle of a cycle, now and then, until repaired."""
     places = [
         (live.binder, "_follow_up"),
         (live.binder, "_write_group"),

@@ -69,7 +69,7 @@ def nodes(draw: Any, name: Any) -> Any:
 
 @st.composite
 def wishes(draw: Any) -> Any:
-    """What the pods of a job have in common beside cpu."""
+    """Common fields of a job's pods besides cpu."""
     spec: dict[str, Any] = {}
     labels = {"app": draw(st.sampled_from("xy"))}
     rule: Any
@@ -95,7 +95,7 @@ def wishes(draw: Any) -> Any:
 
 
 class Room:
-    """What is still free on the nodes, so that running pods fit."""
+    """Free amounts of the nodes, so that running pods fit."""
 
     def __init__(self, manifests: Any) -> None:
         self.free = {}
@@ -202,7 +202,7 @@ def confs(draw: Any, actions: Any = ACTIONS, must: Any = (), *, wide: bool = Fal
 
 
 def described(snapshot: Any) -> Any:
-    """Say what all tables hold by names only, so that row numbers do not matter."""
+    """Return the content of all tables by names only, so that row numbers do not matter."""
     shapes = [
         (_amounts(snapshot, shape.request[:, 0]), shape.namespace) for shape in snapshot.shapes
     ]

@@ -28,7 +28,7 @@ class Dice:
 
 
 def full_cluster(seed: int) -> list[Any]:
-    """Fill nodes with pods of mixed sizes, and let gangs wait."""
+    """Fill nodes with pods of mixed sizes, with waiting gangs."""
     dice = Dice(seed)
     names = ["blue", "green"][: dice.between(1, 2)]
     objects = [priority_class(name, value=value) for name, value in _LEVELS.items()]

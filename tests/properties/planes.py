@@ -95,7 +95,7 @@ class PlainScheduler(Scheduler):
 
 @dataclass
 class Story:
-    """Who took which node when, who was evicted when, when each pod ended."""
+    """Times and nodes of binds, evictions and ends of pods."""
 
     binds: list[Any] = field(default_factory=list)
     evictions: list[Any] = field(default_factory=list)
@@ -139,7 +139,7 @@ def by_engine(workload: Any, cluster: Any, conf: Any, **options: Any) -> Any:
 
 
 class Listener:
-    """Hears of pods in a store, writes their story and replaces those that are evicted."""
+    """Listens to pods in a store, writes their story and replaces those that are evicted."""
 
     def __init__(self, store: Any, pods: Any) -> None:
         self.story = Story()

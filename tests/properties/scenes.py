@@ -1,7 +1,7 @@
 """Clusters at a random moment of their life, with what then really happens in them.
 
 A scene is played on a whole control plane: API server, controllers, kubelet and scheduler.  At some
-moment all objects are written down, as `kubectl get` would, and the play goes on.
+moment all objects are written down, as `kubectl get` would, and the play continues.
 """
 
 import json
@@ -278,7 +278,7 @@ def preemption(random: Dice) -> Scene:
 
 
 def reclaim(random: Dice) -> Scene:
-    """A queue takes back its share."""
+    """A queue reclaims its share."""
     stage = Stage(random, RECLAIM, _nodes(random, 2), idle=False)
     stage.queue("blue", weight=1)
     stage.queue("red", weight=1)
@@ -312,7 +312,7 @@ def cooldown(random: Dice) -> Scene:
 
 
 def waiting_time(random: Dice) -> Scene:
-    """An overdue job is let in although there is no room for it."""
+    """An overdue job is admitted although there is no room for it."""
     stage = Stage(random, SLA, _nodes(random, 1), idle=True)
     for i in range(3):
         stage.at(i, partial(stage.gang, f"old{i}", 1, 2, float(random.randint(60, 120))))
@@ -323,7 +323,7 @@ def waiting_time(random: Dice) -> Scene:
 
 
 def windows(random: Dice) -> Scene:
-    """Nodes are lent while a window is open, and taken back when it closes."""
+    """Nodes are lent while a window is open, and reclaimed when it closes."""
     lent = node("lent", cpu=4, memory="64Gi", labels={ZONE: "rz1"})
     stage = Stage(random, TDM, [node("own", cpu=2, memory="64Gi"), lent], idle=True)
     marks = {ZONE: "*", "volcano.sh/preemptable": "true"}

@@ -22,7 +22,7 @@ def text_of(conf: Any) -> str:
 
 
 class Scene:
-    """A cluster, what one cycle decides, and what each answer says of it."""
+    """A cluster, what one cycle decides, and each answer about it."""
 
     def __init__(self, objects: Any, conf: Any) -> None:
         self.world = ClusterState(objects=tuple(objects), now=NOW, conf=text_of(conf))

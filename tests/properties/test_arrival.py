@@ -31,7 +31,7 @@ WISHES = {
 
 
 def moved(decisions: Any) -> Any:
-    """What was decided, in the order in which it was."""
+    """The decisions, in order."""
     return list(decisions.binds.items()), decisions.evictions, decisions
 
 

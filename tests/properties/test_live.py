@@ -139,7 +139,7 @@ class World:
         self.clock.advance(1.0)
 
     def recreate(self, gangs: Any) -> None:
-        """Let a pod that has not started go, and one of the same name come."""
+        """Delete a pod that has not started, and create one of the same name."""
         waiting = [p for p in self.cluster.list("Pod")[0] if p["status"]["phase"] == "Pending"]
         waiting = [p for p in waiting if not p["spec"].get("nodeName")]
         if waiting:
@@ -170,7 +170,7 @@ class World:
         return phases <= {"Succeeded", "Failed"}
 
     def restore_victims(self, gangs: Any) -> None:
-        """Create pods anew that were evicted, as their controller would."""
+        """Create evicted pods again, as their controller would."""
         there = {p["metadata"]["name"] for p in self.cluster.list("Pod")[0]}
         for number, gang in enumerate(gangs):
             if self.cluster.peek(GROUP, "default", f"g{number}") is None:
@@ -204,7 +204,7 @@ def test_nothing_is_bound_twice_overcommitted_or_lost(gangs: Any, random: Any) -
 @settings(max_examples=10)
 @given(GANGS, st.randoms(use_true_random=True))
 def test_a_scheduler_that_breaks_off_again_and_again_does_no_harm(gangs: Any, random: Any) -> None:
-    """Reports that cannot be taken in, writes that stop half-way: nothing twice, nothing lost."""
+    """Results that cannot be processed, writes that stop half-way: nothing twice, nothing lost."""
     world = World(gangs, random, CONF, torn=True)
     world.upheaval(gangs)
     world.calm_down()

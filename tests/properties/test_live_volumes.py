@@ -1,4 +1,4 @@
-"""Volumes on a bad day: no pod before its claims, no volume for two, nobody waits for ever."""
+"""Volumes on a bad day: no pod before its claims, no volume for two, no pod waits for ever."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ PODS = st.lists(
 
 
 class Watchdog:
-    """Looks at every change of the cluster."""
+    """Checks every change of the cluster."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
@@ -153,7 +153,7 @@ class World:
         self.clock.advance(1.0)
 
     def reject(self) -> None:
-        """Let the provisioner refuse a claim now and then."""
+        """Make the provisioner refuse a claim now and then."""
         for claim in self.cluster.list(CLAIM)[0]:
             meta = claim["metadata"]
             selected = SELECTED in (meta.get("annotations") or {})

@@ -1,4 +1,4 @@
-"""Placing: rows asked again equal rows asked first; what is taken back leaves no trace."""
+"""Placing: rows asked again equal rows asked first; a roll-back leaves no trace."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ class Walk:
 @settings(max_examples=40)
 @given(cluster=clusters(), conf=confs(wide=True), data=st.data())
 def test_rows_asked_again_equal_rows_asked_first(cluster: Any, conf: Any, data: Any) -> None:
-    """The cached columns, followed row by row, have the bits of columns made afresh."""
+    """The cached columns, followed row by row, have the bits of fresh columns."""
     walk = Walk(cluster, conf, data)
     asked = pending(walk.snapshot)[:4]
     with np.errstate(all="ignore"):

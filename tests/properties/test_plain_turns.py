@@ -126,7 +126,7 @@ def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Picky(Plugin, name="picky"):
-        """Lets a queue take one task less than it has jobs."""
+        """Allows a queue one task fewer than it has jobs."""
 
         def on_open(self, ssn: Any) -> None:
             self._ssn = ssn

@@ -1,4 +1,4 @@
-"""The simulator under random workloads: it tells what a control plane does, and keeps the rules."""
+"""The simulator under random workloads: it does what a control plane does, and keeps the rules."""
 
 import math
 from collections import defaultdict
@@ -71,7 +71,7 @@ def test_what_must_hold_after_every_event(name: Any, data: Any) -> None:
 
 
 class Watch:
-    """Looks at a simulation from outside: its log, and what the manifests allow."""
+    """Observes a simulation from outside: its log, and what the manifests allow."""
 
     def __init__(self, engine: Any, cluster: Any, shortcuts: Shortcuts) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""Tables: order of arrival, changes and deletions leave what a fresh start would give."""
+"""Tables: order of arrival, changes and deletions leave the same as a fresh start."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_objects_may_come_in_any_order(cluster: Any, data: Any) -> None:
 @settings(max_examples=40)
 @given(cluster=clusters(), data=st.data())
 def test_decisions_do_not_depend_on_the_order_of_arrival(cluster: Any, data: Any) -> None:
-    """Only equal best nodes are told apart by when they were first seen."""
+    """Only equal best nodes differ by when they were first seen."""
     nodes = [manifest for manifest in cluster if manifest["kind"] == "Node"]
     mixed = data.draw(st.permutations(cluster))
     in_order = iter(nodes)

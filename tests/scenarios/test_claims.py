@@ -1,4 +1,4 @@
-"""Resource claims, told in a few objects."""
+"""Resource claims, in a few objects."""
 
 from pathlib import Path
 from typing import Any

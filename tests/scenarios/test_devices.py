@@ -1,4 +1,4 @@
-"""Cards and cpus, told in a few objects."""
+"""Cards and cpus, in a few objects."""
 
 from pathlib import Path
 from typing import Any

@@ -21,7 +21,7 @@ FOLDERS: Final = sorted(
     each for root in ("golden", "scenarios") for each in (TESTS / root).iterdir() if each.is_dir()
 )
 SAMPLE: Final = 8
-"""Cases looked at in each folder."""
+"""Cases examined in each folder."""
 
 
 class ExaminesAll(Observer):

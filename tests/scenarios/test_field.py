@@ -82,7 +82,7 @@ def test_reclaim_adds_small_victims_up() -> None:
 def test_a_full_cluster_keeps_a_job_from_reclaiming_only_under_overcommit(
     more: Any, admitted: bool
 ) -> None:
-    """4679, 569: kept, for that is what overcommit is for; without it capacity lets the job in."""
+    """4679, 569: kept, for that is what overcommit is for; without it capacity admits the job."""
     plugins = (*more, "predicates", "capacity", "nodeorder")
     world = [node("n", cpu=4), queue("mine", deserved={"cpu": 2}), queue("theirs")]
     world += held("borrowed", "theirs", [1] * 4)
@@ -152,7 +152,7 @@ def test_equals_of_one_queue_do_not_evict_each_other() -> None:
 
 
 def test_a_reclaimed_job_does_not_win_its_room_back() -> None:
-    """4947: its queue holds nothing any more and goes first, but the job must be admitted anew."""
+    """4947: its queue holds nothing any more and goes first, but the job must be admitted again."""
     control = plane(RECLAIM, cpu=5)
     control.cluster.create(queue("one", deserved={"cpu": 3}))
     control.cluster.create(queue("two", deserved={"cpu": 5}))
@@ -277,7 +277,7 @@ def test_an_eviction_restarts_a_task_once() -> None:
 
 
 def test_a_pod_on_its_way_out_keeps_its_room() -> None:
-    """2700, 2282: else the kubelet says OutOfcpu."""
+    """2700, 2282: else the kubelet reports OutOfcpu."""
     leaving = pod("old", node="n", cpu=4)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     world = [node("n", cpu=4), queue("default"), leaving, *waiting("new", "default", [4])]
@@ -285,7 +285,7 @@ def test_a_pod_on_its_way_out_keeps_its_room() -> None:
 
 
 def test_pods_count_again_when_their_node_comes_back() -> None:
-    """4888, 4970: the node is told late, or goes and comes; its pods are known all the time."""
+    """4888, 4970: the node is reported late, or disappears and returns; its pods stay known."""
     cluster = EmbeddedCluster(VirtualClock(0.0))
     for manifest in (queue("default"), pod("old", node="n", cpu=3)):
         cluster.create(manifest)

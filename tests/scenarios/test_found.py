@@ -1,4 +1,4 @@
-"""Small scenarios, each of which once went wrong: what Volcano decides, told in a few objects."""
+"""Small scenarios, each of which once went wrong: what Volcano decides, in a few objects."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ FOUND = [file.path for file in find_scenarios([Path(__file__).parent / "found"])
 
 @pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
 def test_decided_as_volcano_decides(path: Any) -> None:
-    """The scenario ends as its file says."""
+    """The scenario ends as in its file."""
     assert check(load_scenario(path), default_scheduler, CompareOptions()) == []
 
 

@@ -1,4 +1,4 @@
-"""Pods that ask for resources as a whole, told in a few objects."""
+"""Pods that ask for resources as a whole, in a few objects."""
 
 from pathlib import Path
 from typing import Any

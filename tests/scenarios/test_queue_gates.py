@@ -14,7 +14,7 @@ FILES = [file.path for file in find_scenarios([Path(__file__).parent / "queue-ga
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_gates_open_as_the_scenario_says(path: Path) -> None:
-    """The scenario ends as its file says."""
+    """The scenario ends as in its file."""
     assert check(load_scenario(path), default_scheduler, CompareOptions()) == []
 
 

@@ -42,7 +42,7 @@ def test_every_advisory_has_a_row_with_a_test(advisory: str) -> None:
 
 
 def test_no_source_is_executable() -> None:
-    """Scripts are started by a verb or an interpreter; the one that CI starts says so."""
+    """Scripts are started by a verb or an interpreter; the one that CI starts is marked."""
     listed = subprocess.run(
         ["git", "ls-files", "-s"],  # noqa: S607
         cwd=ROOT, capture_output=True, text=True, check=False,

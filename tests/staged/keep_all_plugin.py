@@ -9,7 +9,7 @@ from pumice.plugin import Mask, Plugin, Task
 
 @dataclass(kw_only=True)
 class KeepAll(Plugin, name="keep-all"):
-    """Lets nobody go."""
+    """Keeps all pods."""
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
         return np.zeros(len(candidates), dtype=bool)

@@ -1,4 +1,4 @@
-"""Every staged situation: the job really stands as told, and `explain` says so, with proof."""
+"""Every staged situation: the job is really in that state, and `explain` reports it, with proof."""
 
 import json
 from dataclasses import replace
@@ -48,7 +48,7 @@ def explain(content: Content, *, ask_extender: bool) -> dict[str, Any]:
 
 
 def complaints(content: Content, tmp_path: Path) -> str:
-    """Return what lint says of the objects of a situation; empty if it accepts them."""
+    """Return the findings of lint about the objects of a situation; empty if it accepts them."""
     file = tmp_path / "objects.yaml"
     file.write_text(yaml.safe_dump_all(content["objects"]), encoding="utf-8")
     result = CliRunner().invoke(lint, [str(file)])
@@ -104,7 +104,7 @@ VERBS = ("onSessionOpen", "predicate", "jobEnqueueable", "jobEnqueued", "allocat
 
 
 def spied_on() -> Content:
-    """A situation whose extender has something to say at every step, and says nothing."""
+    """A situation whose extender is configured for every step, and is never called."""
     content = read(HERE / "extender-refuses-every-node.yaml")
     plugins = [one for tier in content["conf"]["tiers"] for one in tier["plugins"]]
     arguments = next(one["arguments"] for one in plugins if one["name"] == "extender")

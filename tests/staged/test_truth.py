@@ -1,4 +1,4 @@
-"""The runner of staged situations itself: what it lets pass, what it finds, what it tries."""
+"""The runner of staged situations itself: what it accepts, what it finds, what it tries."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.staged.truth import HERE, changed, differences, gets_going, read, wor
 
 
 def ideal(truth: Any) -> Any:
-    """An explanation that says what is true and nothing more."""
+    """A true explanation without anything else."""
     codes = [truth["first"][0], *(each.split("|")[0] for each in truth["codes"])]
     named = {**truth["object"], "namespace": ""} if "object" in truth else None
     text = " ".join(["because", *truth.get("text", ())])

@@ -1,4 +1,4 @@
-"""Staged situations: read, changed as a remedy says, and compared with what an answer says.
+"""Staged situations: read, changed by a remedy, and compared with an answer.
 
 Nothing here asks the code that explains: a remedy is applied to the manifests of the file, and the
 changed cluster is decided by the scheduler.
@@ -37,7 +37,7 @@ Content = dict[str, Any]
 
 
 def read(path: Path) -> Content:
-    """Return what a file says."""
+    """Return the content of a file."""
     return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
@@ -98,7 +98,7 @@ def _answering(answers: Mapping[str, Any], asked: list[str]) -> type[BaseHTTPReq
 
 
 def stands(world: ClusterState, name: str) -> str:
-    """Return the state of a job after one cycle, its pods made as far as they can be."""
+    """Return the state of a job after one cycle, with the pods that can be made."""
     world = world.edited(_creatable(world))
     try:
         job = world.find_job(name)
@@ -175,7 +175,7 @@ def _patch(objects: list[Any], change: dict[str, Any]) -> list[Any]:
     assert len(found) == 1, f"{change} is about an object that is not there"
     for step in change["patch"]:
         _step(found[0], step)
-    return _without_children(objects, change)  # the controller of a Job makes them anew
+    return _without_children(objects, change)  # the controller of a Job makes them again
 
 
 def _add(objects: list[Any], change: dict[str, Any]) -> list[Any]:
@@ -263,7 +263,7 @@ def _set(holder: Any, at: Any, step: Mapping[str, Any]) -> None:
 
 
 def differences(truth: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """Return what an explanation says otherwise than it is, a line each."""
+    """Return the errors of an explanation, a line each."""
     states = truth["state"] if isinstance(truth["state"], list) else [truth["state"]]
     if told["state"] not in states:
         return [f"state: said {told['state']}, is {' or '.join(states)}"]
@@ -370,7 +370,7 @@ def _remedies(wanted: Mapping[str, Any], told: list[Any]) -> Iterator[str]:
 
 
 def _matches(kinds: list[Any]) -> Any:
-    """Return what finds changes of some kinds; an object that is made anew counts as patched."""
+    """Return what finds changes of some kinds; a recreated object counts as patched."""
 
     def is_one(change: Mapping[str, Any]) -> bool:
         kind = change["object"]["kind"] if "object" in change else change.get("kind")

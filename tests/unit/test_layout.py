@@ -109,7 +109,7 @@ def test_every_dependency_is_locked_with_its_hash() -> None:
 
 @pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
 def test_the_lock_names_no_address(name: str) -> None:
-    """What is installed is fixed by version and hash; where from is the machine's own affair."""
+    """What is installed is fixed by version and hash; the source is up to the machine."""
     text = (ROOT / "requirements" / name).read_text()
     assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|^/", text, re.MULTILINE) == []
 

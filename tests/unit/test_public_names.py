@@ -70,7 +70,7 @@ PLUGIN_AUTHORS = {
     "pumice.testing.reference": ["ReferenceScheduler", "reference_decide"],
     "pumice.testing.samples": ["open_session", "sample_cluster", "snapshot_of"],
 }
-"""What the documentation tells authors of plugins to import, and what it told them before."""
+"""The names that the documentation tells plugin authors to import, now and before."""
 
 ALL = [
     ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")

@@ -1,6 +1,6 @@
-"""Configurations as Volcano's documentation shows them: each is read and means what it says there.
+"""Configurations as in Volcano's documentation: each is read and has the documented meaning.
 
-What Volcano passes over in them is warned of; nothing of it stops a scheduler.
+Settings that Volcano ignores cause warnings; nothing of it stops a scheduler.
 """
 
 from typing import Any

@@ -54,7 +54,7 @@ def test_plugins_find_again_what_they_kept() -> None:
 
 
 def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever an action did before it failed is taken back, so the next cycle starts clean."""
+    """Everything an action did before it failed is undone, so the next cycle starts clean."""
     snapshot = snapshot_of(sample_cluster(3))
     before = cells(snapshot)
     scheduler = Scheduler(parse_conf(CONF))

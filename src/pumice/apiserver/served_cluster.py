@@ -156,7 +156,7 @@ class RunningPlane:
         return changed
 
     def _serve_clients(self, step_s: float) -> None:
-        """Give clients that keep writing as much time as the last cycle took from them."""
+        """Serve clients that keep writing for as long as the last cycle kept them waiting."""
         end = time.monotonic() + min(step_s, self.plane.period_s)
         heard = False
         while not self._stop.wait(_BREATH_S) and self._woken.is_set() and time.monotonic() < end:

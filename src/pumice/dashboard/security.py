@@ -88,7 +88,7 @@ class Sessions:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, person: Person) -> str:
-        """Let somebody in; returns the value of their cookie."""
+        """Admit a user; return the value of their cookie."""
         cookie = secrets.token_urlsafe(32)
         session = _Session(person, secrets.token_urlsafe(32), self.clock() + _SESSION_S)
         with self._lock:

@@ -74,7 +74,7 @@ class Add:
         """Return the object as it would be stored."""
         new = dict(in_namespace(self.object))
         if world.get(str(new.get("kind")), key_of(new)) is not None:
-            wanted = "an object that is not there yet"
+            wanted = "an object that does not exist yet"
             raise InputError(wanted=wanted, found=f"{new['kind']} {key_of(new)}", field=change)
         return admitted(world, change, new)
 

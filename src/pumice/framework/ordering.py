@@ -336,7 +336,7 @@ class _TaskKey:
 
 
 def _sift(heap: list[int], compare: Callable[[int, int], int]) -> None:
-    """Let the first element of a binary heap sink to its place."""
+    """Sink the first element of a binary heap to its place."""
     at = 0
     while True:
         child = 2 * at + 1

@@ -130,7 +130,7 @@ class SchedulerOptions(LeaderOptions):
     )
     disable_default_scheduler_config: bool = flag(
         default=False,
-        help="exit if the configuration file is bad at the start, instead of using built-in defaults",
+        help="exit if the configuration file is bad at the start, instead of the built-in default",
     )
     cache_dumper: bool = flag(default=True, help="on SIGUSR1 or SIGUSR2 write the cache to a file")
     cache_dump_dir: str = flag("/tmp", "folder of that file")  # noqa: S108  # Volcano's default

@@ -51,7 +51,7 @@ class Api:
         return self.get(path)["items"]
 
     def delete(self, path: str) -> int:
-        """Delete an object, or all of a list; gives the status, whatever it is."""
+        """Delete an object, or all of a list; return the status, whatever it is."""
         return self.request("DELETE", path)[0]
 
     def close(self) -> None:

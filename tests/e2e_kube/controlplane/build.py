@@ -1,6 +1,6 @@
 """The programs of a control plane, compiled once from Go modules into a cache directory.
 
-``python -m tests.e2e_kube.controlplane.build`` compiles what is missing and says where it is.
+``python -m tests.e2e_kube.controlplane.build`` compiles what is missing and prints its place.
 Nothing is downloaded as a binary: modules are named by path and version, and Go checks their sums.
 """
 
@@ -32,11 +32,11 @@ PROGRAMS_VARIABLE: Final = "PUMICE_E2E_BIN"
 
 
 class MissingToolError(Exception):
-    """Something must be installed first; the message says what."""
+    """Something must be installed first; the message names it."""
 
 
 class BuildError(Exception):
-    """The Go tool failed; the message ends with what it said."""
+    """The Go tool failed; the message ends with its output."""
 
 
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
@@ -156,7 +156,7 @@ def _version_flags() -> list[str]:
 
 
 def _go(*arguments: str, directory: Path) -> str:
-    """Run the Go tool at low priority, with a sign of life each minute; gives what it printed."""
+    """Run the Go tool at low priority, with a sign of life each minute; return its output."""
     nice = ["nice", "-n", "10"] if shutil.which("nice") else []
     started = time.monotonic()
     with subprocess.Popen(  # noqa: S603  # fixed programs
@@ -184,7 +184,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Build everything; without Go say what to install, and that is all."""
+    """Build everything; without Go only print what to install."""
     try:
         found = Programs.from_environment().provide()
     except MissingToolError as missing:

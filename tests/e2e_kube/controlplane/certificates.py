@@ -51,7 +51,7 @@ class Authority:
         return self._sign(file_name, common_name(user), usage, days=0)
 
     def key_pair(self, name: str) -> Pair:
-        """Make a bare key; the public half stands where the certificate would."""
+        """Make a bare key; the public half takes the certificate's place."""
         pair = Pair(self._directory / f"{name}.pub", self._directory / f"{name}.key")
         key = new_key()
         public = key.public_key().public_bytes(

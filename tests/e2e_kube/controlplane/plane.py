@@ -35,7 +35,7 @@ _OF_VOLUMES: Final = (
 
 
 class ControlPlane:
-    """Starts and stops the processes; makes kubeconfigs for whoever is to talk to them."""
+    """Starts and stops the processes; makes kubeconfigs for their clients."""
 
     def __init__(self, directory: Path, programs: Programs, *, audited: bool = True) -> None:
         self.directory = directory
@@ -205,7 +205,7 @@ def _listens(port: int) -> bool:
 
 
 def _read(server: str, path: str) -> str:
-    """Ask a server without TLS; an answer that says no is an OSError too."""
+    """Ask a server without TLS; a refusal is an OSError too."""
     connection = http.client.HTTPConnection(server.removeprefix("http://"), timeout=2)
     try:
         connection.request("GET", path)

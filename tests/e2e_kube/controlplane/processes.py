@@ -22,7 +22,7 @@ class NotUpError(Exception):
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has taken so far."""
+    """Resources that a process has used so far."""
 
     cpu_s: float
     rss_mb: float
@@ -30,7 +30,7 @@ class Usage:
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports of loopback on which nobody listens."""
+    """Find ports of loopback that are free."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -102,7 +102,7 @@ class Process:
         self._child.wait(10)
 
     def stop(self, grace_s: float = 15) -> int:
-        """Ask it to end; kill it when it does not. Gives the exit code."""
+        """Ask it to end; kill it when it does not. Return the exit code."""
         self.send(signal.SIGTERM)
         try:
             return self._child.wait(grace_s)

@@ -221,7 +221,7 @@ def test_a_nominated_node_that_refused_the_role_in_this_round_is_not_asked(
 
 
 def test_refusals_of_a_role_last_one_round(decide: Any) -> None:
-    """The second round of a job that is ready asks nodes anew."""
+    """The second round of a job that is ready asks nodes again."""
     world = [
         QUEUE,
         node("n1", cpu=1),

@@ -1,4 +1,4 @@
-"""backfill: pods that ask for nothing, on any node that a filter lets them on."""
+"""backfill: pods without requests, on any node that passes the filters."""
 
 from typing import Any
 
@@ -91,7 +91,7 @@ def test_a_closed_queue_does_not_hold_them_back(decide: Any) -> None:
 
 
 def promised(slots: int, n: int) -> Any:
-    """A node whose cpu a leaving pod gives back to a gang of n; two pods ask for nothing."""
+    """A node whose cpu a leaving pod releases for a gang of n; two pods request nothing."""
     leaving = pod("old-1", group="old", cpu=2, node="n1")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-15T09:59:00Z"
     return [

@@ -1,4 +1,4 @@
-"""enqueue: the best queue first, its best pending job first; plugins say who is admitted."""
+"""enqueue: the best queue first, its best pending job first; plugins decide which is admitted."""
 
 from typing import Any
 

@@ -90,7 +90,7 @@ def test_a_closed_queue_evicts_nobody(preempt: Any) -> None:
 
 
 def test_tries_leave_no_trace(preempt: Any) -> None:
-    """The plan that was not taken evicts nobody and frees nothing."""
+    """The plan that was not taken evicts nothing and frees nothing."""
     pods = [*running("a", "n1", priority=5), *running("b", "n2", priority=1)]
     world = [*BASE, node("n1", cpu=1), node("n2", cpu=1), *pods, *waiting()]
     decisions = preempt(world)

@@ -123,7 +123,7 @@ def test_what_was_made_free_is_not_given_to_others_in_the_same_cycle(decide: Any
 
 
 def with_roles(first: str | None, second: str | None, **rule: Any) -> Any:
-    """A gang of two, one of which n2 refuses for good; n3 has room for one only by eviction."""
+    """A gang of two, one of which n2 always refuses; n3 has room for one only by eviction."""
     return [
         *QUEUES,
         node("n1", cpu=2, labels={"disk": "ssd", "zone": "a"}),
@@ -182,6 +182,6 @@ def test_a_refusal_that_evictions_cure_bars_no_other_task_of_the_role(decide: An
 
 
 def test_pods_of_a_job_whose_queue_does_not_exist_stay(decide: Any) -> None:
-    """Nobody knows how much such a queue may hold, so nobody can say that it holds too much."""
+    """The limit of such a queue is unknown, so it cannot hold too much."""
     world = [*QUEUES, node("n1", cpu=1), *greedy(where="nowhere"), *starved()]
     assert decide(world, TIER, actions="reclaim").evictions == []

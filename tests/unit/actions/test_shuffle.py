@@ -29,7 +29,7 @@ WORLD = [
 
 
 class Naming(Plugin):
-    """Names the pods it is told to, and counts how often it is asked."""
+    """Names the given pods, and counts how often it is asked."""
 
     wants: ClassVar[tuple[str, ...]] = ()
     asked: ClassVar[list[list[str]]]

@@ -1,4 +1,4 @@
-"""On which line an object of a scenario stands."""
+"""The line of an object in a scenario."""
 
 from pathlib import Path
 from typing import Any

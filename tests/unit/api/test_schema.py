@@ -102,7 +102,7 @@ def test_a_struct_may_have_the_fields_of_another() -> None:
 
 
 def test_a_patch_of_a_flow_has_no_defaults() -> None:
-    """Else it would overwrite the template with values nobody wrote."""
+    """Otherwise it would overwrite the template with unwritten values."""
     flows = _checked("JobFlow.flow.volcano.sh").properties["spec"].properties["flows"].items
     spec = flows.properties["patch"].properties["jobSpec"].properties
     assert [name for name, part in spec.items() if part.has_default] == []

@@ -1,4 +1,4 @@
-"""The configuration of a served cluster stands in Volcano's ConfigMap and may be edited there."""
+"""The configuration of a served cluster is in Volcano's ConfigMap and may be edited there."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fields that a kind does not have: refused, warned about or passed over, as the client wants."""
+"""Fields that a kind does not have: refused, warned about or ignored, as the client asks."""
 
 import json
 from http.client import HTTPConnection

@@ -1,4 +1,4 @@
-"""Selectors of a query: which objects they let through."""
+"""Selectors of a query: which objects they select."""
 
 from typing import Any
 

@@ -117,8 +117,8 @@ def test_clients_that_go_on_writing_get_as_much_time_as_a_cycle_takes(
 
     monkeypatch.setattr(running._stop, "wait", pause)
     running._serve_clients(step_s=10.0)
-    assert len(pauses) == 4  # until nobody wrote any more
-    assert running._woken.is_set()  # what was written is looked at next
+    assert len(pauses) == 4  # until the writes stopped
+    assert running._woken.is_set()  # the writes are processed next
     running._woken.clear()
     running._serve_clients(step_s=0.0)
     assert len(pauses) == 5

@@ -52,7 +52,7 @@ def ask(connection: Any, method: Any, path: Any, body: Any = None, headers: Any 
 
 
 def watch(connection: Any, query: str = "") -> Any:
-    """Begin a watch; gives a reader of its next event."""
+    """Begin a watch; return a reader of its next event."""
     connection.request("GET", f"{PODS}?watch=true{query}")
     answer = connection.getresponse()
     assert answer.status == 200

@@ -1,4 +1,4 @@
-"""Watches: an event is encoded once for all who hear of it, and told to each in its form."""
+"""Watches: an event is encoded once for all watchers, and sent to each in its form."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ def cluster() -> Any:
 
 
 class Held:
-    """Keeps writes until told to answer them; does none of them."""
+    """Keeps writes until asked to answer them; does none of them."""
 
     def __init__(self) -> None:
         self.writes: list[Any] = []
@@ -462,7 +462,7 @@ def test_what_was_sent_is_forgotten_with_its_object(cluster: Any) -> None:
 
 
 class Refusing(Held):
-    """Says no to every status."""
+    """Refuses every status."""
 
     def answer(self, write: Any) -> Any:
         return RejectedError("Queue", problem="no") if write.verb == "patch" else None

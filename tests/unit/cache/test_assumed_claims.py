@@ -1,4 +1,4 @@
-"""Resource claims that are thought to be a pod's until the cluster tells."""
+"""Resource claims that are assumed to be a pod's until the cluster confirms it."""
 
 from typing import Any
 

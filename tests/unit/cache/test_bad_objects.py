@@ -119,7 +119,7 @@ def test_other_objects_keep_their_last_good_version(cluster: Any) -> None:
 def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No such object is known; the way out must work all the same."""
+    """No such object is known; the recovery must still work."""
     write = TaskRows.write
 
     def breaks(self: Any, thing: Any, marks: Any) -> None:

@@ -1,4 +1,4 @@
-"""Following a cluster into a snapshot: the same as loading it anew, whatever happened."""
+"""Watching a cluster into a snapshot: the same as loading it again, whatever happened."""
 
 from collections.abc import Callable
 from typing import Any
@@ -247,7 +247,7 @@ def test_what_is_known_can_be_asked_and_counted(cluster: Any) -> None:
 
 
 def test_a_pod_that_only_moves_keeps_the_tables_right(cluster: Any) -> None:
-    """Each step of a pod's life, with the tables as loaded anew after each."""
+    """Each step of a pod's life, with the tables as loaded again after each."""
     informer = follow(cluster)
     cluster.create(node("m"))
     changes: list[Callable[[], object]] = [

@@ -1,4 +1,4 @@
-"""`pumice config check` and everything that starts a scheduler say the same of a configuration."""
+"""`pumice config check` and everything that starts a scheduler agree on a configuration."""
 
 import json
 from pathlib import Path

@@ -58,7 +58,7 @@ def pumice_command() -> Any:
 
 @pytest.fixture
 def files(tmp_path: Any, monkeypatch: Any) -> Any:
-    """Stand in a folder with a policy, configurations and scenarios that need it."""
+    """Change to a folder with a policy, configurations and scenarios that need it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policy.py").write_text(dedent(POLICY))
     for name in ("last-node", "never"):

@@ -1,4 +1,4 @@
-"""`pumice serve` finds its process, helps, tells its version and refuses what it cannot read."""
+"""`pumice serve` finds its process, prints help and version, and refuses what it cannot read."""
 
 from typing import Any
 

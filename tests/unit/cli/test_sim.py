@@ -1,4 +1,4 @@
-"""`pumice sim`: which files it writes, what stands in them, and what it refuses."""
+"""`pumice sim`: which files it writes, their content, and what it refuses."""
 
 import csv
 import json

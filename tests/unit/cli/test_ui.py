@@ -1,4 +1,4 @@
-"""`pumice ui` says at once what it cannot do."""
+"""`pumice ui` reports at once what it cannot do."""
 
 from pathlib import Path
 from typing import Any

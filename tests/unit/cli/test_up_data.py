@@ -1,4 +1,4 @@
-"""`pumice up --data`: what a client was told is stored survives a kill."""
+"""`pumice up --data`: acknowledged writes survive a kill."""
 
 import json
 import os

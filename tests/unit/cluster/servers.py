@@ -16,7 +16,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 class _Server(ThreadingHTTPServer):
-    """Notes who asked what; ``url`` is its address."""
+    """Records its requests; ``url`` is its address."""
 
     daemon_threads, block_on_close = True, False
 
@@ -29,7 +29,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Answering(BaseHTTPRequestHandler):
-    """Answers as its server is told to, and notes what it was asked."""
+    """Answers as configured, and records its requests."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else each answer waits for an acknowledgement
@@ -74,7 +74,7 @@ def serving(answer: Any, *, tls: bool = False) -> Iterator[Any]:
 
 @contextmanager
 def saying(*pieces: Any, hang: bool = False, pause_s: float = 0.0) -> Iterator[Any]:
-    """Accept connections, read a little, send raw bytes, and hang or hang up; gives its address."""
+    """Accept connections, read a little, send raw bytes, and hang or hang up; yield its address."""
     done = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -119,6 +119,6 @@ def _receive(connection: Any) -> None:
 
 
 def unused_port() -> Any:
-    """Return a port where nobody listens."""
+    """Return a port that is free."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         return taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""HttpExtenderClient: real calls over loopback, and all ways the other side can misbehave."""
+"""HttpExtenderClient: real calls over loopback, and every misbehaviour of the other side."""
 
 import json
 import time
@@ -155,7 +155,7 @@ def test_a_flood_is_cut_off_at_the_cap() -> None:
 
 
 def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one() -> None:
-    """A kept connection on which something comes that nobody asked for is thrown away."""
+    """A kept connection with unexpected bytes is closed."""
     twice = [OK + b"Content-Length: 2\r\n\r\n{}", OK + b"Content-Length: 9\r\n\r\n"]
     with saying(*twice, pause_s=0.02, timeout_s=5.0) as client:
         assert client.post("x", {}) == {}

@@ -83,7 +83,7 @@ def test_certificates_are_verified_by_the_secrets_authority_or_not_at_all() -> N
 
 
 class Slow:
-    """Reads when it is let; counts."""
+    """Reads when it is allowed to; counts."""
 
     def __init__(self) -> None:
         self.let = threading.Event()

@@ -90,7 +90,7 @@ class FakeView:
         return plan
 
     def settle(self, controller: Any, *manifests: Any) -> Any:
-        """Let a controller look at what objects concern until it plans nothing more.
+        """Reconcile the objects that changes concern until nothing more is planned.
 
         Meanwhile only what it watches can be seen.
         """

@@ -1,4 +1,4 @@
-"""What controllers tell of jobs, flows and queues follows the changes their loop sees."""
+"""Metrics of jobs, flows and queues follow the changes their loop sees."""
 
 from typing import Any
 

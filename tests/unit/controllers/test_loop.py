@@ -1,4 +1,4 @@
-"""The controller loop: what changed is looked at, effects land, one failure stays one."""
+"""The controller loop: changes are reconciled, effects applied, one failure stays one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ def config(name: str = "a", **data: Any) -> Any:
 
 
 class Sets:
-    """Keeps as many pods as a ConfigMap says."""
+    """Keeps as many pods as a ConfigMap states."""
 
     name = "sets"
     watches = ("ConfigMap", "Pod")
@@ -54,7 +54,7 @@ class Sets:
 
 
 class Scripted:
-    """Does what a test says."""
+    """Follows a script."""
 
     name = "scripted"
     watches = ("ConfigMap",)

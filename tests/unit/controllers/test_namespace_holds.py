@@ -27,7 +27,7 @@ def claim(name: str = "a", **metadata: Any) -> Any:
 
 
 class Maker:
-    """Wants a pod for each claim, and tells of it."""
+    """Creates a pod for each claim, and records it."""
 
     name = "maker"
     watches = ("PersistentVolumeClaim", "Pod")
@@ -45,7 +45,7 @@ class Maker:
 
 
 class Counting(EmbeddedCluster):
-    """Counts the pods that somebody tried to create."""
+    """Counts the pods that were tried to be created."""
 
     tried = 0
 
@@ -143,7 +143,7 @@ def test_a_job_whose_namespace_goes_is_not_filled_up_again() -> None:
     assert cluster.tried == 9
     namespace = cluster.get("Namespace", "", "ns")
     namespace["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    cluster.restore([namespace])  # its pods go first, the job is not told yet
+    cluster.restore([namespace])  # its pods go first, the job is not reported yet
     for index in range(9):
         cluster.delete("Pod", "ns", f"j-w-{index}", grace_s=0)
         loop.run_until_quiet()

@@ -1,4 +1,4 @@
-"""The loop for a slow cluster: looks one by one, effects side by side, late news is no harm."""
+"""The loop for a slow cluster: serial reconciliation, parallel effects, harmless late events."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from pumice.testing import pod, queue
 
 
 class Late:
-    """A cluster that tells of changes only when it is let."""
+    """A cluster that reports changes only when allowed."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
@@ -171,7 +171,7 @@ def test_what_was_written_is_seen_before_the_cluster_tells(cluster: Any, loop_of
     cluster.telling = True
     loop.run_until_quiet()
     assert len(names(cluster)) == 3
-    assert len(owner.looks) == looks  # old news is no news
+    assert len(owner.looks) == looks  # a repeated event changes nothing
 
 
 def test_creations_of_one_plan_go_side_by_side(cluster: Any, loop_of: Any) -> None:
@@ -353,7 +353,7 @@ def test_runs_of_like_effects_go_together_in_order() -> None:
 
 
 class TestExpecting:
-    """The view takes in answers to writes before the watch tells."""
+    """The view applies answers to writes before the watch reports them."""
 
     @pytest.fixture
     def view(self, cluster: Any) -> Any:

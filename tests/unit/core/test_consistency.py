@@ -1,4 +1,4 @@
-"""check() notices every disagreement between tables and tells who is behind it."""
+"""check() finds every disagreement between tables and names the tasks behind it."""
 
 from typing import Any
 

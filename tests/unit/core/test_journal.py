@@ -1,4 +1,4 @@
-"""The journal takes back every write, newest first, and tells which node rows moved."""
+"""The journal undoes every write, newest first, and logs which node rows moved."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Counts of pods by term and domain follow the view, and cost nothing where nobody asks."""
+"""Counts of pods by term and domain follow the view, and cost nothing where unused."""
 
 from typing import Any
 

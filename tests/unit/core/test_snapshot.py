@@ -1,4 +1,4 @@
-"""The moves of a session: what each adds and takes away, and that all can be taken back."""
+"""The moves of a session: what each adds and removes, and that all can be undone."""
 
 from typing import Any
 

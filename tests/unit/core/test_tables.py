@@ -1,4 +1,4 @@
-"""The tables: layers of books and sums, and what an empty row says."""
+"""The tables: layers of books and sums, and the values of an empty row."""
 
 import numpy as np
 

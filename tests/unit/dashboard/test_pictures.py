@@ -1,4 +1,4 @@
-"""Documents about a small cluster, checked against what `explain` and `snapshot show` say of it."""
+"""Documents about a small cluster, checked against `explain` and `snapshot show`."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The dashboard over HTTP: who is answered, and what answers never hold."""
+"""The dashboard over HTTP: access, and what answers never contain."""
 
 import http.client
 import json

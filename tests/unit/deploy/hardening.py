@@ -14,7 +14,7 @@ def pods_in(documents: Any) -> Iterator[Any]:
 
 
 def weaknesses(pod: Any) -> Any:
-    """List what a pod could do that it has no need to do, or does not say."""
+    """List unnecessary rights of a pod, and missing settings."""
     found = []
     context = pod.get("securityContext") or {}
     if not (context.get("runAsNonRoot") and context.get("runAsUser", 0) > 0):

@@ -130,7 +130,7 @@ class Stage:
         self.live = LiveScheduler(self.scheduler, Scheduler(conf))
 
     def run(self, cycles: Any = 3) -> None:
-        """Let everything react for a few cycles of a second."""
+        """Run everything for a few cycles of a second."""
         for _ in range(cycles):
             self.settle()
             self.live.cycle()
@@ -138,7 +138,7 @@ class Stage:
             self.clock.advance_to(self.clock.now() + 1.0)
 
     def settle(self) -> None:
-        """Let controllers and kubelet react until nothing changes."""
+        """Run controllers and kubelet until nothing changes."""
         before = -1
         while before != self.cluster.version:
             before = self.cluster.version

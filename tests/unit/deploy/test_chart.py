@@ -91,7 +91,7 @@ def by_place(documents: Any) -> Any:
 
 @needs_helm
 def test_the_chart_renders_the_manifest() -> None:
-    """But for the namespace, which helm makes, and the job, whose name tells the revision."""
+    """Except the namespace, which helm makes, and the job, whose name has the revision."""
     wanted = by_place(yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")))
     found = by_place(render())
     del wanted["Namespace", None, NAMESPACE]

@@ -311,7 +311,7 @@ def test_a_mistake_is_refused_where_it_was_made(case: Any) -> None:
 
 
 def test_a_patch_of_a_flow_has_no_defaults() -> None:
-    """Else it would overwrite the template with values nobody wrote."""
+    """Otherwise it would overwrite the template with unwritten values."""
     flows = schema_of("JobFlow")["properties"]["spec"]["properties"]["flows"]["items"]
     spec = flows["properties"]["patch"]["properties"]["jobSpec"]["properties"]
     assert [name for name, part in spec.items() if "default" in part] == []

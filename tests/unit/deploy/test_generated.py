@@ -1,4 +1,4 @@
-"""The files that users apply are those that the definitions give."""
+"""The files that users apply match the definitions."""
 
 from typing import Any
 

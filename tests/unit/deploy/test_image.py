@@ -21,7 +21,7 @@ def words(step: Any) -> Any:
 
 
 def test_the_last_stage_runs_as_a_numbered_user_that_is_not_root() -> None:
-    """The kubelet can tell that a number is not root, of a name it cannot."""
+    """The kubelet can check that a number is not root, but not a name."""
     assert words("USER") == ["1000:1000"]
 
 

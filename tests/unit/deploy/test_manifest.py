@@ -1,4 +1,4 @@
-"""deploy/pumice.yaml: complete, hardened, and told in flags that the processes understand."""
+"""deploy/pumice.yaml: complete, hardened, and with flags that the processes understand."""
 
 from pathlib import Path
 from typing import Any

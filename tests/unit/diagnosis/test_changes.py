@@ -166,7 +166,7 @@ def test_a_new_job_is_checked_as_lint_does() -> None:
     wrong["spec"]["tasks"][0]["replica"] = 3
     with pytest.raises(InputError, match="replica"):
         Change.from_data([{"op": "add", "object": wrong}])(loaded())
-    with pytest.raises(InputError, match="an object that is not there yet"):
+    with pytest.raises(InputError, match="an object that does not exist yet"):
         Change.from_data([{"op": "add", "object": volcano_job()}])(loaded(volcano_job()))
 
 

@@ -1,4 +1,4 @@
-"""What `explain -o json` prints is what `explain --schema` says, and each remedy proves itself."""
+"""The output of `explain -o json` matches `explain --schema`, and each remedy proves itself."""
 
 import json
 from typing import Any

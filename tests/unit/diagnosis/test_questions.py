@@ -1,4 +1,4 @@
-"""Questions have no effect outside: what an extender is asked, and what is said of its votes."""
+"""Questions have no effect outside: calls to an extender, and notes about its votes."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ CONF = (
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What an extender hears that refuses every node for the pod dear."""
+    """Calls to an extender that refuses every node for the pod dear."""
     heard: list[tuple[str, str]] = []
 
     class Client:

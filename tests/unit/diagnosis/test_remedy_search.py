@@ -1,4 +1,4 @@
-"""The search for ways out: what it finds really works, and it knows when to stop."""
+"""The search for remedies: its results work, and it knows when to stop."""
 
 from pathlib import Path
 from typing import Any

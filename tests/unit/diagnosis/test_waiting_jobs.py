@@ -1,4 +1,4 @@
-"""The list of all jobs that wait: nobody is left out, and each has its code, number and place."""
+"""The list of all jobs that wait: none is left out, and each has its code, number and place."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What if: a job, a change, who pays, and when."""
+"""What if: a job, a change, its cost, and its time."""
 
 import json
 from dataclasses import replace
@@ -298,7 +298,7 @@ def test_incomplete_input_is_told(world: Any, job: Any) -> None:
     ]
 
 
-# What becomes of pods and jobs
+# Fates of pods and jobs
 
 
 def test_pods_of_a_drained_node_are_moved_or_wait(world: Any, job: Any) -> None:

@@ -1,4 +1,4 @@
-"""Declared arguments: what binds, what is ignored, and what is said about it."""
+"""Declared arguments: what binds, what is ignored, and the messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

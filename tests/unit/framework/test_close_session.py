@@ -108,7 +108,7 @@ def test_a_gang_that_is_not_ready_is_told_why() -> None:
     ],
 )
 def test_a_gang_on_its_way_out_is_not_blamed(kinds: Any, told: bool) -> None:
-    """Nothing is said while enough tasks are leaving or settled and none waits."""
+    """No condition is set while enough tasks are leaving or settled and none waits."""
     assert bool(state(*kinds).conditions) is told
 
 

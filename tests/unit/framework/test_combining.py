@@ -1,4 +1,4 @@
-"""Each rule combines answers as it says; sessions test the rules of victims and votes."""
+"""Each rule combines answers as declared; sessions test the rules of victims and votes."""
 
 from typing import Any
 

@@ -172,7 +172,7 @@ tiers:
 
 
 class Shapes(Plugin, name="shapes"):
-    """Fails for pods with a certain label, in the hook that it is told."""
+    """Fails for pods with a certain label, in the given hook."""
 
     def filter_shape(self, shape: Any, facts: Any) -> Any:
         if shape.spec.node_selector:

@@ -1,4 +1,4 @@
-"""Wrong answers of a plugin are told and never stop a cycle."""
+"""Wrong answers of a plugin are reported and never stop a cycle."""
 
 import logging
 from collections.abc import Callable
@@ -116,7 +116,7 @@ def test_right_answers_pass(hook: str, answer: Any) -> None:
 
 def test_plugins_of_pumice_are_held_to_what_is_cheap() -> None:
     class Ours(Binpack):
-        """A plugin of Pumice that also says when a job is ready."""
+        """A plugin of Pumice that also decides when a job is ready."""
 
         __module__ = "pumice.plugins.ours"
 

@@ -1,4 +1,4 @@
-"""Who goes first: keys of plugins tier by tier, the fixed tie-breaks, heaps, victims."""
+"""Order: keys of plugins tier by tier, the fixed tie-breaks, heaps, victims."""
 
 from itertools import permutations
 from typing import Any

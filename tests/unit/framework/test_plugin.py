@@ -1,4 +1,4 @@
-"""The base class: names, misspelt hooks, the slow way."""
+"""The base class: names, misspelt hooks, one node at a time."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Plugins by a text: a file or a module, all of its classes or one; what is wrong is told."""
+"""Plugins by a text: a file or a module, all of its classes or one; errors are reported."""
 
 import sys
 from textwrap import dedent

@@ -1,4 +1,4 @@
-"""A no that says why: false, a reject, and read by whoever asked, nobody else."""
+"""A no with its reason: false, a reject, and read by its caller alone."""
 
 from types import new_class
 from typing import Any

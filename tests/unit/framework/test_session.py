@@ -23,7 +23,7 @@ RUNNING = [1, 2, 3, 4]
 
 
 def saying(**answers: Any) -> Any:
-    """Make a plugin whose hooks give fixed answers."""
+    """Make a plugin whose hooks return fixed answers."""
     members = {hook: lambda self, *args, a=answer: a for hook, answer in answers.items()}
     return type("Saying", (Plugin,), members, name="saying")()
 

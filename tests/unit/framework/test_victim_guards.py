@@ -1,4 +1,4 @@
-"""Where a configuration lets protected pods go, and that a clean one does protect them."""
+"""Where a configuration exposes protected pods, and that a clean one does protect them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who is evicted first, and how evictions move the order of those who remain."""
+"""The order of eviction, and how evictions change it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from pumice.testing import node, pod, pod_group, priority_class, queue
 
 @dataclass(kw_only=True)
 class Hoard(Plugin, name="hoard"):
-    """Jobs that hold little go first, so those that hold much give first."""
+    """Jobs that hold little go first, so those that hold much lose tasks first."""
 
     def order_jobs(self, jobs: Any) -> Any:
         return jobs.allocated_or_pipelined[CPU]

@@ -1,4 +1,4 @@
-"""Records and what is told from them: where a job stopped, why, and the numbers compared."""
+"""Records and their messages: where a job stopped, why, and the numbers compared."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ WORLD = [queue("default"), node("n1", cpu=4)]
 
 @dataclass(kw_only=True)
 class Veto(Plugin, name="veto"):
-    """Lets no job start."""
+    """Allows no job to start."""
 
     def job_ready(self, job: Any) -> bool:
         return False

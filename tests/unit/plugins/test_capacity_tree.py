@@ -1,4 +1,4 @@
-"""capacity, queues in a tree: limits hold all the way up, and one bad queue stops only itself.
+"""capacity, queues in a tree: limits of all ancestors hold, and one bad queue stops only itself.
 
 The tree of most tests: a cluster of 100 cpu; team-a deserves 60 (at most 70, 20 guaranteed) and
 team-b 40 (at most 50, 20 guaranteed), each with two leaves.
@@ -135,7 +135,7 @@ def test_the_root_is_not_limited_by_the_cluster(tree: Any) -> None:
 
 
 def test_what_no_node_names_is_not_to_be_had(tree: Any) -> None:
-    """A resource that a node names with zero is unlimited, one that nobody names out of reach."""
+    """A resource that a node names with zero is unlimited, one that no node names unavailable."""
     world = [queue("root"), queue("a", deserved={"example.com/none": 1, "example.com/zero": 1})]
     ssn = tree(*world, node("m", resources={"example.com/zero": 0}))
     real, row = ssn.plugins[0]._limits.real_capability[:, 0], ssn.snapshot.resources.row

@@ -1,4 +1,4 @@
-"""deviceshare: which nodes have cards left, which cards a pod gets, and what its pod is told."""
+"""deviceshare: nodes with cards left, the cards of a pod, and what is written on the pod."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def codes(objects: Any, **fields: Any) -> Any:
 
 
 def told(objects: Any, name: str = "p", *, where: Any = 0, **fields: Any) -> Any:
-    """Place a pod and give what will be written on it."""
+    """Place a pod and return what will be written on it."""
     _, ssn = opened(objects, **fields)
     ssn.statement().place(task_of(ssn, name).row, where)
     return dict(ssn.intents.annotations.get(task_of(ssn, name).row, {}))

@@ -1,4 +1,4 @@
-"""drf in a tree of queues: branches are judged by what they give each of their children."""
+"""drf in a tree of queues: branches are judged by the share of each of their children."""
 
 from typing import Any
 

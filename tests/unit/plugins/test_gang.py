@@ -26,7 +26,7 @@ def group(min_member: Any, minima: Any = None, name: str = "g") -> Any:
 
 @pytest.fixture
 def gang(open_session: Any) -> Any:
-    """Open a session on one group; gives the session and the group's row."""
+    """Open a session on one group; return the session and the group's row."""
 
     def opened(*objects: Any) -> Any:
         ssn = open_session([*BASE, *objects], Gang())

@@ -85,7 +85,7 @@ def open_nodes(objects: Any, arguments: Any = (), **switches: Any) -> Any:
     ],
 )
 def test_a_queue_uses_groups_it_wants_or_merely_dislikes(spec: Any, expected: Any) -> None:
-    """A hard refusal takes back a wish, a mild one takes back the refusal."""
+    """A hard refusal overrides a preference, a mild one overrides the refusal."""
     assert open_nodes(asking(spec=spec)) == expected
 
 

@@ -206,7 +206,7 @@ def test_a_promise_taken_back_gives_its_cpus_back() -> None:
 
 
 def test_a_machine_that_changes_is_read_anew_and_equal_ones_are_asked_once() -> None:
-    """Between cycles only what a kubelet reports anew is read."""
+    """Between cycles only new reports of kubelets are read."""
     names = [f"n{i}" for i in range(5)]
     machines = [topology(name, "single-numa-node") for name in names]
     nodes = [node(name, cpu=64, memory="64Gi") for name in names]

@@ -20,7 +20,7 @@ def running(*labels: Any) -> Any:
 
 @pytest.fixture
 def offered(open_session: Any) -> Any:
-    """Ask about all pods in order; gives the names of those that may go."""
+    """Ask about all pods in order; return the names of those that may be evicted."""
 
     def ask(*objects: Any, hook: str = "preemptable") -> Any:
         world = [node("n1", cpu=9), queue("default"), pod_group("g", min_member=0), *objects]

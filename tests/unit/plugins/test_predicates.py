@@ -16,7 +16,7 @@ TAINTED = [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}]
 
 @pytest.fixture
 def verdicts(open_session: Any) -> Any:
-    """Return a function that tells, node by node, why a pod with some spec does not fit."""
+    """Return a function that returns, node by node, why a pod with some spec does not fit."""
 
     def asked(nodes: Any, spec: Any = None, others: Any = (), **switches: Any) -> Any:
         world = [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, spec=spec or {})]

@@ -129,7 +129,7 @@ def test_room_is_what_idle_nodes_offer_up_to_the_target() -> None:
 
 
 def test_room_that_is_overdrawn_does_not_end_it() -> None:
-    """Volcano stops at a room of exactly zero only: a cpu and a half is passed over."""
+    """Volcano stops at a room of exactly zero only: a cpu and a half is overdrawn."""
     text = conf("cpu: 70", "cpu: 80")
     assert len(gone(HOT, percents(hot=(100, 50), cold=(65, 5)), text)) == 3
 
@@ -206,7 +206,7 @@ def test_it_runs_only_when_more_than_the_interval_has_passed(
 
 @dataclass(kw_only=True)
 class Named(Strategy, name="named"):
-    """Moves the pod it is told to."""
+    """Moves the given pod."""
 
     pod: str = arg("pod", default="hot-0", doc="the pod's name")
 

@@ -267,7 +267,7 @@ def test_a_missing_negative_or_strange_rate_is_one(rate: Any) -> None:
 
 
 def test_arguments_round_trip_through_json() -> None:
-    """Sections are read from plain mappings, as YAML gives them."""
+    """Sections are read from plain mappings, as in YAML."""
     arguments = json.loads(json.dumps(sra() | {"proportional": {"enable": "true"}}))
     fields, problems = bind_arguments(ResourceStrategyFit, arguments)
     assert fields["proportional"].enable is True

@@ -66,7 +66,7 @@ def test_equal_deadlines_are_left_to_age() -> None:
     ],
 )
 def test_the_first_usable_source_counts(marks: Any, argument: str) -> None:
-    """Own annotation, then the old one, then the argument; unusable values are passed over."""
+    """Own annotation, then the old one, then the argument; unusable values are ignored."""
     rival = group("one", {OWN: "6m"})
     assert winner(rival, group("two", marks, created=T1), argument=argument) == ["two"]
     late = group("one", {OWN: "4m"}, created=T1)

@@ -1,4 +1,4 @@
-"""Scenario files: what may be written, what is filled in, what is refused and how it is told."""
+"""Scenario files: what may be written, what is filled in, refusals and their messages."""
 
 import json
 from pathlib import Path

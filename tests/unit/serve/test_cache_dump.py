@@ -1,4 +1,4 @@
-"""A dump tells what is known without what pods keep to themselves."""
+"""A dump has the cache without confidential parts of pods."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""The controllers that are wanted run on a cluster until told to stop."""
+"""The controllers that are enabled run on a cluster until stopped."""
 
 import threading
 from typing import Any

@@ -74,7 +74,7 @@ def running(plane: Any) -> Any:
 
 
 def test_pods_behind_a_queue_gate_run_one_after_the_other() -> None:
-    """Gated ones are never said to be unschedulable, so no autoscaler adds a node for them."""
+    """Gated ones are never reported as unschedulable, so no autoscaler adds a node for them."""
     conf = replace(parse_conf(GATED), queue_gates=True)
     control = plane(conf=conf)
     control.cluster.create(queue("small", capability={"cpu": 1}))

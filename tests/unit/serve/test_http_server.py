@@ -1,4 +1,4 @@
-"""Connections that do nothing are closed, and what is no HTTP leaves no traceback."""
+"""Connections that do nothing are closed, and malformed HTTP leaves no traceback."""
 
 import logging
 import socket

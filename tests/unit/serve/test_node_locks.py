@@ -1,4 +1,4 @@
-"""Node locks and cards on a cluster: written before the bind, counted at once, taken back."""
+"""Node locks and cards on a cluster: written before the bind, counted at once, removed."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ LIMITS = {"volcano.sh/vgpu-memory": "600"}
 
 
 class Delayed:
-    """Carries writes out when told to, and what follows from each at once."""
+    """Carries writes out on demand, and their follow-ups at once."""
 
     def __init__(self, cluster: Any) -> None:
         self._direct = DirectWriter(cluster)

@@ -1,4 +1,4 @@
-"""Parts live and end together; the lease is given back last."""
+"""Parts live and end together; the lease is released last."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from pumice.serve.process import Part, Process, Watchdog
 
 
 class Elector:
-    """Stands in for the election."""
+    """Replaces the election."""
 
     def __init__(self, story: Any) -> None:
         self.story = story

@@ -1,4 +1,4 @@
-"""Resource claims on a cluster: allocated before the bind, taken back, shared, freed."""
+"""Resource claims on a cluster: allocated before the bind, released, shared, freed."""
 
 from typing import Any
 
@@ -130,7 +130,7 @@ class TestEmbedded:
 
 
 class Delayed:
-    """Carries writes out when told to; ``fail`` gives some of them an error instead."""
+    """Carries writes out on demand; ``fail`` makes some of them fail instead."""
 
     def __init__(self, cluster: Any) -> None:
         self._direct = DirectWriter(cluster)

@@ -28,7 +28,7 @@ HYPER_NODE = "HyperNode.topology.volcano.sh"
 
 
 class Kube(DirectWriter):
-    """Stands in for a followed cluster; all of one test share what is stored."""
+    """Replaces a watched cluster; all of one test share what is stored."""
 
     stored: EmbeddedCluster
     made: "list[Kube]"
@@ -123,7 +123,7 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
     assert (work.qps, work.burst, work.connection) == (7.0, 8, (None, "m"))
     assert "Pod" in work.kinds
     assert not election.kinds
-    assert work.fence() is False  # the fence is the lease, which is given back
+    assert work.fence() is False  # the fence is the lease, which is released
     assert election.fence() is True
     assert work.closed
     assert election.closed

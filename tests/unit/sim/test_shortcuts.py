@@ -174,7 +174,7 @@ def test_a_tree_bounds_admission_also_if_nobody_limits_allocation() -> None:
 def test_only_parts_by_weight_follow_demand(plugin: str, follows: bool) -> None:
     found, classes = bounds(f"{{name: {plugin}}}", objects=[TEN, queue("q")])
     assert found.follow_demand is follows
-    assert found.startable(classes.of(job())) == (0 if follows else 10)  # nobody asks for anything
+    assert found.startable(classes.of(job())) == (0 if follows else 10)  # no job asks for anything
 
 
 # The same story, whoever takes part
@@ -216,7 +216,7 @@ def story(
     objects: list[Manifest],
     shortcuts: Shortcuts | None = None,
 ) -> tuple[Story, int]:
-    """EventKind happens to whom when, and how many cycles that takes."""
+    """The events with their pods and times, and the number of cycles."""
     workload = Workload(name="tiny", format="test", jobs=in_order(jobs))
     things = [from_manifest(in_namespace(each)) for each in objects]
     outcome = Engine(workload, things, made.conf, scheduler=made, shortcuts=shortcuts).run()
@@ -229,7 +229,7 @@ def story(
 def both_ways(
     made: Scheduler, jobs: list[JobSpec], objects: list[Manifest]
 ) -> tuple[tuple[Story, int], tuple[Story, int]]:
-    """Tell the story with shortcuts, and with every job in every cycle."""
+    """Return the story with shortcuts, and with every job in every cycle."""
     found = Shortcuts.of(made.conf.actions, made.tiers())
     slow = replace(
         found, leave_jobs_out=False, await_events=False, refusals_last=False, keep_fits=False
@@ -259,7 +259,7 @@ def test_numa_simulations_take_the_fast_path_to_the_same_end() -> None:
     assert [what for _, what, _ in fast].count("FINISH") == len(jobs)
     assert n_fast < n_slow
     binds = {time for time, what, _ in fast if what == "BIND"}
-    assert not any(time + 1.0 in binds for time in binds)  # nobody is luckier in the next cycle
+    assert not any(time + 1.0 in binds for time in binds)  # no job succeeds in the next cycle
 
 
 def test_a_quota_forgets_who_was_admitted_in_the_cycle_before() -> None:

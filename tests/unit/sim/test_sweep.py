@@ -167,7 +167,7 @@ def test_a_job_alone_uses_what_it_asks_for_and_waits_for_nothing() -> None:
     assert found.wait_p99 == pytest.approx(0.0, abs=2.0)
     assert found.utilisation["cpu"] == pytest.approx(0.5, abs=0.02)
     assert found.utilisation["memory"] == pytest.approx(0.25, abs=0.02)
-    assert found.fairness is None  # nobody to share with
+    assert found.fairness is None  # no other queue to share with
 
 
 def test_a_queue_that_waits_while_another_runs_is_less_fair() -> None:

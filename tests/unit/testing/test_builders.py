@@ -1,4 +1,4 @@
-"""Builders write what they are told and nothing else."""
+"""Builders write their arguments and nothing else."""
 
 from pumice.testing import node, pdb, pod, pod_group, priority_class, queue
 

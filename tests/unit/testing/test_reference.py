@@ -1,4 +1,4 @@
-"""The plain way of placing: one node at a time, and the same decisions."""
+"""Plain placement: one node at a time, and the same decisions."""
 
 from typing import Any
 

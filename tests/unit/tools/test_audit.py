@@ -1,4 +1,4 @@
-"""The audit of locked versions: finds what is known, and goes on without a network."""
+"""The audit of locked versions: finds known vulnerabilities, and continues without a network."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""What an API server says before it looks at the fields of an object."""
+"""Answers of an API server before it checks the fields of an object."""
 
 from typing import Any
 

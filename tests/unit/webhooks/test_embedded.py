@@ -1,4 +1,4 @@
-"""Admission in front of the embedded cluster, and what kubectl is told."""
+"""Admission in front of the embedded cluster, and the messages to kubectl."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Reviews that somebody wrote to keep a webhook busy: each costs time in proportion to its size."""
+"""Reviews written to keep a webhook busy: each costs time in proportion to its size."""
 
 import json
 import time

@@ -44,7 +44,7 @@ class DemoClock(FastClock):
         return real + self._ahead
 
     def move_on(self, seconds: float) -> None:
-        """Let time pass at once."""
+        """Advance the clock at once."""
         self._ahead += seconds
 
     def run(self) -> None:

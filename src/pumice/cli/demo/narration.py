@@ -129,7 +129,7 @@ def _shuffle(part: _ChapterRecord) -> list[str]:
     start = part.start_of(job["name"])
     used = job["cpu"] * len(start)
     lines = [
-        f"{_started(part, job)}: {used:g} cpus requested, {job['uses'] * len(start):g} actually used"
+        f"{_started(part, job)}: {used:g} cpus asked, {job['uses'] * len(start):g} actually used"
     ]
     for at in dict.fromkeys(each.at for each in evicted):
         some = [each for each in evicted if each.at == at]

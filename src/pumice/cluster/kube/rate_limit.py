@@ -59,7 +59,7 @@ class TokenBucket:
             await self._timing.sleep(-self._tokens / self._rate)
 
     def release(self) -> None:
-        """Give up a turn that was reserved and not used."""
+        """Release a turn that was reserved and not used."""
         _RESERVED.set(False)
         self._tokens = min(self._burst, self._tokens + 1.0)
 

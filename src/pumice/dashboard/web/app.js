@@ -32,7 +32,7 @@ function Live() {
   useTick();
   if (!current.session) return html`<span class="live" role="status">connecting …</span>`;
   if (query().get("at")) return html`<span class="live still">a moment past</span>`;
-  if (current.broken) return html`<span class="live stale" role="status" title="The stream of news broke; it is tried again by itself.">stale for ${duration((Date.now() - current.broken) / 1000)}, retrying</span>`;
+  if (current.broken) return html`<span class="live stale" role="status" title="The event stream was interrupted; reconnecting.">stale for ${duration((Date.now() - current.broken) / 1000)}, retrying</span>`;
   const now = clusterNow();
   const still = current.session.speed === 0;
   return html`<span class=${still ? "live still" : "live"}><time title=${utc(now)}>${clock(now)}</time> ${still ? "as in the files" : "live"}<i aria-hidden="true"></i></span>`;
@@ -111,7 +111,7 @@ function Login() {
     event.preventDefault();
     try { await answer("/api/login", { token: new FormData(event.target).get("token") }); location.reload(); } catch (error) { set(error.message); }
   };
-  return html`<main class="login"><h1>Pumice</h1><p>This dashboard wants to know who you are. Paste a token of the cluster, or the one that it was started with.</p>
+  return html`<main class="login"><h1>Pumice</h1><p>Log in: paste a token of the cluster, or the token that the dashboard was started with.</p>
     <form onSubmit=${send}><label>Token <input type="password" name="token" autocomplete="off" required /></label> <button type="submit">Log in</button></form>${problem && html`<p class="problem" role="alert">${problem}.</p>`}</main>`;
 }
 
@@ -131,7 +131,7 @@ function App() {
   if (current.login) return html`<${Login} />`;
   const path = location.pathname;
   return html`<a class="skip" href="#main">Skip to the page</a><${Bar} path=${path} /><main id="main"><${Banner} /><${Page} path=${path} /></main>
-    <footer>Pumice ${current.session?.version || ""}${current.session && !current.session.decides ? " · cycles shown here are worked out for this page; nothing is written" : ""}</footer>`;
+    <footer>Pumice ${current.session?.version || ""}${current.session && !current.session.decides ? " · cycles shown here are computed for this page; nothing is written" : ""}</footer>`;
 }
 
 addEventListener("popstate", () => go(location.href, { replace: true }));

@@ -1,4 +1,4 @@
-// What the server tells: the session, documents, answers, and news.
+// Data from the server: the session, documents, answers, and change events.
 import { useEffect, useReducer, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
 
 export const news = { revision: "", now: 0, heard: 0, cycle: 0, problem: "", broken: 0, session: null, login: false };
@@ -77,7 +77,7 @@ export function useNews() {
   useEffect(() => { listeners.add(again); return () => listeners.delete(again); }, []);
   return news;
 }
-/** Renders anew every second: ages and clocks run. */
+/** Renders again every second: ages and clocks change. */
 export function useTick(ms = 1000) {
   const [, again] = useReducer((n) => n + 1, 0);
   useEffect(() => { const timer = setInterval(again, ms); return () => clearInterval(timer); }, [ms]);
@@ -113,7 +113,7 @@ export function useDocument(path, by = "revision") {
   }, [path, mark, Boolean(current.session)]);
   return state.path === path ? state : { data: null, error: null, path };
 }
-/** An answer for a page: asked for again when its address changes or somebody wants it anew. */
+/** An answer for a page: requested again when its address changes or on demand. */
 export function useAnswer(path, body) {
   const [state, set] = useState({ data: null, error: null, busy: false, key: "" });
   const key = path ? `${path} ${JSON.stringify(body ?? null)}` : "";

@@ -1,4 +1,4 @@
-// Amounts, times and names as people say them.
+// Amounts, times and names in readable form.
 
 const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 

@@ -33,7 +33,7 @@ function place(groups, width, size) {
   return { blocks, height: y + high };
 }
 
-/** ``groups`` are {name, rows}; ``part`` gives the filling of a row from 0 to 1 or null, ``shade`` a
+/** ``groups`` are {name, rows}; ``part`` returns the fill of a row from 0 to 1 or null, ``shade`` a
  *  colour instead of it; ``mark`` whether a node is closed. */
 export function HeatMap({ groups, part, shade, mark, words, onOpen, label }) {
   const canvas = useRef(null);

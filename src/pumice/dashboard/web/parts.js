@@ -174,7 +174,7 @@ export function showTip(words, x, y) {
   tip.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - mine.width - 8))}px`;
   tip.style.top = `${Math.max(8, Math.min(y + 14, innerHeight - mine.height - 8))}px`;
 }
-/** The colour that a custom property stands for: a canvas needs it. */
+/** The colour behind a custom property: a canvas needs it. */
 const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
 export function colour(name) {
   probe.style.color = `var(--${name})`;

@@ -21,7 +21,7 @@ function number(value) {
   return value.toLocaleString("en", { maximumFractionDigits: size >= 100 ? 0 : size >= 10 ? 1 : 2 });
 }
 const percent = (part) => (part === null || part === undefined ? "–" : `${number(100 * part)} %`);
-// A canvas needs the colour that a custom property stands for, not its name.
+// A canvas needs the colour behind a custom property, not its name.
 const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
 function colour(name) {
   probe.style.color = `var(--${name})`;

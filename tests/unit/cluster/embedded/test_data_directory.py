@@ -28,7 +28,7 @@ class Run:
         self.cluster = EmbeddedCluster(clock, seed=self.data.starts, tables=self.data.tables)
 
     def crash(self) -> None:
-        """Let go without a last sync; what was not synced is nowhere."""
+        """Close without a last sync; what was not synced is lost."""
         synced = (self.data.folder / "log").read_bytes()
         self.data.close()
         (self.data.folder / "log").write_bytes(synced)

@@ -1,4 +1,4 @@
-"""Whatever is done to a store, replaying its watch gives its list."""
+"""Whatever is done to a store, replaying its watch results in its list."""
 
 from collections.abc import Callable
 from typing import Any

@@ -19,7 +19,7 @@ WHOLE = OK + b"Content-Length: 2\r\n\r\nhi"
 
 
 class Requests(list[bytes]):
-    """What was asked for, and whether anything was."""
+    """The requests, and whether there were any."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Requests(list[bytes]):
 async def wired(
     *answers: Any, cap: Any = 1000, timeout_s: Any = 5.0, credentials: Any = None
 ) -> AsyncIterator[Any]:
-    """Give a transport to a server that says these bytes, one after another; counts connections."""
+    """Return a transport to a server that sends these bytes in turn; counts connections."""
     left, connections, requests = list(answers), [], Requests()
 
     async def serve(reader: Any, writer: Any) -> None:

@@ -1,4 +1,4 @@
-"""An API server on loopback that answers as it is told, and time that does not pass by itself."""
+"""An API server on loopback that answers as configured, and time that does not pass by itself."""
 
 import asyncio
 import json
@@ -181,7 +181,7 @@ class FakeServer:
 
 @asynccontextmanager
 async def serving(answers: Any) -> AsyncIterator[Any]:
-    """Run a fake server on the running loop; gives it with its address in ``url``."""
+    """Run a fake server on the running loop; yield it with its address in ``url``."""
     fake = FakeServer(answers)
     app = web.Application()
     app[CLOSING] = asyncio.Event()

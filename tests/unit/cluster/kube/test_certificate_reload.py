@@ -38,7 +38,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 class WhoAsks:
-    """An API server that takes nobody without a certificate and answers with whom it sees."""
+    """An API server that requires a certificate and answers with its subject."""
 
     def __init__(self) -> None:
         self.connections: set[Any] = set()
@@ -201,7 +201,7 @@ def test_a_refusal_makes_the_files_be_looked_at_before_the_next_attempt(
             async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
                 assert await name_seen(client) == "jane"
                 place(tmp_path, authority.client("two", "joan"))
-                assert await name_seen(client) == "jane"  # not looked at yet
+                assert await name_seen(client) == "jane"  # not checked yet
                 who.refuses.add("jane")
                 assert await name_seen(client) == "joan"
 
@@ -223,7 +223,7 @@ def test_the_authority_of_a_pod_is_followed_too(tmp_path: Path, authority: Autho
 
 
 def login(folder: Path) -> dict[str, Any]:
-    """Describe a program that gives the certificate which is in a folder just now."""
+    """Describe a program that prints the certificate in a folder."""
     text = (
         "import json, pathlib, sys\n"
         "folder = pathlib.Path(sys.argv[1])\n"

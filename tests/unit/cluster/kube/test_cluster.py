@@ -40,7 +40,7 @@ NO_WATCH = stream(end="hang")
 
 
 class Gate:
-    """Holds answers back until it is opened; tells when one arrived."""
+    """Holds answers back until it is opened; signals when one arrived."""
 
     def __init__(self, said: Any) -> None:
         self.said = said

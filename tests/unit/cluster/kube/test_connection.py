@@ -1,4 +1,4 @@
-"""Connections: which cluster is meant, who we are, and what is said when that is unclear."""
+"""Connections: the cluster, the identity, and the messages when they are unclear."""
 
 import asyncio
 import base64
@@ -419,7 +419,7 @@ def test_the_server_must_carry_the_name_that_is_wanted(
 def test_the_certificate_of_a_program_is_shown_to_the_server(
     written: Any, tmp_path: Path, gives: bool
 ) -> None:
-    """The server takes nobody without a certificate; a token alone does not help."""
+    """The server requires a certificate; a token alone does not help."""
     authority = Authority(tmp_path / "pki")
     user = authority.client("user", "jane")
 

@@ -1,4 +1,4 @@
-"""KubeClient: a write that may have been done is never told as one that was not."""
+"""KubeClient: a write that may have been done is never reported as not done."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ def run(coroutine: Any) -> Any:
 
 
 class Unreachable(Transport):
-    """Lets some requests through and then cannot connect any more."""
+    """Passes some requests on and then cannot connect any more."""
 
     def __init__(self, inner: Any, verbs: Any) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Stores: where things stand, and what changed since a version."""
+"""Stores: the current state, and changes since a version."""
 
 import json
 from typing import Any

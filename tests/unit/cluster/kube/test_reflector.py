@@ -26,7 +26,7 @@ LIST, WATCH, STREAM = f"GET {PODS}", f"WATCH {PODS}", f"STREAM {PODS}"
 
 
 class Last:
-    """A watch that tells when it is asked for and then stays open."""
+    """A watch that signals its request and then stays open."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -38,7 +38,7 @@ class Last:
 
 @asynccontextmanager
 async def following(lists: Any, watches: Any) -> AsyncIterator[Any]:
-    """Follow pods until the server has said all it has to say."""
+    """Watch pods until the server has sent everything."""
     last = Last()
     store = ObjectCache("Pod")
     answers = {LIST: lists, WATCH: [*watches, last]}

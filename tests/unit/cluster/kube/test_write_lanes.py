@@ -1,4 +1,4 @@
-"""WriteLanes: whatever is handed in is told exactly once what became of it, also in the end."""
+"""WriteLanes: every queued write gets exactly one result, also at the end."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""usage_source: the section `metrics` becomes a source, or all that is wrong with it is told."""
+"""usage_source: the section `metrics` becomes a source, or all its problems are reported."""
 
 import json
 import ssl

@@ -32,7 +32,7 @@ def vector(*samples: Any) -> Any:
 
 
 def answering(cpu: Any, memory: Any) -> Any:
-    """Answer the two queries, told apart by the metric they name."""
+    """Answer the two queries, distinguished by their metric."""
 
     def answer(path: Any, _headers: Any) -> Any:
         (query,) = parse_qs(urlsplit(path).query)["query"]

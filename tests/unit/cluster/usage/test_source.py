@@ -21,7 +21,7 @@ def measured(cpu: Any, at: Any) -> Any:
 
 
 class EventRecorder:
-    """A source that gives one prepared answer after the other."""
+    """A source that returns one prepared answer after the other."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -111,7 +111,7 @@ tiers: [{plugins: [{name: gang}, {name: predicates}, {name: usage}]}]
 def test_the_usage_plugin_takes_what_a_cache_holds_and_judges_its_age(
     age: int, bound: bool
 ) -> None:
-    """A node that is too busy is closed; five minutes later nobody knows, and it is open."""
+    """A node that is too busy is closed; five minutes later that is unknown, and it is open."""
     now = 1_768_471_200.0
     cache = UsageCache(StaticUsage({"n1": {"cpu": 95.0, "memory": 1.0}}), 30.0)
     cache.refresh(now - age, [N1])

@@ -36,7 +36,7 @@ UFM: Any = {
 
 
 class FakeFabric:
-    """Answers with what it is told; remembers who asked."""
+    """Returns prepared answers; remembers the access."""
 
     def __init__(self) -> None:
         self.reading = Reading()
@@ -189,7 +189,7 @@ def test_hypernodes_stay_when_their_source_is_off_or_its_settings_are_bad(change
     world.node("a")
     world.look()
     kept = {"off": ["a"], "gone": ["a"], "bad": [], "bad type": ["a"]}[change]
-    assert world.domains.get("r1", []) == kept  # a text that is no YAML leaves the last one on
+    assert world.domains.get("r1", []) == kept  # a text that is not YAML leaves the last one on
     assert len(world.records) == (change.startswith("bad"))
 
 

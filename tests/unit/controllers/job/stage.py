@@ -40,7 +40,7 @@ class Stage(stage.Stage):
     """A world with one job in it."""
 
     def start(self, manifest: Any, *, running: bool = True) -> Any:
-        """Apply a job, let its PodGroup in and, unless told otherwise, run its pods."""
+        """Apply a job, admit its PodGroup and, by default, run its pods."""
         self.play({"apply": [manifest]})
         self.admit()
         if running:

@@ -1,4 +1,4 @@
-"""Jobs that ask for more pods than anybody has room for: bounded work, and a turn for others."""
+"""Jobs that ask for more pods than any cluster can hold: bounded work, and a turn for others."""
 
 from typing import Any
 

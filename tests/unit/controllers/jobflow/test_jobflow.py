@@ -42,7 +42,7 @@ def started(*steps: Any, retain: str = "retain") -> Any:
 
 
 def move(view: Any, step: Any, *phases: Any, **status: Any) -> None:
-    """Let the job of a step go through phases, the flow looking after the last one."""
+    """Move the job of a step through phases, then reconcile the flow."""
     job = view.get(JOB, "ns", f"f-{step}")
     before = (job.get("status") or {}).get("conditions") or []
     passed = [{"status": phase, "lastTransitionTime": rfc3339(view.now)} for phase in phases]

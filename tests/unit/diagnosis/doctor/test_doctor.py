@@ -61,7 +61,7 @@ VOLCANO = [kind for kind in BUILT_IN if ".volcano.sh" in kind.group]
 
 
 class Api:
-    """A real API server as far as the doctor asks it."""
+    """The part of a real API server that the doctor uses."""
 
     def __init__(self) -> None:
         self.objects: dict[str, list[Any]] = {

@@ -41,7 +41,7 @@ def gang(
     pods: Any = None,
     **more: Any,
 ) -> Any:
-    """A running gang; ``pods`` gives further fields for single pods."""
+    """A running gang; ``pods`` has further fields for single pods."""
     group = {"phase": "Running", "priority_class": "low", **more}
     pods = pods or [{} for _ in range(n)]
     return [

@@ -1,4 +1,4 @@
-"""Nodes that cannot help are passed over without asking plugins; decisions stay the same."""
+"""Nodes that cannot help are skipped without asking plugins; decisions stay the same."""
 
 import sys
 from typing import Any

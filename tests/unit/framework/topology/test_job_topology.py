@@ -1,4 +1,4 @@
-"""Where jobs may lie in the network: sub-groups, limits, allocated domains."""
+"""Places of jobs in the network: sub-groups, limits, allocated domains."""
 
 from typing import Any
 

@@ -53,7 +53,7 @@ def job(
     first: Any = 0,
     **group: Any,
 ) -> Any:
-    """A gang; ``parts`` gives the label value of each pod."""
+    """A gang; ``parts`` is the label value of each pod."""
     group = {"min_member": n, "network_topology": HARD, "phase": "Inqueue", **group}
     spec = {"subGroupPolicy": list(policies)} if policies else {}
     labels = [{} if parts is None else {"part": str(parts[i])} for i in range(n)]
@@ -114,7 +114,7 @@ def test_the_domain_that_the_job_leaves_fullest_is_preferred() -> None:
 
 
 def test_a_domain_that_looks_large_enough_but_is_not_gives_way_to_the_next() -> None:
-    """Sums do not tell how requests fit on nodes; only a dry run does."""
+    """Sums do not show how requests fit on nodes; only a dry run does."""
     decisions = decide(*job(n=1, cpu=4), cpus=(3, 3, 3, 3, 4, 3))
     assert decisions.binds == {"default/j-w-0": "n4"}
 

@@ -1,4 +1,4 @@
-"""A configuration file is taken anew when it changes; a bad one never replaces a good one."""
+"""A configuration file is read again when it changes; a bad one never replaces a good one."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""One cycle at a time on a cluster: what is written counts, what fails is given back."""
+"""One cycle at a time on a cluster: writes count, failures are undone."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ tiers:
 
 
 class Delayed:
-    """Carries writes out when told to; ``answer`` may change what is reported."""
+    """Carries writes out on demand; ``answer`` may change what is reported."""
 
     def __init__(self, cluster: Any) -> None:
         self._direct = DirectWriter(cluster)
@@ -263,7 +263,7 @@ def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(
 def test_a_bind_that_waits_for_its_turn_is_not_taken_for_lost(
     cluster: Any, writer: Any, live: Any
 ) -> None:
-    """Answers to earlier binds say that the queue moves, however slowly."""
+    """Answers to earlier binds show that the queue moves, however slowly."""
     add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
     live.cycle()
     rival(cluster)
@@ -345,7 +345,7 @@ def test_what_others_bound_elsewhere_is_counted_there(cluster: Any, writer: Any,
 
 
 class Deaf:
-    """A cluster whose watches tell nothing more."""
+    """A cluster whose watches are silent."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
@@ -428,7 +428,7 @@ def preempting(cluster: Any, writer: Any, live: Any) -> None:
 
 
 def victims(writer: Any, live: Any) -> Any:
-    """Return whom the next cycles evict: in the first, a nomination for nothing is taken back."""
+    """Return the evictions of the next cycles: in the first, a useless nomination is removed."""
     found = live.cycle().decisions.evictions
     writer.go()
     return found + live.cycle().decisions.evictions

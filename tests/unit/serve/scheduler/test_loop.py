@@ -189,7 +189,7 @@ def test_after_each_failed_cycle_the_pause_is_longer(
 
 
 def torn(loop: Any, monkeypatch: pytest.MonkeyPatch, name: str = "_write") -> None:
-    """Let a cycle break off in one of its parts."""
+    """Make a cycle fail in one of its parts."""
 
     def raises(*_: Any) -> None:
         raise RuntimeError("torn")
@@ -214,7 +214,7 @@ def test_a_cycle_that_broke_off_starts_over(
 
 
 class Slow(Cluster):
-    """Takes writes, and does them when told to."""
+    """Queues writes, and does them on demand."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -293,7 +293,7 @@ def test_who_leads_again_remembers_what_it_has_sent(slow: Any) -> None:
 def test_an_old_bind_without_an_answer_is_looked_up_and_not_sent_again(
     slow: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its decision rests on tables that are no more: others may have taken the room."""
+    """Its decision is based on replaced tables: others may have taken the room."""
     loop = looping(slow)
     loop._turn()
     torn(loop, monkeypatch)
@@ -322,7 +322,7 @@ def test_a_new_configuration_is_used_from_the_next_cycle(cluster: Any) -> None:
 
 @dataclass(kw_only=True)
 class Everybody(Strategy, name="everybody"):
-    """Finds that every task had better run elsewhere."""
+    """Finds that every task should run elsewhere."""
 
     def victims(self, ssn: PluginSession, running: list[int]) -> list[int]:
         return running

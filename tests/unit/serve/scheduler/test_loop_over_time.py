@@ -18,7 +18,7 @@ def cluster() -> Any:
 
 
 def test_the_lead_can_be_lost_and_won_more_than_once(cluster: Any) -> None:
-    """Each time it is told, and who leads again looks at the cluster anew."""
+    """Each time it is logged, and a new leader reads the cluster again."""
     leads = True
     metrics = Metrics()
     loop = looping(cluster, is_leader=lambda: leads, metrics=metrics)

@@ -1,4 +1,4 @@
-"""Pods that wait on their node for their claims: what is written, when, and what is given back."""
+"""Pods that wait on their node for their claims: writes, their time, and releases."""
 
 from typing import Any
 
@@ -139,7 +139,7 @@ class World:
         return [each["message"] for each in found if each["reason"] == "FailedScheduling"]
 
     def second(self) -> Any:
-        """Run a cycle and let a second pass."""
+        """Run a cycle and advance a second."""
         cycle = self.live.cycle()
         self.cluster.clock.advance(1)  # type: ignore[attr-defined]
         return cycle.decisions

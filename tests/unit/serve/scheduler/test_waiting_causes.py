@@ -1,4 +1,4 @@
-"""Why jobs wait, told on a cluster: on the pod group, as an event, and counted by code."""
+"""Why jobs wait, reported on a cluster: on the pod group, as an event, and counted by code."""
 
 from typing import Any
 

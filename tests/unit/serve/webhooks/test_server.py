@@ -83,7 +83,7 @@ def cluster() -> Any:
 
 
 def ask(cluster: Any, path: Any, body: Any, headers: Any = JSON, settings: Any = None) -> Any:
-    """Send one request to the application; gives status and text."""
+    """Send one request to the application; return status and text."""
 
     async def run() -> Any:
         options = settings or WebhookOptions()
@@ -354,7 +354,7 @@ def test_served_over_https_against_a_cluster(cluster: Any) -> None:
 
 
 def until_answered(port: Any, tls: Any, path: Any, body: Any) -> Any:
-    """Ask until somebody listens."""
+    """Ask until the server listens."""
     pause = threading.Event()
     for _ in range(200):
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=tls, timeout=10)

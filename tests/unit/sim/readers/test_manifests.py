@@ -1,4 +1,4 @@
-"""Manifests with arrival times: who comes when, with whom, for how long."""
+"""Manifests with arrival times: arrivals, gangs and run times."""
 
 from pathlib import Path
 from typing import Any

@@ -32,7 +32,7 @@ TRACE = f'"><iframe src="javascript:parent.{_RUN}">{{{{ css }}}}'
 
 
 class Elements(HTMLParser):
-    """Every element of a page, and what stands in its scripts."""
+    """Every element of a page, and the content of its scripts."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ def test_without_a_job_that_started_the_page_says_so() -> None:
 
 
 def test_with_one_queue_the_page_says_why_fairness_is_not_drawn() -> None:
-    assert "At no time do two queues ask for something." in page_of(simulate(["only"]))
+    assert "Two queues never have demand at the same time." in page_of(simulate(["only"]))
 
 
 # The library

@@ -64,7 +64,7 @@ function Why({ name, asked, changed, again }) {
   const first = useAnswer(source(path, { r: revision }));
   const deep = useAnswer(first.data ? source(path, { deep: 1, r: revision }) : null);
   if (first.error) return html`<section class="why"><${Problem} error=${first.error} /></section>`;
-  if (!first.data) return html`<section class="why"><${Loading} what="Asking every gate why it waits" /></section>`;
+  if (!first.data) return html`<section class="why"><${Loading} what="Finding out why it waits" /></section>`;
   const told = first.data;
   const [cause, ...others] = told.causes;
   return html`<section class="why" aria-label="Why it waits">${changed && html`<p class="asked">as of ${duration(clusterNow() - asked.at)} ago <button type="button" onClick=${again}>Ask again</button></p>`}<p class="cause">${sentence(told.text)}</p>
@@ -78,7 +78,7 @@ function Why({ name, asked, changed, again }) {
 }
 
 function Pods({ data }) {
-  if (!data.pods.length) return html`<section><h2>Pods</h2><p class="soft">It has no pods yet: they are made once the job is admitted to its queue.</p></section>`;
+  if (!data.pods.length) return html`<section><h2>Pods</h2><p class="soft">It has no pods yet: they are created once the job is admitted to its queue.</p></section>`;
   const rows = data.pods.map((_, i) => i);
   const columns = [
     { key: "pod", title: "pod", width: "minmax(140px, 1.4fr)", card: "lead-cell", cell: (i) => html`<span class="name">${data.pods[i].pod}</span>` },
@@ -95,7 +95,7 @@ function History({ data }) {
   return html`<section><h2>What happened</h2>${rows.length || data.decisions.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Events"><table class="plain"><thead><tr><th>when</th><th>what</th><th>about</th><th>message</th></tr></thead><tbody>
     ${data.decisions.slice(0, 20).map((one) => html`<tr><td><${When} at=${one.at} /></td><td><${Link} href=${to(`/cycles/${one.cycle}`)}>cycle ${one.cycle}<//></td><td></td><td>${[one.bound && `${plural(one.bound, "pod")} got a node`, one.evicted && `${plural(one.evicted, "pod")} evicted`].filter(Boolean).join(", ")}</td></tr>`)}
     ${rows.map((event) => html`<tr class=${event.type === "Warning" ? "warning" : ""}><td>${event.at ? html`<${When} at=${event.at} />` : "–"}</td><td>${event.reason}${event.count > 1 ? html` <span class="soft">×${event.count}</span>` : ""}</td><td class="soft">${event.kind} ${event.name}</td><td>${event.message}</td></tr>`)}</tbody></table></div>${data.events.length > rows.length && html`<button type="button" onClick=${() => showAll(true)}>Show all ${plural(data.events.length, "event")}</button>`}`
-    : html`<p class="soft">${news.session?.speed === 0 ? "Files that were read hold no events." : "Nothing that is remembered."}</p>`}</section>`;
+    : html`<p class="soft">${news.session?.speed === 0 ? "The files contain no events." : "Nothing is remembered."}</p>`}</section>`;
 }
 
 export function JobPage({ name }) {
@@ -116,6 +116,6 @@ export function JobPage({ name }) {
   }}<//>`;
 }
 function Settled({ data }) {
-  const words = { running: `It runs: ${plural(data.pods.filter((pod) => pod.node && pod.state !== "finished").length, "pod")} of at least ${number(data.min)}`, finished: "It has finished", failed: "It has ended, and pods of it failed" }[data.state] || "";
+  const words = { running: `It runs: ${plural(data.pods.filter((pod) => pod.node && pod.state !== "finished").length, "pod")} of at least ${number(data.min)}`, finished: "It has finished", failed: "It has ended, and some of its pods failed" }[data.state] || "";
   return html`<section class="why"><p class="cause">${words}.</p>${!data.total && html`<${Empty} title="No pods" />`}</section>`;
 }

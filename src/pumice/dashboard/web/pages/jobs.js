@@ -50,5 +50,5 @@ function Table({ data }) {
 export function Jobs() {
   const document = useDocument(source("/api/jobs"));
   return html`<h1 tabindex="-1">Jobs</h1><${Needs} of=${document} what="Looking at the jobs">${(data) => (data.job.length ? html`<${Table} data=${data} />`
-    : html`<${Empty} title="No job yet"><p>${news.session?.hint ? html`Submit one: <code>${news.session.hint}</code>` : "There is no job in what was read."}</p><//>`)}<//>`;
+    : html`<${Empty} title="No job yet"><p>${news.session?.hint ? html`Submit one: <code>${news.session.hint}</code>` : "The input has no job."}</p><//>`)}<//>`;
 }

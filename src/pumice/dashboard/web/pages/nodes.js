@@ -23,8 +23,8 @@ function Fragmentation({ data, shape }) {
   const found = useDocument(Object.keys(wanted).length ? source("/api/fit", wanted) : null);
   const set = (name, value) => setQuery({ [`pod.${name}`]: value });
   return html`<section><h2>Largest gang that fits now</h2><form class="tools" onSubmit=${(e) => e.preventDefault()}>${data.resources.filter((r) => r.name !== "pods").map((r) => html`<label class="choice"><span>${resourceName(r)} of a pod</span><input size="7" value=${shape[r.name] || ""} placeholder=${r.unit === "bytes" ? "8Gi" : r.name === "cpu" ? "2" : "1"} onChange=${(e) => set(r.name, e.target.value.trim())} /></label>`)}</form>
-    ${found.error ? html`<p class="problem" role="alert">${found.error.message}.</p>` : found.data ? html`<p class="cause small" role="status">${found.data.pods ? `${plural(found.data.pods, "pod")} on ${plural(found.data.nodes, "node")}` : "Not one pod fits"}.</p>
-      <p class="soft">${found.data.unbroken > found.data.pods ? `What is free adds up to ${plural(found.data.unbroken, "pod")}; ${number(found.data.unbroken - found.data.pods)} of them are lost to fragments.` : "Nothing is lost to fragments."} ${plural(found.data.of, "node")} of ${number(data.names.length)} take pods. Queues and the rules of a pod are not asked here; the what-if page asks them.</p>` : html`<p class="soft">Say what one pod asks for.</p>`}</section>`;
+    ${found.error ? html`<p class="problem" role="alert">${found.error.message}.</p>` : found.data ? html`<p class="cause small" role="status">${found.data.pods ? `${plural(found.data.pods, "pod")} on ${plural(found.data.nodes, "node")}` : "No pod fits"}.</p>
+      <p class="soft">${found.data.unbroken > found.data.pods ? `What is free adds up to ${plural(found.data.unbroken, "pod")}; ${number(found.data.unbroken - found.data.pods)} of them are lost to fragments.` : "Nothing is lost to fragments."} ${plural(found.data.of, "node")} of ${number(data.names.length)} take pods. Queues and the rules of a pod are not asked here; the what-if page asks them.</p>` : html`<p class="soft">Enter the request of one pod.</p>`}</section>`;
 }
 
 function Map_({ data }) {

@@ -34,7 +34,7 @@ function Longest({ data }) {
   if (!data.longest.length) return html`<section><h2>Longest waits</h2><p class="soft">No job waits.</p></section>`;
   return html`<section><h2>Longest waits</h2><ul class="waits">${data.longest.map((job) => html`<li key=${job.job}>
     <div class="who"><${JobLink} job=${job.job} /><${QueueName} queue=${job.queue} /><span class="soft">for <${Age} since=${job.created} /></span>${job.code && html`<code>${job.code}</code>`}</div>
-    <p>${job.text ? sentence(job.text) : html`<span class="soft">The cause is being worked out.</span>`}</p></li>`)}</ul></section>`;
+    <p>${job.text ? sentence(job.text) : html`<span class="soft">The cause is being computed.</span>`}</p></li>`)}</ul></section>`;
 }
 
 function Causes({ data }) {
@@ -55,7 +55,7 @@ export function Overview() {
   return html`<h1 tabindex="-1">Overview</h1><${Needs} of=${document} what="Looking at the cluster">${(data) => {
     const nothing = !Object.keys(data.jobs).length && !data.pods.running;
     return html`<${Figures} data=${data} />
-      ${nothing && html`<${Empty} title="No job yet"><p>${news.session?.hint ? html`Submit one: <code>${news.session.hint}</code>` : "There is no job in what was read."}</p><//>`}
+      ${nothing && html`<${Empty} title="No job yet"><p>${news.session?.hint ? html`Submit one: <code>${news.session.hint}</code>` : "The input has no job."}</p><//>`}
       <div class="two mixed"><div><${Utilisation} data=${data} /><${Evictions} data=${data} /></div><div><${Longest} data=${data} /><${Causes} data=${data} /></div></div>`;
   }}<//>`;
 }

@@ -55,16 +55,16 @@ export function QueuePage({ name }) {
     return html`<p class="lead">${queue.parent && html`Under <${QueueName} queue=${queue.parent} />. `}${queue.state}, weight ${queue.weight}, ${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}. <${Link} href=${to("/jobs", { queue: name })}>${counts(queue.jobs)}<//>${children.length > 0 && html`; above ${children.map((one, i) => html`${i ? ", " : ""}<${QueueName} queue=${one.name} />`)}`}.</p>
       <section><h2>Amounts</h2><${Key} divides=${data.divides} /><div class="scroll" tabindex="0" role="region" aria-label="Amounts"><table class="plain"><thead><tr><th>resource</th><th>of the cluster</th><th class="right">allocated</th><th class="right">asked for</th><th class="right">deserved</th><th class="right">guarantee</th><th class="right">capability</th></tr></thead>
         <tbody>${rows.map(({ resource, i }) => html`<tr><th scope="row">${resource.name}</th><td class="wide"><${QueueBar} resource=${resource} total=${data.total[i]} queue=${queue} i=${i} /></td><td class="right figure">${show(resource, queue.allocated[i])}</td><td class="right figure">${show(resource, queue.request[i])}</td><td class="right figure">${queue.deserved ? show(resource, queue.deserved[i]) : "–"}</td><td class="right figure">${show(resource, queue.guarantee[i])}</td><td class="right figure">${queue.capability[i] === null ? "no limit" : show(resource, queue.capability[i])}</td></tr>`)}</tbody></table></div></section>
-      <section><h2>Who goes first</h2>${order.error ? html`<${Problem} error=${order.error} />` : !order.data ? html`<${Loading} what="Asking who goes first" />` : html`<${OrderTable} order=${order.data} name=${name} all=${all} more=${() => setAll(true)} />`}</section>`;
+      <section><h2>Who goes first</h2>${order.error ? html`<${Problem} error=${order.error} />` : !order.data ? html`<${Loading} what="Computing the order" />` : html`<${OrderTable} order=${order.data} name=${name} all=${all} more=${() => setAll(true)} />`}</section>`;
   }}<//>`;
 }
 function OrderTable({ order, name, all, more }) {
   const lines = order.jobs[name] || [];
   const place = order.queues.findIndex((queue) => queue.name === name);
-  if (!lines.length) return html`<p class="soft">No job of this queue itself waits for its turn.</p>`;
+  if (!lines.length) return html`<p class="soft">No job of this queue itself waits.</p>`;
   const shown = all ? lines : lines.slice(0, 100);
   return html`<p>The queue comes ${place + 1} of ${order.queues.length}${order.queues[place]?.after ? ` (${order.queues[place].after})` : ""}. Its waiting jobs, first to last:</p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Order"><table class="plain"><thead><tr><th class="right">place</th><th>job</th><th>behind the one before it because</th><th>ordered by</th><th>outcome of the next cycle</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Order"><table class="plain"><thead><tr><th class="right">place</th><th>job</th><th>after the one before it because</th><th>ordered by</th><th>outcome of the next cycle</th></tr></thead>
     <tbody>${shown.map((line, i) => html`<tr key=${line.name}><td class="right figure">${i + 1}</td><td><${JobLink} job=${line.title} /></td><td>${line.after || html`<span class="soft">first</span>`}</td><td class="soft">${Object.entries(line.keys).map(([plugin, words]) => `${plugin}: ${words}`).join("; ")}</td><td>${line.outcome}</td></tr>`)}</tbody></table></div>
     ${lines.length > shown.length && html`<button type="button" onClick=${more}>Show all ${plural(lines.length, "job")}</button>`}`;
 }

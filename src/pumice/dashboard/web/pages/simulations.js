@@ -105,7 +105,7 @@ function Compared({ a, b }) {
   return html`${b && html`<${Differences} a=${a} b=${b} />`}
     <section><h2>Over time</h2><div class="tools"><${Tabs} label="Resource" value=${chosen} options=${a.resources.map((r) => [r.name, resourceName(r)])} onChange=${(resource) => setQuery({ resource })} /></div>${legend}
       <h3>${chosen} in use</h3><${Chart} label=${`Part of ${chosen} in use over time`} xs=${xs} lines=${use} format=${percent} range=${[0, 1.02]} height=${170} group="sim" cursor=${at} />
-      <h3>Jobs that wait</h3><${Chart} label="Jobs that wait over time" xs=${xs} lines=${waiting} format=${(v) => number(v)} range=${[0, most * 1.08]} height=${150} group="sim" cursor=${at} />
+      <h3>Jobs that wait</h3><${Chart} label="Waiting jobs over time" xs=${xs} lines=${waiting} format=${(v) => number(v)} range=${[0, most * 1.08]} height=${150} group="sim" cursor=${at} />
       ${fair.some((line) => line.ys.some((v) => v !== null)) && html`<h3>Fairness</h3><${Chart} label="Fairness over time" xs=${xs} lines=${fair} format=${(v) => number(v)} range=${[0, 1.02]} height=${130} group="sim" cursor=${at} />`}</section>
     <section><h2>The cluster at <span class="figure">${duration(at)}</span></h2><label class="scrub"><span class="skipword">moment</span><input type="range" aria-label="Moment" min="0" max=${end} step=${end / 1000} value=${at} onInput=${(e) => move(Number(e.target.value))} /></label>
       <div class=${b ? "two" : ""}>${runs.map((run, i) => html`<${Moment} run=${run} at=${at} label=${b ? `${"AB"[i]} · ` : ""} key=${run.id} />`)}</div></section>
