@@ -1,4 +1,4 @@
-"""Pods of one job that are equal but for their names: they come, start and go all at once.
+"""Pods of one job that differ only in name: they are added, started and deleted at once.
 
 Leaves the tables as the rows of tasks do one by one.  The caller vouches that the pods are equal,
 so that only the first is read; where sums are not exact they are taken one by one after all.
@@ -29,7 +29,7 @@ class EqualPods:
         self._snapshot = tasks.snapshot
 
     def add(self, pods: Sequence[Pod]) -> None:
-        """Add new pods that wait, alike in everything but name and uid."""
+        """Add new waiting pods that differ only in name and uid."""
         first, tasks = pods[0], self._snapshot.tasks
         self._write([first])
         like = tasks.row_of[key_of(first)]
@@ -54,7 +54,7 @@ class EqualPods:
             self._rows.share(row, pod)
 
     def start(self, pods: Sequence[Pod]) -> None:
-        """Let pods that wait run, each on its node; nothing else about them has changed."""
+        """Start waiting pods, each on its node; nothing else about them has changed."""
         snapshot, tasks = self._snapshot, self._snapshot.tasks
         rows = [tasks.row_of[key_of(pod)] for pod in pods]
         first = rows[0]
@@ -107,7 +107,7 @@ class EqualPods:
             self._rows.write(pod, self._rows.read(pod))
 
     def _count_on_nodes(self, like: int, on: Rows, sign: int) -> None:
-        """Count a pod like one (row) on each of some nodes, or no more."""
+        """Count a pod like the given one (row) on each of some nodes, or remove it."""
         nodes, shape = self._snapshot.nodes, self._snapshot.shapes[self._snapshot.tasks.shape[like]]
         rows, counts = np.unique(on, return_counts=True)
         books, _ = shape.step("hold", sign, live=True)
@@ -118,7 +118,7 @@ class EqualPods:
     def _count_in_job(
         self, job: int, like: int, n: int, *, waiting: int = 0, running: int = 0
     ) -> None:
-        """Count n pods like one (row) that begin (+1) or cease (-1) to wait or to run."""
+        """Count n pods like the given one (row) that begin (+1) or cease (-1) to wait or to run."""
         snapshot = self._snapshot
         jobs, shape = snapshot.jobs, snapshot.shapes[snapshot.tasks.shape[like]]
         jobs.counts[Status.PENDING, job] += waiting * n

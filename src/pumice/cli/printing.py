@@ -25,7 +25,7 @@ def _json_text(data: Any) -> str:
     text = json.dumps(data, ensure_ascii=False)
     try:
         return msgspec.json.format(text, indent=1)
-    except (msgspec.DecodeError, UnicodeEncodeError):  # what JSON knows not: NaN, half a character
+    except (msgspec.DecodeError, UnicodeEncodeError):  # not valid JSON: NaN, half a character
         return json.dumps(data, indent=1, ensure_ascii=False)
 
 

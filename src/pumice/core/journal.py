@@ -83,5 +83,5 @@ class Journal:
     def forget(self) -> None:
         """Clear the journal: earlier writes can no longer be undone."""
         self._undo.clear()
-        self.moved = []  # a new one: who keeps answers looks at the old one later
+        self.moved = []  # a new list: kept answers read the old one later
         self._deferred.clear()

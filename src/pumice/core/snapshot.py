@@ -56,7 +56,7 @@ class Snapshot:
         self.journal = Journal()
         self._total = np.zeros(size)
         self._totalled = (-1, 0, 0)
-        """Of which nodes the total is."""
+        """The nodes of the total."""
         self.view_is_live = False
         self.view_watchers: list[ViewWatcher] = []
 

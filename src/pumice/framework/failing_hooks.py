@@ -31,7 +31,7 @@ class Failures:
     """The subjects of failures, and the lines that report them."""
 
     def forget(self) -> None:
-        """Start afresh."""
+        """Forget all failures."""
         self.errors, self.about = {}, {}
 
     def lines(self) -> list[str]:

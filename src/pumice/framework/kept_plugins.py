@@ -11,11 +11,11 @@ from typing import Any
 from pumice.framework.dispatch import Enabled, Hooks
 
 _PLAIN = (bool, int, float, str, tuple, frozenset, type(None))
-"""Kinds of values that nobody can change, at least not by accident."""
+"""Types of values that cannot be changed, at least not by accident."""
 
 
 class KeptPlugins:
-    """Plugins and their hooks; ``renew`` lets them begin a cycle as if they were just made."""
+    """Plugins and their hooks; ``renew`` prepares them for a cycle as if they were just made."""
 
     def __init__(self, tiers: Iterable[Iterable[Enabled]]) -> None:
         self.tiers = [list(tier) for tier in tiers]
@@ -23,7 +23,7 @@ class KeptPlugins:
         self._fields = [(vars(each), _as_made(vars(each))) for each in self.hooks.plugins]
 
     def renew(self) -> None:
-        """Forget what plugins noted and where they failed."""
+        """Forget the state and the failures of plugins."""
         for fields, (plain, others) in self._fields:
             fields.clear()
             fields.update(plain)

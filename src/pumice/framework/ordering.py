@@ -17,11 +17,11 @@ from pumice.framework.plugin import Plugin
 
 Key = Any
 _ALONE: Final[Key] = ()
-"""The key of a row beside which there is no other: nobody is asked for it."""
+"""The key of a single row: no plugin is asked for it."""
 
 
 class Heap:
-    """Rows in the order of their keys, which are taken when a row goes in beside others.
+    """Rows in the order of their keys, which are computed when a row is added to others.
 
     A ``live`` heap computes a key again when its row comes up: evictions move the keys of rows that
     sit inside, placements only those of the row that is out.

@@ -185,7 +185,7 @@ class Placing:
         self._fits[key] = fit  # the one used last is last
         return fit
 
-    def _new_fit(self, key: Hashable, task: Task) -> Fit:  # noqa: ARG002  # for who keeps fits
+    def _new_fit(self, key: Hashable, task: Task) -> Fit:  # noqa: ARG002  # for subclasses
         n = self.snapshot.nodes.n
         facts = NodeFacts(self.snapshot)
         static_codes = [
@@ -402,4 +402,4 @@ def distinct_rows(moved: list[Any], n: int) -> Rows:
 
 
 MakePlacing = Callable[[Snapshot, Hooks, int], Placing]
-"""Makes what answers "which node" for a session, of a snapshot, its hooks and the seed."""
+"""Makes the placing of a session from a snapshot, its hooks and the seed."""

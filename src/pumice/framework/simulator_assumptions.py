@@ -16,8 +16,8 @@ class SimulatorAssumptions:
     evicts: bool = False
     """Makes room by evicting."""
     nodes_alone: bool = False
-    """What it answers about a node, to pods that look at neither volumes nor other pods, follows
-    from the pods on that node alone: the answer stays until one comes or goes."""
+    """Its answers about a node, for pods without volumes and terms about other pods, depend
+    on the pods of that node alone: they hold until a pod is added or removed there."""
 
 
 UNDECLARED = SimulatorAssumptions()

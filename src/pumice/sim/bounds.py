@@ -42,7 +42,7 @@ class Shortcuts:
     """Whether a job that a cycle refused is refused until something is released."""
     evicts: bool
     keep_fits: bool = False
-    """Whether what a node answered holds until a pod comes to it or leaves it."""
+    """Whether the answer of a node holds until a pod is added to it or leaves it."""
     admitting: tuple[Plugin, ...] = ()
     """The plugins that decide whether a job is admitted; none: every job is."""
     limiting: tuple[Plugin, ...] = ()

@@ -1,4 +1,4 @@
-"""What nodes answered in earlier cycles of a simulation, asked again only where something moved.
+"""Answers of nodes from earlier cycles of a simulation, renewed only where something moved.
 
 Nodes neither come nor go here and their facts stay, so that an answer holds as long as no pod came
 to the node or left it.  Only answers of plugins that declare as much are kept, and only to pods
@@ -14,7 +14,7 @@ from pumice.framework.dispatch import Hooks
 from pumice.framework.placing import Fit, Placing, distinct_rows
 
 _LONGEST_LOG = 1 << 16
-"""Moves of nodes that are looked back on; a fit that nobody asked for since is made anew."""
+"""Number of moves of nodes that are remembered; an older fit is made again."""
 
 
 class KeptFits:
@@ -26,13 +26,13 @@ class KeptFits:
     def __init__(self, moved_nodes: list[int]) -> None:
         self._between = moved_nodes
         self._within: list[object] = []
-        """The log of the cycle before: what it tried was taken back since."""
+        """The log of the previous cycle: its attempts were rolled back since."""
         self._log: list[object] = []
         self._fits: dict[Hashable, tuple[Fit, int]] = {}
         self._state: tuple[int, int] = (-1, -1)
 
     def placing(self, snapshot: Snapshot, hooks: Hooks, seed: int) -> "KeptPlacing":
-        """Open a cycle; to be given to the scheduler as its way to ask nodes."""
+        """Open a cycle; passed to the scheduler as its placing."""
         self._log += self._within
         self._log += self._between
         self._between.clear()
@@ -59,7 +59,7 @@ class KeptFits:
 
 
 class KeptPlacing(Placing):
-    """Places as ever, and takes up fits of earlier cycles."""
+    """Places as usual, and reuses fits of earlier cycles."""
 
     def __init__(self, kept: KeptFits, snapshot: Snapshot, hooks: Hooks, seed: int) -> None:
         super().__init__(snapshot, hooks, seed)
@@ -82,12 +82,12 @@ class KeptPlacing(Placing):
 
 
 def _is_common(key: Hashable) -> bool:
-    """Return whether no plugin tells a task from others of its shape."""
+    """Return whether no plugin distinguishes a task from others of its shape."""
     return not isinstance(key, tuple) or all(part is None for part in key[1:])
 
 
 def _looks_at_nodes_alone(shape: Shape) -> bool:
-    """Return whether pods of a shape look neither at other pods nor at volumes nor at claims."""
+    """Return whether pods of a shape depend on no other pods, volumes or claims."""
     spec = shape.spec
     return not (spec.volumes or spec.resource_claims or spec.topology_spread_constraints) and (
         spec.affinity is None or not (spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity)

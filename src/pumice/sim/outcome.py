@@ -1,4 +1,4 @@
-"""What comes of a simulation: who ran when, the tables at the end, and what it cost."""
+"""The outcome of a simulation: the runs of jobs, the final tables, and the cost."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from pumice.sim.job_run import JobRun
 
 @dataclass(slots=True)
 class SimulationCost:
-    """What a simulation cost: numbers of steps, and seconds on the real clock."""
+    """The cost of a simulation: numbers of steps, and seconds on the real clock."""
 
     events: int = 0
     cycles: int = 0
@@ -20,13 +20,13 @@ class SimulationCost:
 
 @dataclass(slots=True)
 class Outcome:
-    """A finished simulation: who ran when, and the tables at the end."""
+    """A finished simulation: the runs of jobs, and the final tables."""
 
     runs: list[JobRun]
     log: EventLog
     snapshot: Snapshot
     end: float
-    """When the last thing happened."""
+    """Time of the last event."""
     cost: SimulationCost = field(default_factory=SimulationCost)
     failures: tuple[str, ...] = ()
-    """What plugins did wrong, each once: the figures then tell of another policy."""
+    """Errors of plugins, each once: the figures are then not those of the policy."""

@@ -196,7 +196,7 @@ def _check_deletion(request: Request, existing: Existing, options: Options) -> I
     if name in ("default", "root"):
         yield Finding(f"`{name}` queue can not be deleted")
         return
-    # The request brings the queue as it is now; Volcano looks for it among those it has seen.
+    # The request has the present queue; Volcano looks it up in its cache.
     queue = existing.queue(name) if request.old is None else decode(request.old, KIND)
     if queue is None:
         yield Finding(f"queue.scheduling.volcano.sh {quoted(name)} not found")

@@ -258,7 +258,7 @@ def test_run_warns_of_names_of_nothing_and_of_objects_told_twice(
     assert result.exit_code == 0
     lines = result.stderr.splitlines()
     assert [line.partition(" Node")[2] for line in lines[:1]] == [
-        " n1 is there 2 times; the last counts"
+        " n1 occurs 2 times; the last one counts"
     ]
     assert "PodGroup ns/pg names queue 'default', which is not there" in lines[1]
     assert "Pod ns/b names pod group 'ns/pq', which is not there" in lines[2]

@@ -93,7 +93,7 @@ def test_preempt_evicts_less_important_pods_of_the_same_queue(
     assert played.priorities["notebooks"] < played.priorities["hotfix"]
     left = job(story, "notebooks")["pods"] - len(evicted)
     assert left >= job(story, "notebooks")["gang"]
-    assert "has priority 0, the other 1000" in chapters["preempt"].lines[1]
+    assert "has priority 0, the second 1000" in chapters["preempt"].lines[1]
 
 
 def test_reclaim_evicts_pods_of_a_queue_that_holds_more_than_it_deserves(

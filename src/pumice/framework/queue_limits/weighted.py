@@ -16,7 +16,7 @@ from pumice.framework.queue_limits.limits import (
 from pumice.framework.queue_limits.tree import QueueTree
 
 _DIVIDED: Final = "divided by weight"
-"""Where the snapshot keeps the last division, and what it was made of."""
+"""The key under which the snapshot keeps the last division and its input."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column
     """Divide the cluster among the queues that have jobs, round by round (R, Q).
 
     A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
-    what one queue leaves goes to the others.  The same is not worked out twice in a row.
+    what one queue leaves goes to the others.  The last division is cached.
     """
     queues, rows = snapshot.queues, _queues_with_jobs(snapshot)
     request = queues.allocated_or_pipelined + queues.pending

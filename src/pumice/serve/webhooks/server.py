@@ -135,7 +135,7 @@ class ClusterView:
 
     @staticmethod
     def _found(read: Read, kind: str, name: str) -> Manifest | None:
-        """Return what a read finds; what cannot be read counts as none."""
+        """Return the result of a read; an unreadable object counts as none."""
         try:
             return read(kind, "", name)
         except ClusterError as error:
