@@ -260,8 +260,8 @@ def test_run_warns_of_names_of_nothing_and_of_objects_told_twice(
     assert [line.partition(" Node")[2] for line in lines[:1]] == [
         " n1 occurs 2 times; the last one counts"
     ]
-    assert "PodGroup ns/pg names queue 'default', which is not there" in lines[1]
-    assert "Pod ns/b names pod group 'ns/pq', which is not there" in lines[2]
+    assert "PodGroup ns/pg names queue 'default', which does not exist" in lines[1]
+    assert "Pod ns/b names pod group 'ns/pq', which does not exist" in lines[2]
     assert "(did you mean 'ns/pg'?)" in lines[2]
     line = path.read_text().splitlines().index('    "name": "b",')
     assert line - 4 <= int(lines[2].split(":")[2]) <= line + 1

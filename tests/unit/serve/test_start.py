@@ -242,7 +242,7 @@ def test_a_scheduler_opens_queue_gates_if_told_and_warns_if_nobody_keeps_the_roo
     )
     feature = "--feature-gates=SchedulingGatesQueueAdmission=true"
     assert serve("scheduler", f"--scheduler-conf={conf}", feature, "--schedule-period=10ms") == 0
-    assert ("only the plugin capacity keeps room" in capfd.readouterr().err) is warned
+    assert ("only the plugin capacity reserves room" in capfd.readouterr().err) is warned
 
 
 def test_one_process_for_all_follows_what_all_need(

@@ -90,7 +90,7 @@ def test_the_file_named_comes_first_then_the_environment_the_pod_and_the_home(
     del env["KUBERNETES_SERVICE_HOST"]
     assert server() == "http://home"
     (tmp_path / ".kube/config").unlink()
-    with pytest.raises(ServiceError, match="no cluster to talk to"):
+    with pytest.raises(ServiceError, match="no cluster found"):
         server()
 
 
