@@ -157,7 +157,7 @@ def test_an_installed_plugin_that_cannot_be_loaded_hurts_only_itself(
     assert problem.severity == "error"
     assert "b:Bad cannot be loaded: ImportError: half a distribution" in problem.hint
     (problem,) = check_conf(conf(text.format("odd")), found, ACTIONS)
-    assert "no subclass" in problem.hint
+    assert "not a subclass" in problem.hint
 
 
 def test_the_deciding_order_names_plugins_tier_by_tier() -> None:

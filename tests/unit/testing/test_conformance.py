@@ -118,11 +118,11 @@ def score(function: Any) -> Any:
 SCORES = {
     "rows are compared with each other": (
         lambda _, nodes: nodes.idle[CPU] - nodes.idle[CPU].mean(),
-        "each by itself",
+        "depend on other rows",
     ),
     "the last bits depend on how many rows are asked": (
         lambda _, nodes: np.ones(10) @ np.sqrt(np.tile(1 / (1 + nodes.idle[CPU]), (10, 1))),
-        "each by itself",
+        "depend on other rows",
     ),
     "too few answers": (lambda _, nodes: nodes.idle[CPU][1:], "an array of"),
     "not a number": (lambda _, nodes: nodes.idle[CPU] * np.nan, "finite numbers"),
@@ -224,7 +224,7 @@ def test_state_outside_the_tables_must_be_taken_back_too() -> None:
         on_place=lambda _, task, node: placed.append(task.row),
         overused=lambda _, queue: bool(placed),
     )
-    assert "taken back" in str(problem_of(cls))
+    assert "rolled back" in str(problem_of(cls))
 
 
 ANSWERS = {
@@ -250,7 +250,7 @@ def test_an_answer_of_the_wrong_kind_is_refused(hook: Any, method: Any) -> None:
 
 def test_keys_are_given_each_by_itself() -> None:
     cls = broken(order_jobs=lambda _, jobs: np.arange(len(jobs)))
-    assert "each by itself" in str(problem_of(cls))
+    assert "depend on other rows" in str(problem_of(cls))
 
 
 def test_a_comparison_must_hold_both_ways() -> None:

@@ -162,7 +162,7 @@ def test_a_certificate_whose_key_has_not_come_yet_leaves_the_one_before(
                 assert await name_seen(client) == "jane"
                 shutil.copy(renewed.certificate, tmp_path / "me.crt")
                 assert [await name_seen(client) for _ in range(3)] == ["jane"] * 3
-                warned = [one for one in caplog.records if "those before are used" in one.message]
+                warned = [one for one in caplog.records if "keeping the last ones" in one.message]
                 assert len(warned) == 1
                 assert "users[u].user.client-certificate" in warned[0].message
                 shutil.copy(renewed.key, tmp_path / "me.key")

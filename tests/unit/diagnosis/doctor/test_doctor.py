@@ -132,7 +132,7 @@ def test_missing_and_stale_kinds_are_named(api: Any) -> None:
     [
         (lease(age=60), "wrong", "lost the lease after 15 s"),
         (lease(age=-90), "warning", "in the future"),
-        (lease(holder=""), "wrong", "nobody holds"),
+        (lease(holder=""), "wrong", "no process holds"),
         (None, "wrong", "no process has ever held"),
     ],
 )
