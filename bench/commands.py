@@ -3,7 +3,7 @@
 OTHER is the folder of a second checkout, say of an earlier commit.  Both print the same, and
 simulations write the same files, before anything is timed; then they run in turns, and the least
 CPU seconds of each count, the start of the process included.  ``--traces`` names a folder of
-traces, whose first jobs are simulated besides.
+traces, whose first jobs (``--jobs``; 0: all of them) are simulated besides.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from bench.clusters import Case
 HERE = Path(__file__).resolve().parents[1]
 TURNS = 5
 JOBS = 500
-"""How many jobs of each trace are simulated."""
+"""How many jobs of each trace are simulated, unless stated."""
 _COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
 
 
@@ -35,15 +35,15 @@ def commands(folder: Path) -> Mapping[str, Sequence[str]]:
     }
 
 
-def simulations(traces: Path) -> Mapping[str, Sequence[str]]:
-    """Return the arguments that simulate the first jobs of each trace."""
+def simulations(traces: Path, jobs: int) -> Mapping[str, Sequence[str]]:
+    """Return the arguments that simulate the first jobs of each trace, or all if that is 0."""
     found = {}
+    limit = ("--limit", str(jobs)) if jobs else ()
     for trace in sorted(traces.iterdir()):
         if trace.suffix in (".csv", ".gz", ".swf") and "node" not in trace.name:
             nodes = trace.with_name("openb_node_list_all_node.csv")
             cluster = ("--nodes", str(nodes)) if trace.name.startswith("openb") else ()
-            words = ("sim", "--trace", str(trace), *cluster, "--limit", str(JOBS))
-            found[f"sim {trace.name}"] = words
+            found[f"sim {trace.name}"] = ("sim", "--trace", str(trace), *cluster, *limit)
     return found
 
 
@@ -96,11 +96,12 @@ def main() -> None:
     parser.add_argument("other", type=Path, nargs="?", default=HERE, help="another checkout")
     parser.add_argument("--only", default="", help="commands whose name contains this")
     parser.add_argument("--traces", type=Path, help="a folder of traces to simulate")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="of each trace; 0: all")
     parser.add_argument("--turns", type=int, default=TURNS)
     args = parser.parse_args()
     print(f"{'command':34} {'other s':>8} {'this s':>8} {'ratio':>7}")
     with tempfile.TemporaryDirectory() as folder:
-        traces = {} if args.traces is None else simulations(args.traces)
+        traces = {} if args.traces is None else simulations(args.traces, args.jobs)
         for name, words in {**commands(Path(folder)), **traces}.items():
             if args.only not in name:
                 continue

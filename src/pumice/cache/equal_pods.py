@@ -92,7 +92,7 @@ class EqualPods:
             return
         for key in keys:
             del tasks.row_of[key]
-        on, job = tasks.node[several], int(tasks.job[first])
+        on, job = tasks.node[several].astype(np.intp), int(tasks.job[first])
         for row, node in zip(rows, on.tolist(), strict=True):
             snapshot.nodes.tasks[node].remove(row)
         gone, listed = set(rows), snapshot.jobs.tasks[job]

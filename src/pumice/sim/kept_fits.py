@@ -7,6 +7,7 @@ that look at nothing but the node.
 
 from collections.abc import Hashable
 
+from pumice.core.journal import Rows
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
@@ -25,9 +26,9 @@ class KeptFits:
 
     def __init__(self, moved_nodes: list[int]) -> None:
         self._between = moved_nodes
-        self._within: list[object] = []
+        self._within: list[Rows] = []
         """The log of the previous cycle: its attempts were rolled back since."""
-        self._log: list[object] = []
+        self._log: list[Rows] = []
         self._fits: dict[Hashable, tuple[Fit, int]] = {}
         self._state: tuple[int, int] = (-1, -1)
 
@@ -44,7 +45,7 @@ class KeptFits:
             self._fits.clear()
         return KeptPlacing(self, snapshot, hooks, seed)
 
-    def take(self, key: Hashable) -> tuple[Fit, list[object]] | None:
+    def take(self, key: Hashable) -> tuple[Fit, list[Rows]] | None:
         """Return a fit that was kept, and the log of rows that may have moved since."""
         found = self._fits.get(key)
         if found is None:

@@ -12,5 +12,5 @@ def simulated_scheduler(
     conf: SchedulerConf, *, seed: int = 0, plugins: Mapping[str, type[Plugin]] | None = None
 ) -> Scheduler:
     """Make a scheduler that asks no outside service; an extender abstains."""
-    known = {"extender": UnaskedExtender, **(plugins or {})}
+    known: dict[str, type[Plugin]] = {"extender": UnaskedExtender, **(plugins or {})}
     return Scheduler(conf, seed=seed, plugins=known, keep_plugins=True)
