@@ -12,20 +12,24 @@ from pumice.webhooks.registry import SERVICES
 
 Schema = dict[str, Any]
 _OF_VOLCANO: Final[Mapping[str, tuple[str, ...]]] = {
-    "basic": ("agent_image_name", "agent_image_tag_version"),
+    "basic": ("crd_version",),
     "custom": (
         "colocation_enable",
-        "controller_config_override",
+        "go_memlimit_enable",
         "kube_state_metrics_ns",
         "map_enable",
         "metrics_enable",
         "scheduler_node_worker_threads",
         "scheduler_plugins_dir",
         "scheduler_pprof_enable",
+        "scheduler_sharding_mode",
+        "scheduler_sharding_name",
+        "sharding_configmap_data",
+        "sharding_configmap_enable",
         "vap_enable",
     ),
 }
-_OF_ITS_AGENTS: Final = "^agent_"
+_OF_ITS_OTHER_PROGRAMS: Final = "^(agent|hypernode_controller)_"
 _PORT: Final = {"type": "integer", "minimum": 1, "maximum": 65535}
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _UNSET: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,6 +37,7 @@ _UNSET: Final[Mapping[str, tuple[str, ...]]] = {
     "_(tolerations|expressions)$": ("array",),
     "_percentage_nodes_to_find$": ("integer",),
     "ignored_provisioners$": ("array", "string"),
+    "controller_config_override$": ("object", "string"),
     "": ("string",),
 }
 """Types of unset values, by the suffix of their name; the first match counts."""
@@ -64,7 +69,7 @@ def _section(section: str, defaults: Mapping[str, Any]) -> Schema:
     return {
         "type": ["object", "null"],
         "properties": dict(sorted((theirs | known).items())),
-        "patternProperties": {_OF_ITS_AGENTS: {}},
+        "patternProperties": {_OF_ITS_OTHER_PROGRAMS: {}},
         "additionalProperties": False,
     }
 

@@ -50,15 +50,27 @@ def test_only_some_fields_of_a_job_may_change(space: Any) -> None:
     assert "may not change" in done.stderr or "not allowed" in done.stderr
 
 
-def test_queues_must_fit_into_their_parents(space: Any) -> None:
-    def queue(name: Any, **spec: Any) -> Any:
-        return {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "Queue",
-            "metadata": {"name": name},
-            "spec": {"parent": "root", **spec},
-        }
+def queue(name: Any, **spec: Any) -> Any:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"parent": "root", **spec},
+    }
 
+
+def test_a_queue_counts_from_the_moment_it_is_there(space: Any) -> None:
+    """One kubectl makes a tree, each queue a few milliseconds after its parent."""
+    for branch in range(5):
+        above, made = "root", []
+        for level in range(3):
+            made.append(queue(f"q{branch}-{level}", parent=above))
+            above = f"q{branch}-{level}"
+        space.kubectl.create(*made)
+    assert space.queue("q4-2")["spec"]["parent"] == "q4-1"
+
+
+def test_queues_must_fit_into_their_parents(space: Any) -> None:
     more = queue("bad", deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "2"}})
     assert "deserved" in space.kubectl.refuses(more)
     space.kubectl.create(queue("dept", capability={"cpu": "2"}))

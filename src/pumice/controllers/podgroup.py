@@ -99,20 +99,23 @@ def new_podgroup(pod: Manifest, inherited: Mapping[str, str]) -> Manifest:
     }
 
 
-def group_name(manifest: Manifest) -> str:
+def group_name(pod: Manifest) -> str:
     """Name the PodGroup of a pod: after its controlling owner, else after itself.
 
     One that no cluster has seen has no uid, and its name is used instead.
     """
-    owner = controller_of(manifest) or manifest["metadata"]
+    return _named_after(controller_of(pod) or pod["metadata"])
+
+
+def _named_after(owner: Mapping[str, Any]) -> str:
     return f"podgroup-{owner.get('uid') or owner['name']}"
 
 
 def _scaled(owner: Manifest, view: View) -> Plan:
-    """Delete the PodGroup of an owner that asks for no pods."""
+    """Delete the PodGroup of an owner that asks for no pods, such as a replaced ReplicaSet."""
     if owner["spec"].get("replicas", 1) != 0:
         return Plan()
-    namespace, name = owner["metadata"]["namespace"], group_name(owner)
+    namespace, name = owner["metadata"]["namespace"], _named_after(owner["metadata"])
     if view.get(POD_GROUP, namespace, name) is None:
         return Plan()
     return Plan([Delete(Key(POD_GROUP, namespace, name))])

@@ -73,8 +73,9 @@ def test_pods_are_hardened_by_default() -> None:
     assert weaknesses(pod) == []
 
 
-def render(*settings: Any) -> Any:
+def render(*settings: Any, values: Path | None = None) -> Any:
     told = [word for one in settings for word in ("--set", one)]
+    told += ["--values", str(values)] if values else []
     head = [present(HELM), "template", "volcano", str(CHART), "--namespace", NAMESPACE]
     done = subprocess.run(  # noqa: S603
         [*head, "--kube-version", "1.30.0", *told], check=True, capture_output=True, text=True
@@ -137,6 +138,68 @@ def test_secrets_of_jobs_are_granted_where_the_values_say() -> None:
     documents = render("custom.job_secret_namespaces={a,b}")
     roles = [one for one in documents if one["metadata"]["name"] == "volcano-job-secrets"]
     assert {one["metadata"]["namespace"] for one in roles} == {"a", "b"}
+
+
+@needs_helm
+def test_secrets_of_jobs_are_granted_everywhere_only_if_the_values_say_so() -> None:
+    found = [
+        place for place in by_place(render("custom.job_secret_namespaces={*}")) if _of_jobs(place)
+    ]
+    assert sorted(found) == [
+        ("ClusterRole", None, "volcano-job-secrets"),
+        ("ClusterRoleBinding", None, "volcano-job-secrets-role"),
+    ]
+
+
+def _of_jobs(place: tuple[str, str | None, str]) -> bool:
+    return "job-secrets" in place[2]
+
+
+# What Volcano's own end-to-end suite is installed with (hack/run-e2e-kind.sh).
+SUITE = {
+    "basic": {
+        "image_tag_version": "latest",
+        "scheduler_config_file": "config/volcano-scheduler-ci.conf",
+        "crd_version": "v1",
+    },
+    "custom": {
+        "hypernode_controller_mode": "controller-manager",
+        "hypernode_controller_replicas": 1,
+        "hypernode_controller_tolerations": [{"operator": "Exists"}],
+        "scheduler_feature_gates": "SchedulingGatesQueueAdmission=true",
+        "scheduler_sharding_mode": "hard",
+        "sharding_configmap_data": "shardSyncPeriod: 30s",
+        "agent_scheduler_enable": False,
+        "vap_enable": False,
+        "enabled_admissions": "/pods/mutate,/podgroups/mutate,/jobs/mutate,/jobflows/validate",
+        "ignored_provisioners": "",
+        "controller_config_override": {"networkTopologyDiscovery": [{"source": "label"}]},
+    },
+}
+
+
+@needs_helm
+def test_the_values_of_volcanos_own_suite_are_taken(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump(SUITE), encoding="utf-8")
+    found = by_place(render(values=values))
+    text = found["ConfigMap", NAMESPACE, "volcano-scheduler-configmap"]["data"]
+    assert yaml.safe_load(text.pop("volcano-scheduler-ci.conf"))["actions"].endswith("preempt")
+    assert not text
+    scheduler = found["Deployment", NAMESPACE, "volcano-scheduler"]["spec"]["template"]["spec"]
+    told = scheduler["containers"][0]["args"]
+    assert "--scheduler-conf=/volcano.scheduler/volcano-scheduler-ci.conf" in told
+    conf = found["ConfigMap", NAMESPACE, "volcano-controller-configmap"]["data"]
+    given = SUITE["custom"]["controller_config_override"]
+    assert yaml.safe_load(conf["volcano-controller.conf"]) == given
+
+
+@needs_helm
+def test_a_configuration_that_the_chart_does_not_have_is_named() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        render("basic.scheduler_config_file=config/none.conf")
+    wanted = 'basic.scheduler_config_file: wanted a file of the chart, found "config/none.conf"'
+    assert wanted in refused.value.stderr
 
 
 @needs_helm

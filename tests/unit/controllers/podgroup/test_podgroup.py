@@ -198,3 +198,15 @@ def test_scaled_to_nothing_an_owner_loses_its_group(kind: str) -> None:
     view.objects[f"{kind}.apps", "ns", "o"]["spec"]["replicas"] = 0
     view.settle(PodGroupController(), made_by)
     assert view.list(PODGROUP) == []
+
+
+def test_a_replica_set_that_its_deployment_replaced_loses_its_group() -> None:
+    """The group is named after the ReplicaSet, not after the Deployment that controls it."""
+    made_by = owner(replicas=1)
+    above = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "uid-of-d"}
+    made_by["metadata"]["ownerReferences"] = [{**above, "controller": True}]
+    view = settle(made_by, pod(owners=[reference()]))
+    assert group(view)["metadata"]["name"] == "podgroup-uid-of-o"
+    view.objects["ReplicaSet.apps", "ns", "o"]["spec"]["replicas"] = 0
+    view.settle(PodGroupController(), made_by)
+    assert view.list(PODGROUP) == []
