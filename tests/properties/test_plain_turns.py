@@ -1,6 +1,7 @@
 """Turns of one-task jobs that are foreseen decide what turns taken one by one decide."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from pumice.api.conf import parse_conf
 from pumice.framework.foreseen_picks import ForeseenPicks
+from pumice.framework.placing import Placing
 from pumice.framework.plain_turns import PlainTurns
 from pumice.framework.plugin import Plugin
 from pumice.scheduler import Scheduler
@@ -62,11 +64,26 @@ def clusters(draw: Any) -> Any:
             more["spec"] = {"nodeSelector": {"zone": draw(st.sampled_from("ab"))}}
         if kind == "running":
             more |= {"node": f"n{draw(st.integers(0, n_nodes - 1))}", "phase": "Running"}
+            more["spec"] = {"affinity": WISH} if draw(st.booleans()) else {}
+        more["labels"] = {"app": draw(st.sampled_from("xxxy"))}
         of = draw(st.sampled_from(["blue", "green", "red"]))
         made += lone(i, draw(st.sampled_from(shapes)), of, **more)
     return made
 
 
+WISH = {
+    "podAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "podAffinityTerm": {
+                    "labelSelector": {"matchLabels": {"app": "y"}},
+                    "topologyKey": "zone",
+                },
+            }
+        ]
+    }
+}
 SHAPES = [("500m", "1Gi"), ("1", "1Gi"), ("2", "1Gi"), ("250m", "3Gi"), ("1500m", "6Gi")]
 
 
@@ -76,12 +93,20 @@ SHAPES = [("500m", "1Gi"), ("1", "1Gi"), ("2", "1Gi"), ("250m", "3Gi"), ("1500m"
     scores=st.sampled_from(sorted(SCORES)),
     queues=st.sampled_from(QUEUES),
     seed=st.integers(0, 9),
+    most_kinds=st.sampled_from([0, 24]),
+    few_nodes=st.sampled_from([1, 256]),
 )
 def test_foreseen_turns_decide_as_the_plain_way(
-    cluster: Any, scores: Any, queues: Any, seed: Any
+    cluster: Any, scores: Any, queues: Any, seed: Any, most_kinds: Any, few_nodes: Any
 ) -> None:
+    """Whether tasks are picked for in walks or one by one, and of alike nodes one is asked."""
     conf = conf_of(scores, queues)
-    fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
+    with (
+        mock.patch("pumice.framework.foreseen_picks._MOST_KINDS", most_kinds),
+        mock.patch("pumice.framework.placing._MANY", few_nodes),
+        mock.patch("pumice.framework.placing._SEVERAL", 0),
+    ):
+        fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
     assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
 
 
@@ -142,3 +167,36 @@ def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one(
         manifests += lone(i, ("1", "1Gi"), "blue")
     assert len(scheduler.cycle(manifests, 0.0).binds) == 3
     assert counting.turns == 0
+
+
+def test_turns_of_many_kinds_are_foreseen_and_ask_few_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    answers = Placing.answers
+
+    def counted(placing: Any, fit: Any, task: Any, nodes: Any, rows: Any) -> Any:
+        asked.append(len(nodes))
+        return answers(placing, fit, task, nodes, rows)
+
+    monkeypatch.setattr(Placing, "answers", counted)
+    counting = Counting(monkeypatch)
+    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=16, memory="64Gi") for i in range(300))]
+    for i in range(100):
+        made += lone(i, (f"{500 + i}m", "1Gi"), "blue")
+    decisions = Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0)
+    assert len(decisions.binds) == 100
+    assert counting.turns == 100
+    assert max(asked[4:]) <= 101
+
+
+def test_pods_that_others_wish_near_are_not_taken_for_others_of_their_shape() -> None:
+    made: list[Any] = [queue("blue")]
+    made += [node(f"n{i}", cpu=16, memory="64Gi", labels={"zone": "ab"[i % 2]}) for i in range(6)]
+    made += lone(99, ("1", "1Gi"), "blue", node="n3", phase="Running", spec={"affinity": WISH})
+    for i in range(30):
+        made += lone(i, ("500m", "1Gi"), "blue", labels={"app": "y" if i % 3 == 2 else "x"})
+    conf = conf_of("spread", "proportion")
+    for seed in range(5):
+        fast = Scheduler(conf, seed=seed).decide(snapshot_of(made), 0.0)
+        assert fast == reference_decide(snapshot_of(made), conf, seed=seed)

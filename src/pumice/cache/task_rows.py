@@ -142,14 +142,10 @@ class TaskRows:
         """Replace a pod that only moved; counts that stay are left alone."""
         snapshot = self.snapshot
         tasks, node_name = snapshot.tasks, pod.spec.node_name
-        status, known, new = int(tasks.status[row]), tasks.node[row], _status(pod)
-        stays = known != NOWHERE and snapshot.nodes.names[known] == node_name
-        if stays and status in _HOLDS and new in _HOLDS:
-            job = int(tasks.job[row])
-            if job != NOWHERE and status != new:
-                snapshot.jobs.counts[status, job] -= 1
-                snapshot.jobs.counts[new, job] += 1
-            tasks.status[row] = new
+        status, node, new = int(tasks.status[row]), int(tasks.node[row]), _status(pod)
+        stays = node != NOWHERE and snapshot.nodes.names[node] == node_name
+        if stays and status in _ON_NODE and new in _ON_NODE:
+            self._change_status(row, status, int(new))
             self._nominees.pop(row, None)
             tasks.nominated[row] = NOWHERE
         else:
@@ -159,12 +155,51 @@ class TaskRows:
                 tasks.job[row] = self._jobs.row(self._job_key(pod))
             tasks.status[row] = new
             self._settle_in(row, node_name)
+        known = tasks.pods[row]
         tasks.pods[row] = pod
         tasks.gated[row] = bool(pod.spec.scheduling_gates)
         tasks.started[row] = epoch(pod.status.start_time) if pod.status.start_time else np.nan
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
-        self.share(row, pod)
+        assert isinstance(known, Pod)  # noqa: S101  # else it would not be one that only moved
+        self._share_with(row, pod, known)
+
+    def _change_status(self, row: int, old: int, new: int) -> None:
+        """Let a task on its node count as something else there."""
+        snapshot = self.snapshot
+        tasks, jobs, nodes = snapshot.tasks, snapshot.jobs, snapshot.nodes
+        tasks.status[row] = new
+        job = int(tasks.job[row])
+        if job != NOWHERE and old != new:
+            jobs.counts[old, job] -= 1
+            jobs.counts[new, job] += 1
+        if old in _HOLDS and new in _HOLDS:
+            return
+        self._put_last(nodes.tasks[tasks.node[row]], row)
+        if job != NOWHERE:
+            self._put_last(jobs.tasks[job], row)
+        before, after = _STEP.get(old, "stray"), _STEP.get(new, "stray")
+        shape = snapshot.shapes[tasks.shape[row]]
+        self.rounded |= shape.coarse
+        if before != after:
+            books, sums = shape.change(before, after)
+            nodes.books[:, :, tasks.node[row]] += books
+            if job != NOWHERE:
+                snapshot.add_to_sums(job, sums)
+
+    def _put_last(self, rows: list[int], row: int) -> None:
+        rows.remove(row)
+        rows.append(row)
+
+    def _share_with(self, row: int, pod: Pod, known: Pod) -> None:
+        """Let a pod that only moved have the parts of the one that it replaces."""
+        if pod.metadata is not known.metadata:
+            for name in ("annotations", "labels", "namespace"):
+                force_setattr(pod.metadata, name, getattr(known.metadata, name))
+        if pod.spec is not known.spec:
+            for name in _SHARED:
+                force_setattr(pod.spec, name, getattr(known.spec, name))
+            self._share_node(row, pod)
 
     def share(self, row: int, pod: Pod) -> None:
         """Make equal parts of equal pods one object: 100,000 pods are a few dozen shapes."""
@@ -179,8 +214,12 @@ class TaskRows:
         force_setattr(pod.metadata, "annotations", marks)
         force_setattr(pod.metadata, "labels", labels)
         force_setattr(pod.metadata, "namespace", namespace)
-        if tasks.node[row] != NOWHERE:
-            force_setattr(pod.spec, "node_name", self.snapshot.nodes.names[tasks.node[row]])
+        self._share_node(row, pod)
+
+    def _share_node(self, row: int, pod: Pod) -> None:
+        node = self.snapshot.tasks.node[row]
+        if node != NOWHERE:
+            force_setattr(pod.spec, "node_name", self.snapshot.nodes.names[node])
 
     def _set_marks(self, row: int, marks: PodCells) -> None:
         tasks = self.snapshot.tasks
@@ -278,7 +317,7 @@ class TaskRows:
         if self.counts_later:
             return
         shape = self.snapshot.shapes[tasks.shape[task]]
-        books, _ = shape.step(_STEP.get(int(tasks.status[task]), "hold"), sign, live=True)
+        books, _ = shape.step(_STEP.get(int(tasks.status[task]), "stray"), sign, live=True)
         nodes.books[:, :, node] += books
         nodes.view_pods[node] += sign
         nodes.view_nonzero[:, node] += sign * shape.nonzero[:, 0]

@@ -64,7 +64,8 @@ class Shape:
     def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
         """Return the change of the node's books (5, R) and of the sums (3, R) by a move.
 
-        Sessions place, pipeline and evict; ingest adds tasks that hold, leave or wait.
+        Sessions place, bind, pipeline and evict; ingest finds tasks that hold, leave or wait, or
+        that stray: they hold their node and count for no job.
 
         ``sign`` -1 is the move undone; without a ``live`` view the view's layer stays.
         """
@@ -74,23 +75,36 @@ class Shape:
             found = self._steps[key] = _step(name, sign * self.request[:, 0], live=live)
         return found
 
+    def change(self, before: str, after: str) -> tuple[Delta, Delta]:
+        """Return what is added when a task that was found one way is found another way."""
+        key = (f"{before}, {after}", 1, True)
+        found = self._steps.get(key)
+        if found is None:
+            old, new = self.step(before, -1, live=True), self.step(after, 1, live=True)
+            found = self._steps[key] = (old[0] + new[0], old[1] + new[1])
+        return found
+
 
 _BOOKS: dict[str, dict[int, int]] = {
     "place": {IDLE: -1, USED: 1, VIEW: 1},
+    "bind": {IDLE: -1, USED: 1, VIEW: 1},
     "pipeline": {PIPELINED: 1, VIEW: 1},
     "unpipeline": {PIPELINED: -1, VIEW: -1},
     "evict": {RELEASING: 1, VIEW: -1},
     "hold": {IDLE: -1, USED: 1, VIEW: 1},
     "leave": {IDLE: -1, USED: 1, VIEW: 1, RELEASING: 1},
+    "stray": {IDLE: -1, USED: 1, VIEW: 1},
     "wait": {},
 }
 _SUMS: dict[str, dict[int, int]] = {
     "place": {ALLOCATED: 1, BOOKED: 1, PENDING: -1},
+    "bind": {ALLOCATED: 1, BOOKED: 1, PENDING: -1},
     "pipeline": {BOOKED: 1, PENDING: -1},
     "unpipeline": {BOOKED: -1, PENDING: 1},
     "evict": {ALLOCATED: -1, BOOKED: -1},
     "hold": {ALLOCATED: 1, BOOKED: 1},
     "leave": {},
+    "stray": {},
     "wait": {PENDING: 1},
 }
 

@@ -21,11 +21,12 @@ ViewWatcher = Callable[[int, int, int], None]
 
 _AFTER = {
     "place": Status.ALLOCATED,
+    "bind": Status.BINDING,
     "pipeline": Status.PIPELINED,
     "unpipeline": Status.PENDING,
     "evict": Status.RELEASING,
 }
-_ENTERS = frozenset({"place", "pipeline"})
+_ENTERS = frozenset({"place", "bind", "pipeline"})
 
 
 class Snapshot:
@@ -168,19 +169,26 @@ class Snapshot:
             self.queues.sums[:, :, queue] += amounts
         self.namespaces.sums[:, :, jobs.namespace[job]] += amounts
 
-    def place_many(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
-        """Put pending tasks of one job and one shape on nodes, all at once."""
+    def place_many(
+        self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], *, told: bool = False
+    ) -> None:
+        """Put pending tasks of one job and one shape on nodes, all at once.
+
+        ``told``: who follows the view was told before.
+        """
         rows, counts = np.unique(nodes, return_counts=True)
         move = (tasks, nodes, rows, counts.astype(np.float64))
         self.journal.on_rollback(self._apply_many, *move, -1)
         self._apply_many(*move, 1)
         self.journal.touch(rows)
-        self._tell_watchers(tasks, nodes)
+        if not told:
+            self.tell_watchers(tasks.tolist(), nodes.tolist())
 
-    def _tell_watchers(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
+    def tell_watchers(self, tasks: list[int], nodes: list[int]) -> None:
+        """Tell who follows the view that tasks come to nodes."""
         if self.view_is_live:
             for watcher in self.view_watchers:
-                for task, node in zip(tasks.tolist(), nodes.tolist(), strict=True):
+                for task, node in zip(tasks, nodes, strict=True):
                     watcher(task, node, 1)
 
     def _apply_many(
@@ -218,12 +226,16 @@ class Snapshot:
             nodes.view_pods[rows] += (sign * counts).astype(np.int32)
             nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
 
+    def bind(self, task: int, node: int) -> None:
+        """Put a pending task on a node, to be bound."""
+        self._move("bind", task, node)
+
     def bind_each(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
         """Put pending tasks on nodes, to be bound: one of each job, all at once."""
         self.journal.on_rollback(self._apply_each, tasks, nodes, -1)
         self._apply_each(tasks, nodes, 1)
         self.journal.touch(np.unique(nodes))
-        self._tell_watchers(tasks, nodes)
+        self.tell_watchers(tasks.tolist(), nodes.tolist())
 
     def _apply_each(self, tasks: NDArray[np.intp], on: NDArray[np.intp], sign: int) -> None:
         """Do or undo the placement of one task for each of several jobs."""

@@ -20,6 +20,11 @@ Rows = slice | NDArray[np.intp]
 ALL = slice(None)
 
 
+def at(column: Column, rows: Rows) -> Column:
+    """Return some rows of a column (…, n); taking them is several times faster than an index."""
+    return column[..., rows] if isinstance(rows, slice) else column.take(rows, axis=-1)
+
+
 class NodeFacts(ObjectRows):
     """Node columns that do not change while a session runs."""
 
@@ -42,12 +47,12 @@ class NodeFacts(ObjectRows):
     @property
     def allocatable(self) -> Column:
         """Allocatable amounts (R, n)."""
-        return self._table.allocatable[:, self.rows]
+        return at(self._table.allocatable, self.rows)
 
     @property
     def capacity(self) -> Column:
         """Capacities, including reserved amounts (R, n)."""
-        return self._table.capacity_amounts[:, self.rows]
+        return at(self._table.capacity_amounts, self.rows)
 
     @property
     def unschedulable(self) -> Mask:
@@ -73,22 +78,22 @@ class Nodes(NodeFacts):
     @property
     def idle(self) -> Column:
         """Free amounts (R, n)."""
-        return self._table.idle[:, self.rows]
+        return at(self._table.idle, self.rows)
 
     @property
     def used(self) -> Column:
         """Amounts in use, leaving tasks included (R, n)."""
-        return self._table.used[:, self.rows]
+        return at(self._table.used, self.rows)
 
     @property
     def releasing(self) -> Column:
         """Amounts of leaving tasks (R, n)."""
-        return self._table.releasing[:, self.rows]
+        return at(self._table.releasing, self.rows)
 
     @property
     def pipelined(self) -> Column:
         """Amounts promised to pipelined tasks (R, n)."""
-        return self._table.pipelined[:, self.rows]
+        return at(self._table.pipelined, self.rows)
 
     @property
     def future_idle(self) -> Column:
@@ -98,12 +103,12 @@ class Nodes(NodeFacts):
     @property
     def view_used(self) -> Column:
         """Requests as Kubernetes' scores see them (R, n)."""
-        return self._table.view_used[:, self.rows]
+        return at(self._table.view_used, self.rows)
 
     @property
     def view_nonzero(self) -> Column:
         """Cpu and memory with Kubernetes' defaults for containers without requests (2, n)."""
-        return self._table.view_nonzero[:, self.rows]
+        return at(self._table.view_nonzero, self.rows)
 
     @property
     def view_pods(self) -> Ints:
@@ -112,7 +117,7 @@ class Nodes(NodeFacts):
 
     def column(self, name: str) -> Column:
         """Return these rows of a plugin's own column, declared with ``ssn.add_node_column``."""
-        return getattr(self._table, name)[..., self.rows]
+        return at(getattr(self._table, name), self.rows)
 
 
 class NodeRow(ObjectRow):

@@ -16,13 +16,17 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column
 from pumice.core.views import Task
+from pumice.framework.fits import Answers, Fit
 from pumice.framework.imagined_rows import ImaginedNodes, Load, cumulate
-from pumice.framework.placing import Answers, Fit, Placing
+from pumice.framework.placing import Placing
 
 _FIRST, _LONGEST = 32, 1024
 """Steps of a walk: of the first one, and at most."""
 _LOOKED_BEYOND = 96
 """Number of node states to look ahead after a walk."""
+_MOST_KINDS = 24
+"""Kinds to walk with, and two tasks of each at least: every node that takes a task is asked about
+all kinds.  Tasks of more kinds are picked for one by one."""
 _BEHIND, _AHEAD = -np.inf, np.inf
 """Guesses about an unknown node: it becomes worse than all others, or better."""
 
@@ -149,6 +153,7 @@ class ForeseenPicks:
         self._alike: dict[tuple[bytes, ...], _NodeState] = {}
         self._states: dict[int, _NodeState] = {}
         self._cursor = 0
+        self._walks = False
         self._length = _FIRST
         self._draws: list[int] = []
         """The state of the generator after each step of a walk."""
@@ -162,11 +167,16 @@ class ForeseenPicks:
             self._samples.append((key, task))
         return None if number in self._ranked else number
 
-    def begin(self, kinds: Iterable[int]) -> bool:
+    def begin(self, numbers: Sequence[int]) -> bool:
         """Read nodes again, whatever moved meanwhile, as tasks of some kinds see them.
 
         False if there is a kind among them whose candidates must be compared.
         """
+        kinds = set(numbers)
+        self._walks = len(kinds) <= min(_MOST_KINDS, len(numbers) // 2)
+        return self._begin_walks(kinds) if self._walks else True
+
+    def _begin_walks(self, kinds: Iterable[int]) -> bool:
         moved = self._placing.snapshot.journal.moved
         for entry in moved[self._cursor :]:
             for row in (entry,) if isinstance(entry, int) else entry.tolist():
@@ -191,6 +201,8 @@ class ForeseenPicks:
 
         ``numbers`` are the kinds of the tasks in turn.  After placing them call ``placed``.
         """
+        if not self._walks:
+            return self._pick_one(numbers[0])
         steps = self._walk(numbers[: self._length])
         if not steps:
             return []
@@ -208,6 +220,11 @@ class ForeseenPicks:
         self._adapt(right, n)
         self._picked = rows[:right], answers, right > n
         return rows[:right].tolist()
+
+    def _pick_one(self, number: int) -> list[int]:
+        """Return the node of one task as if there were no others."""
+        node = self._placing.choose_once(*self._samples[number])
+        return [] if node is None else [node]
 
     def _ask(
         self, rows: NDArray[np.intp], taken: Column, states: list[_NodeState]
@@ -278,6 +295,8 @@ class ForeseenPicks:
 
     def placed(self) -> None:
         """Record that the tasks were placed: the new answers of the nodes are already known."""
+        if not self._walks:
+            return
         moved = self._placing.snapshot.journal.moved
         self._cursor = len(moved)
         rows, answers, all_right = self._picked

@@ -13,9 +13,10 @@ from pumice.core.resources import Mask
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.equal_tasks import SHORTEST, equal_run, pick_run
+from pumice.framework.equal_tasks import SHORTEST, equal_run, has_plain_shape, pick_run
+from pumice.framework.fits import NO_ROOM, Codes, Fit
 from pumice.framework.job_records import Stage
-from pumice.framework.placing import NO_ROOM, Codes, Fit
+from pumice.framework.neighbour_runs import NeighbourRun, has_hard_terms
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.session_state import SessionState
@@ -88,14 +89,56 @@ class JobPlacement:
             return False
         state, task = self.state, Task(self.state.snapshot, self.tasks[0])
         n = equal_run(state, list(self.tasks), self.is_done, self.most)
-        picks: list[int] = []
         if n and state.policy.filter_task(task) is None:
-            picks = pick_run(state.placing, task, n, self.allowed)
-        if not picks:
-            self._one_by_one.add(task.shape.id)
+            place = self._place_plain if has_plain_shape(task.shape) else self._place_neighbours
+            if place(stmt, task, n):
+                return True
+        self._one_by_one.add(task.shape.id)
+        return False
+
+    def _place_plain(self, stmt: Statement, task: Task, n: int) -> bool:
+        picks = pick_run(self.state.placing, task, n, self.allowed)
+        if picks:
+            stmt.place_many([self.tasks.popleft() for _ in picks], picks)
+        return bool(picks)
+
+    def _place_neighbours(self, stmt: Statement, task: Task, n: int) -> bool:
+        """Place equal tasks that have to do with other pods.
+
+        Where refusals are remembered, only if nobody of the role asks for them in this round.
+        """
+        placing = self.state.placing
+        fit, generator, mark = placing.fit(task), placing.state, stmt.checkpoint()
+        if not has_hard_terms(task.shape) or placing.ranks(task, fit, anywhere=True):
             return False
-        stmt.place_many([self.tasks.popleft() for _ in picks], picks)
+        role = int(self.state.snapshot.tasks.role[task.row])
+        remembers = self._remembers(role) and _may_reopen(task)
+        tasks, allowed = [self.tasks[i] for i in range(n)], self.allowed
+        if remembers and role in self._refused:
+            open_still = self._refused[role] == 0
+            allowed = open_still if allowed is None else allowed & open_still
+        run = NeighbourRun(placing, tasks, fit, allowed, reopens=not remembers)
+        picks = run.pick_all(n) if remembers else run.pick(n)
+        if not picks:
+            return False
+        stmt.place_many(tasks[: len(picks)], picks, told=True)
+        for _ in picks:
+            self.tasks.popleft()
+        if remembers and self._has_more(role) and not self.is_done():
+            stmt.rollback(mark)
+            placing.state = generator
+            self.tasks.extendleft(reversed(tasks))
+            return False
         return True
+
+    def _has_more(self, role: int) -> bool:
+        """Return whether tasks of a role are still to be tried."""
+        roles = self.state.snapshot.tasks.role
+        return any(roles[row] == role for row in self.tasks)
+
+    def _remembers(self, role: int) -> bool:
+        """Return whether a node that refuses a task of a role is not asked again for others."""
+        return role != NOWHERE and self.remember_errors
 
     def _may_run(self) -> bool:
         """Return whether the first tasks may be placed together."""
@@ -161,15 +204,14 @@ class JobPlacement:
             if chosen is not None:
                 return chosen
         allowed = self.allowed
-        remembers = role != NOWHERE and self.remember_errors
-        if remembers and (_may_reopen(task) or self._is_mixed(role)):
+        if self._remembers(role) and (_may_reopen(task) or self._is_mixed(role)):
             refused = self._refused[role] = placing.refusals(task, fit, refused)
             allowed = refused == 0 if allowed is None else allowed & (refused == 0)
         return placing.choose(task, fit, allowed)
 
     def _is_mixed(self, role: int) -> bool:
         """Return whether tasks of a role differ: then a node may refuse one and take the next."""
-        if role == NOWHERE or not self.remember_errors:
+        if not self._remembers(role):
             return False
         if self.memory.mixed_roles is None:
             table, rows = self.state.snapshot.tasks, self.state.snapshot.jobs.tasks[self.job]

@@ -5,7 +5,6 @@ moved since; only those are asked again.  Hooks treat rows independently, so bot
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,104 +13,31 @@ from numpy.typing import NDArray
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
+from pumice.framework.alike_nodes import AlikeNodes, refine
 from pumice.framework.combining import FIRST_REASON, Ask
 from pumice.framework.dispatch import Hooks
+from pumice.framework.fits import (
+    FUTURE,
+    IDLE,
+    NO_ROOM,
+    Answers,
+    Codes,
+    Fit,
+    PluginFilter,
+    codes_of,
+    filter_reasons,
+    room_on,
+)
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Failed, Reason
+from pumice.framework.refusals import Reason
 
-Codes = NDArray[np.int16]
 _MANY = 256
-"""Number of nodes from which resources are compared one by one, if they are requested at all."""
-NO_ROOM, FUTURE, IDLE = 0, 1, 2
-"""A node's offer to a request: nothing, room that is being freed, room now."""
+"""Nodes from which on only one of those that are alike is asked."""
+_SEVERAL = 4
+"""Kinds of tasks from which on it pays to know which nodes are alike."""
 
 _MOST_BYTES = 256 << 20
 """What all fits of a session may take together; the least recently used are dropped first."""
-
-
-def filter_reasons(plugin: Plugin) -> tuple[Reason, ...]:
-    """Return the reasons for which a plugin refuses nodes, last that its filters failed."""
-    hooks = Plugin.filter_shape.__name__, Plugin.filter_nodes.__name__
-    return (*plugin.reasons, *(Failed(plugin.name, hook).reason for hook in hooks))
-
-
-@dataclass(slots=True)
-class Fit:
-    """The answers of all nodes to one shape of task."""
-
-    verdict: Codes
-    """0 where all filters agree, else the number of a reason (n,)."""
-    room: NDArray[np.int8]
-    score: Column
-    value: Column
-    """The score where the node fits and has room now, else minus infinity (n,)."""
-    static_codes: list[Codes | None]
-    static_score: Column | None
-    rankers: list[Ask] = field(default_factory=list)
-    """The plugins that compare candidates for such tasks beyond their scores."""
-    cursor: int = 0
-
-    @property
-    def n_bytes(self) -> int:
-        """Its memory in bytes."""
-        columns = (self.verdict, self.room, self.score, self.value, self.static_score)
-        return sum(each.nbytes for each in (*columns, *self.static_codes) if each is not None)
-
-    def take(self, rows: Rows, answers: "Answers") -> None:
-        """Store the current answers of some rows."""
-        self.verdict[rows] = answers.verdict
-        self.room[rows] = answers.room
-        self.score[rows] = answers.score
-        self.value[rows] = answers.value
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The answers of some nodes to one shape of task, column by column as in a fit (n,)."""
-
-    verdict: Codes | int
-    room: NDArray[np.int8]
-    score: Column | float
-    value: Column
-
-    def part(self, rows: slice) -> "Answers":
-        """Return the answers of some of them."""
-        verdict, score = self.verdict, self.score
-        return Answers(
-            verdict if isinstance(verdict, int) else verdict[rows],
-            self.room[rows],
-            score if isinstance(score, float) else score[rows],
-            self.value[rows],
-        )
-
-
-class _Filter:
-    """The filters of one plugin, which are asked together; its reasons follow ``offset`` others."""
-
-    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape", "position")
-
-    def __init__(
-        self,
-        at: int,
-        offset: int,
-        reasons: tuple[Reason, ...],
-        asks: tuple[Ask | None, Ask | None],
-        *,
-        position: int,
-    ) -> None:
-        self.position = position
-        self.by_shape, self._by_nodes = asks
-        self._at = at
-        self._offset = offset
-        self._curable = np.array([True, *(reason.curable for reason in reasons)])
-
-    def ask(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | None:
-        """Return reason numbers of the session for some rows; None: all fit."""
-        static = fit.static_codes[self._at]
-        codes = None if static is None else static[rows]
-        if self._by_nodes is not None:
-            codes = _merge(codes, _codes(self._by_nodes(task, nodes)), self._curable)
-        return None if codes is None else np.where(codes > 0, codes + self._offset, 0)
 
 
 class Placing:
@@ -133,6 +59,13 @@ class Placing:
             (ask, hooks.ask_aside(plugin, Plugin.may_rank))
             for plugin, ask in hooks.bound(Plugin.rank_nodes)
         ]
+        live = (Plugin.filter_nodes, Plugin.score_nodes)
+        self._by_amounts = [
+            hooks.ask_aside(plugin, Plugin.by_amounts)
+            for plugin in {id(p): p for hook in live for p, _ in hooks.bound(hook)}.values()
+        ]
+        self._alike: AlikeNodes | None = None
+        self._n_asked = 0
         self._best_node = hooks[Plugin.best_node]
         self._picks = bool(hooks.tiers(Plugin.best_node))
         self.varying = [
@@ -141,19 +74,19 @@ class Placing:
             if type(plugin).vary_by is not Plugin.vary_by
         ]
 
-    def _collect_filters(self) -> list[_Filter]:
+    def _collect_filters(self) -> list[PluginFilter]:
         """Bring the two filters of each plugin together, and number all reasons."""
         hooks = self.hooks
         by_shape = {plugin.position: ask for plugin, ask in hooks.bound(Plugin.filter_shape)}
         by_nodes = {plugin.position: ask for plugin, ask in hooks.bound(Plugin.filter_nodes)}
-        filters: list[_Filter] = []
+        filters: list[PluginFilter] = []
         for plugin in hooks.plugins:
             at = plugin.position
             if at in by_shape or at in by_nodes:
                 reasons = filter_reasons(plugin)
                 offset = len(self.reasons) - 1
                 asks = by_shape.get(at), by_nodes.get(at)
-                filters.append(_Filter(len(filters), offset, reasons, asks, position=at))
+                filters.append(PluginFilter(len(filters), offset, reasons, asks, position=at))
                 self.reasons += reasons
         return filters
 
@@ -186,27 +119,62 @@ class Placing:
         return fit
 
     def _new_fit(self, key: Hashable, task: Task) -> Fit:  # noqa: ARG002  # for subclasses
-        n = self.snapshot.nodes.n
+        n, fit = self.snapshot.nodes.n, self._blank_fit(task)
+        fit.verdict = np.zeros(n, dtype=np.int16)
+        fit.room = np.zeros(n, dtype=np.int8)
+        fit.score, fit.value = np.zeros(n), np.zeros(n)
+        self._ask_all(fit, task)
+        return fit
+
+    def _blank_fit(self, task: Task) -> Fit:
+        """Return what holds for the session, without columns."""
         facts = NodeFacts(self.snapshot)
         static_codes = [
-            None if each.by_shape is None else _codes(each.by_shape(task.shape, facts))
+            None if each.by_shape is None else codes_of(each.by_shape(task.shape, facts))
             for each in self._filters
         ]
         static_score = self._score_shape(0.0, task.shape, facts)
-        fit = Fit(
-            verdict=np.zeros(n, dtype=np.int16),
-            room=np.zeros(n, dtype=np.int8),
-            score=np.zeros(n),
-            value=np.zeros(n),
+        return Fit(
+            verdict=np.empty(0, dtype=np.int16),
+            room=np.empty(0, dtype=np.int8),
+            score=np.empty(0),
+            value=np.empty(0),
             static_codes=static_codes,
             static_score=None if isinstance(static_score, float) else static_score,
             rankers=self._rankers_for(task),
         )
-        self._refresh(fit, task, ALL)
-        return fit
 
     def _rankers_for(self, task: Task) -> list[Ask]:
         return [ask for ask, may_rank in self._rankers if may_rank(task) is not False]
+
+    def _ask_all(self, fit: Fit, task: Task) -> None:
+        """Ask about all rows; of nodes that answer alike about one only."""
+        found = self._alike_to(fit, task)
+        if found is None:
+            self._refresh(fit, task, ALL)
+            return
+        asked, group = found
+        answers = self.answers(fit, task, Nodes(self.snapshot, asked), asked)
+        if not isinstance(answers.verdict, int):
+            fit.verdict = answers.verdict.astype(np.int16).take(group)
+        fit.room = answers.room.take(group)
+        fit.value = answers.value.take(group)
+        if not isinstance(answers.score, float):
+            fit.score = answers.score.take(group)
+
+    def _alike_to(self, fit: Fit, task: Task) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """Return nodes to ask for all, and for each node which of them answers; None: ask all."""
+        n = self.snapshot.nodes.n
+        self._n_asked += 1
+        if n < _MANY or self._n_asked < _SEVERAL or not all(ask(task) for ask in self._by_amounts):
+            return None
+        if self._alike is None:
+            self._alike = AlikeNodes(self.snapshot)
+        asked, group = self._alike.groups()
+        if fit.static_score is not None or len(asked) * 2 > n:
+            return None
+        static = [codes for codes in fit.static_codes if codes is not None]
+        return (asked, group) if not static else refine(group, static)
 
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
         """Ask again about some rows."""
@@ -215,7 +183,7 @@ class Placing:
     def answers(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Answers:
         """Ask filters and scores about some rows, imagined ones too, and compute their room."""
         verdict = self.verdict(fit, task, nodes, rows)
-        room = _room(task.need, nodes)
+        room = room_on(task.need, nodes)
         score = self.score(fit, task, nodes, rows)
         value = np.where((room == IDLE) & (verdict == 0), score, -np.inf)
         return Answers(verdict, room, score, value)
@@ -252,6 +220,21 @@ class Placing:
         node = self._best(task, fit, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
+    def choose_once(self, key: Hashable, task: Task) -> int | None:
+        """Pick the best node that has room now as ``choose`` does, without keeping columns."""
+        if key not in self._fits:
+            fit = self._blank_fit(task)
+            alike = None if fit.rankers or self._picks else self._alike_to(fit, task)
+            if alike is not None:
+                asked, group = alike
+                value = self.answers(fit, task, Nodes(self.snapshot, asked), asked).value
+                best = value.max()
+                if best == -np.inf:
+                    return None
+                return self._draw(np.flatnonzero((value == best).take(group)))
+        fit = self.fit_of(key, task)
+        return self._best(task, fit, fit.value)
+
     def choose_idle(self, task: Task, fit: Fit) -> int | None:
         """Pick the best node that has room now, whatever it has promised to pipelined tasks."""
         has_room = (task.need - self.snapshot.nodes.idle < STEP).all(axis=0)
@@ -266,11 +249,15 @@ class Placing:
                 return node, room == IDLE
         return None
 
-    def ranks(self, task: Task, fit: Fit) -> bool:
-        """Return whether candidates are compared with each other beyond their scores."""
+    def ranks(self, task: Task, fit: Fit, *, anywhere: bool = False) -> bool:
+        """Return whether candidates are compared with each other beyond their scores.
+
+        ``anywhere``: whether they would be if all nodes were candidates.
+        """
         if self._picks or not fit.rankers:
             return self._picks
-        nodes = Nodes(self.snapshot, np.flatnonzero(fit.value > -np.inf))
+        rows = np.flatnonzero(fit.value > -np.inf) if not anywhere else np.arange(len(fit.value))
+        nodes = Nodes(self.snapshot, rows)
         return any(ask(task, nodes) is not None for ask in fit.rankers)
 
     def _best(self, task: Task, fit: Fit, value: Column) -> int | None:
@@ -291,6 +278,9 @@ class Placing:
             ties = candidates[ranked == ranked.max()]
         else:
             ties = np.flatnonzero(value == best)
+        return self._draw(ties)
+
+    def _draw(self, ties: NDArray[np.intp]) -> int:
         return int(ties[self.spin(len(ties))]) if len(ties) > 1 else int(ties[0])
 
     def _ranked(self, task: Task, nodes: Nodes, scores: Column) -> Column:
@@ -351,36 +341,6 @@ class Placing:
                 text = f"Insufficient {self.snapshot.resources.names[-1 - code]}"
             counts[text] = counts.get(text, 0) + n
         return counts
-
-
-def _room(need: Column, nodes: Nodes) -> NDArray[np.int8]:
-    """Compute the offer of nodes to a request (n,)."""
-    idle = nodes.idle
-    future = idle + nodes.releasing - nodes.pipelined
-    if idle.shape[1] < _MANY:
-        now = (need - idle < STEP).all(axis=0)
-        later = (need - future < STEP).all(axis=0)
-    else:
-        asked = np.flatnonzero(need[:, 0] > -np.inf).tolist()  # what is not requested always fits
-        now = np.logical_and.reduce([need[row] - idle[row] < STEP for row in asked])
-        later = np.logical_and.reduce([need[row] - future[row] < STEP for row in asked])
-    return np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
-
-
-def _codes(answer: Any) -> Codes | None:
-    """Turn an answer into reason numbers of the plugin; None: all fit."""
-    if answer is None:
-        return None
-    codes: Codes = (~answer).astype(np.int16) if answer.dtype == np.bool_ else answer
-    return codes if codes.any() else None
-
-
-def _merge(static: Codes | None, live: Codes | None, curable: Mask) -> Codes | None:
-    """Join two answers of one plugin: reasons that no eviction cures come first."""
-    if static is None or live is None:
-        return live if static is None else static
-    prefer_live = (live > 0) & ((static == 0) | (curable[static] & ~curable[live]))
-    return np.where(prefer_live, live, static)
 
 
 def distinct_rows(moved: list[Any], n: int) -> Rows:

@@ -29,9 +29,6 @@ from pumice.framework.session_state import SessionState
 
 _SHORTEST, _LONGEST = 8, 1024
 """Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
-_MOST_KINDS = 24
-"""Kinds of tasks among them, and two turns each at least: every node that takes a task is asked
-about all kinds."""
 _ASKED: Final = (
     Plugin.order_queues,
     Plugin.compare_queues,
@@ -138,18 +135,16 @@ class PlainTurns:
         self._foresee([queue for _, queue in queues if queue not in self._lines])
         turns: list[Turn] = []
         ahead = dict.fromkeys((queue for _, queue in queues), 0)
-        kinds: set[int] = set()
         while queues and len(turns) < self._length:
             queue = queues[0][1]
             at, line = ahead[queue], self._lines[queue]
             has_jobs = at < len(self._jobs[queue])
-            if has_jobs and (at == len(line) or len(kinds) == _MOST_KINDS):
+            if has_jobs and at == len(line):
                 break
             key, _ = heapq.heappop(queues)
             if has_jobs:
                 turn = line[at]
                 turns.append(turn)
-                kinds.add(turn.kind)
                 ahead[queue] = at + 1
                 if self._by_pair:
                     self._count(turn, 1)
@@ -157,7 +152,7 @@ class PlainTurns:
         if self._by_pair:
             for turn in turns:
                 self._count(turn, -1)
-        return turns if len(turns) >= max(_SHORTEST, 2 * len(kinds)) else []
+        return turns if len(turns) >= _SHORTEST else []
 
     def _count(self, turn: Turn, sign: int) -> None:
         """Count a turn in sums as if it had been taken, or undo that."""
@@ -220,16 +215,21 @@ class PlainTurns:
         """Place the tasks of turns, or none of them; return how many could have been placed."""
         state, placing = self._state, self._state.placing
         mark, generator = state.journal.mark(), placing.state
-        if not self._picks.begin({turn.kind for turn in turns}):
+        tasks, kinds = [turn.task for turn in turns], [turn.kind for turn in turns]
+        if not self._picks.begin(kinds):
             self._lines.clear()
             return 0
         nodes: list[int] = []
         while len(nodes) < len(turns):
-            picks = self._picks.pick([turn.kind for turn in turns[len(nodes) :]])
+            at = len(nodes)
+            picks = self._picks.pick(kinds[at:])
             if not picks:
                 break
-            tasks = [turn.task for turn in turns[len(nodes) :][: len(picks)]]
-            state.snapshot.bind_each(np.array(tasks), np.array(picks))
+            if len(picks) == 1:
+                state.snapshot.bind(tasks[at], picks[0])
+            else:
+                some = tasks[at : at + len(picks)]
+                state.snapshot.bind_each(np.array(some), np.array(picks))
             self._picks.placed()
             nodes += picks
         allowed = not state.hooks.failures.errors and self._is_within_limits(turns[: len(nodes)])
@@ -237,7 +237,6 @@ class PlainTurns:
             state.journal.rollback(mark)
             placing.state = generator
             return len(nodes) if allowed else 0
-        tasks = [turn.task for turn in turns]
         state.intents.announce(tasks, nodes)
         state.records.given_up.difference_update(tasks)
         for turn in turns:

@@ -52,11 +52,10 @@ Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
 _hooks = HookTable()
-_SERVING = frozenset(
-    {"vary_by", "may_rank", "bound_victims", "levels_within", "queue_limits", "admission_limit"}
-)
-_TELLING = frozenset({"faults", "node_tests", "own_words", "why_spared", "refusal_numbers"})
-_ASIDE = _SERVING | _TELLING | {"changes_at", "passed_over", "config_maps"}
+_SERVING = {"vary_by", "may_rank", "by_amounts", "bound_victims", "levels_within"}
+_LIMITS = {"queue_limits", "admission_limit"}
+_TELLING = {"faults", "node_tests", "own_words", "why_spared", "refusal_numbers"}
+_ASIDE = frozenset(_SERVING | _LIMITS | _TELLING | {"changes_at", "passed_over", "config_maps"})
 """Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
@@ -150,6 +149,13 @@ class Plugin:
         Asked once for all tasks that get the same answers; the answer holds for the session.
         """
         return True
+
+    def by_amounts(self, task: Task) -> bool:
+        """Return whether ``filter_nodes`` and ``score_nodes`` look at nothing but amounts of nodes.
+
+        Nodes of the same amounts then answer alike to a task; so they do for the whole session.
+        """
+        return False
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return the numbers that this plugin compared when it refused a task that found no node.

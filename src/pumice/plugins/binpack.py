@@ -39,6 +39,10 @@ class Binpack(Plugin, name="binpack"):
         self._weights = weights
         self._named = known.mask(["cpu", "memory", *self.resources])[:, None]
 
+    def by_amounts(self, task: Task) -> bool:  # as in Plugin
+        """Return that amounts are all that counts."""
+        return True
+
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Add requested resources only; one that would overflow makes the whole score zero."""
         if self.weight == 0:

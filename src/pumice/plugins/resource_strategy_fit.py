@@ -137,6 +137,10 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
             codes[has[index] & short & (codes == 0)] = code
         return codes
 
+    def by_amounts(self, task: Task) -> bool:  # as in Plugin
+        """Return whether no room is kept beside scarce resources, which some nodes never had."""
+        return not self._kept
+
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Average the use of requested resources; one that would overflow makes it all zero."""
         rules = self._rules_of(task.shape) if self.weight > 0 else []

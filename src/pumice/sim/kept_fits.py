@@ -12,7 +12,8 @@ from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.dispatch import Hooks
-from pumice.framework.placing import Fit, Placing, distinct_rows
+from pumice.framework.fits import Fit
+from pumice.framework.placing import Placing, distinct_rows
 
 _LONGEST_LOG = 1 << 16
 """Number of moves of nodes that are remembered; an older fit is made again."""
@@ -80,6 +81,11 @@ class KeptPlacing(Placing):
         if isinstance(rows, slice) or len(rows):
             self._refresh(fit, task, rows)
         return fit
+
+    def choose_once(self, key: Hashable, task: Task) -> int | None:
+        """Pick the best node that has room now, by a fit that later cycles have, too."""
+        fit = self.fit_of(key, task)
+        return self._best(task, fit, fit.value)
 
 
 def _is_common(key: Hashable) -> bool:

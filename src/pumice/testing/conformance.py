@@ -19,6 +19,7 @@ from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import fits
 from pumice.core.views import Task
 from pumice.errors import PluginError
+from pumice.framework.alike_nodes import amounts
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled, Method
@@ -50,7 +51,8 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
     ``return`` with a value.  Arguments: what is written is read back,
     an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
     rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
-    to a shape outlive every move; a move changes only the rows it touches; a node with the task on
+    to a shape outlive every move; nodes of the same amounts are alike where the plugin says so; a
+    move changes only the rows it touches; a node with the task on
     it may be asked about in advance.  Orders: keys that can be compared, each row by itself.
     Votes and masks: of the right type and length.  All: the same answer twice, tables unchanged,
     no trace of a discarded statement in tables or answers.
@@ -145,6 +147,7 @@ class _Examination:
             self.check_rows()
             self.check_orders()
             self.check_shapes_alike()
+            self.check_amounts_alone()
             self.check_victims()
             self.check_victims_alone()
         with self.leaves_tables_alone("a discarded statement"):
@@ -207,6 +210,24 @@ class _Examination:
             like = (hook, int(self.snapshot.tasks.shape[row]), *varies)
             seen = first.setdefault(like, answer)
             self.equal(hook, "tasks of one shape differ (see vary_by)", seen, answer)
+
+    def check_amounts_alone(self) -> None:
+        """Compare what nodes answer that are given the same amounts, where they are to be alike."""
+        hooks = [hook for hook in BY_NODES if self.questions.has(hook)]
+        columns = amounts(self.snapshot)
+        for row in self.asking if hooks else ():
+            if not self.questions.ask(Plugin.by_amounts, Task(self.snapshot, row)):
+                continue
+            for i in range(self.snapshot.nodes.n):
+                before = [column.copy() for column in columns]
+                for column in columns:
+                    column[...] = column[..., i : i + 1]
+                for hook in hooks:
+                    answer = self.questions.node_column(hook, row)
+                    text = "looks at more than amounts (by_amounts says that it does not)"
+                    self.equal(hook, text, np.full_like(answer, answer[i]), answer)
+                for column, old in zip(columns, before, strict=True):
+                    column[...] = old
 
     def check_victims(self) -> None:
         """Compare the victims a hook names, among different candidates, with their bound."""

@@ -15,7 +15,8 @@ from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.dispatch import Method
-from pumice.framework.placing import FUTURE, IDLE, NO_ROOM, Fit, Placing, filter_reasons
+from pumice.framework.fits import FUTURE, IDLE, NO_ROOM, Fit, filter_reasons
+from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
 from pumice.scheduler import Scheduler
 
@@ -43,7 +44,7 @@ class ReferencePlacing(Placing):
                 fit.value[node] = fit.score[node]
         return fit
 
-    def ranks(self, task: Task, fit: Fit) -> bool:  # noqa: ARG002  # as in Placing
+    def ranks(self, task: Task, fit: Fit, *, anywhere: bool = False) -> bool:  # noqa: ARG002  # as in Placing
         """Return True: every task is placed by itself."""
         return True
 

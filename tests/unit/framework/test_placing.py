@@ -8,7 +8,7 @@ import pytest
 from pumice.core.resources import CPU
 from pumice.core.status import Status
 from pumice.framework import placing as placing_module
-from pumice.framework.placing import FUTURE, IDLE, NO_ROOM
+from pumice.framework.fits import FUTURE, IDLE, NO_ROOM
 from pumice.framework.plugin import Plugin, Reason
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session

@@ -287,6 +287,15 @@ def test_a_task_that_is_judged_by_its_company_is_not_judged_alone() -> None:
     )
 
 
+def test_nodes_of_the_same_amounts_are_alike_to_who_says_so() -> None:
+    def by_name(_: Any, task: Any, nodes: Any) -> Any:
+        return np.array([float(name[-1] in "02468") for name in nodes.names])
+
+    error = problem_of(broken(score_nodes=by_name, by_amounts=lambda _, task: True))
+    assert (error.hook, "more than amounts" in str(error)) == ("score_nodes", True)
+    check_plugin(broken(score_nodes=by_name))
+
+
 def test_a_hook_that_reads_tables_instead_of_rows_is_found_out() -> None:
     """Nodes may be asked about as they would be with the task on them."""
 

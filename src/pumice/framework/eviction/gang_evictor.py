@@ -17,7 +17,7 @@ from pumice.framework.action_arguments import AllocateArguments, GangEvictionArg
 from pumice.framework.eviction.bundle_consent import let_go
 from pumice.framework.eviction.bundles import Bundle, bundles_in_turn, candidates
 from pumice.framework.eviction.gang_eviction import GangEviction
-from pumice.framework.placing import NO_ROOM
+from pumice.framework.fits import NO_ROOM
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain

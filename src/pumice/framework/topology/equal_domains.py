@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import is_plain
-from pumice.framework.placing import Fit
+from pumice.framework.fits import Fit
 from pumice.framework.session_state import SessionState
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.subgroups import SubGroup

@@ -1,5 +1,6 @@
 """nodeorder: Kubernetes' own scores, weighted and added."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +85,10 @@ class NodeOrder(Plugin, name="nodeorder"):
         score = 100 * (ready[facts.rows].clip(_SMALL, most) - _SMALL) // (most - _SMALL)
         return np.asarray(self.images * score, dtype=np.float64)
 
+    def by_amounts(self, task: Task) -> bool:  # as in Plugin
+        """Return that amounts are all that counts."""
+        return True
+
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score requests: least, most and balanced."""
         amounts, rows = self._amounts, nodes.rows
@@ -103,6 +108,12 @@ class NodeOrder(Plugin, name="nodeorder"):
             if column is not None:
                 total = column if total is None else total + column
         return total
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Tell pods apart that others wish to have near or far."""
+        if not self.pod_affinity or not self._terms.preferred:
+            return None
+        return tuple(self._terms.binding(int(self._tasks.label_class[task.row]))[1]) or None
 
     def may_rank(self, task: Task) -> bool:
         """Return whether nodes may differ for a pod; with terms between pods they always may."""

@@ -54,14 +54,22 @@ class Demand:
         """Write reasons of hard spread; only the first failing constraint is reported."""
         if not self.spread:
             return
-        found = np.zeros_like(codes)
-        for counter, limit in self.spread:
-            fits = found == 0
-            missing = counter.codes[rows] < 0
-            found[fits & missing] = Code.SPREAD_LABEL
-            found[fits & ~missing & (counter.at(rows) - counter.least > limit)] = Code.SPREAD
+        found = self._spread_codes(rows)
+        if not codes.any():
+            codes[:] = found
+            return
         for code in (Code.SPREAD_LABEL, Code.SPREAD):
             refuse(codes, found == code, code)
+
+    def _spread_codes(self, rows: Any) -> Codes:
+        """Number which constraint's fault is told first (n,)."""
+        found: Codes | None = None
+        for counter, limit in self.spread:
+            domains = counter.codes[rows]
+            codes = (counter.counts[domains] > limit + counter.least) * np.int16(Code.SPREAD)
+            codes[domains < 0] = Code.SPREAD_LABEL
+            found = codes if found is None else np.where(found == 0, codes, found)
+        return np.asarray(found)
 
     def _near(self, rows: Any) -> Mask:
         alone = self.is_own_neighbour and not any(counter.total for counter in self.required)

@@ -131,6 +131,11 @@ class Predicates(Plugin, name="predicates"):
             return (self._demand(task), task.row)
         return self._demand(task)
 
+    def by_amounts(self, task: Task) -> bool:
+        """Return pods that have nothing to do with other pods, volumes and claims."""
+        spec = task.shape.spec
+        return not (spec.volumes or spec.resource_claims) and self._demand(task) is None
+
     def _demand(self, task: Task) -> Demand | None:
         if self._is_quiet:
             return None

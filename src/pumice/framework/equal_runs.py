@@ -1,0 +1,131 @@
+"""Picks for a run of equal tasks, one after the other, on rows that do not exist yet.
+
+The picks are those of the task-by-task way, bit for bit.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column, Mask
+from pumice.core.views import Task
+from pumice.framework.fits import Fit
+from pumice.framework.imagined_rows import ImaginedNodes, Load
+from pumice.framework.placing import Placing
+
+_FEW = 4
+"""Equals for each task still to place, up to which all of them are asked about at once."""
+_DEEPEST = 64
+"""Copies on one node to ask about at once."""
+
+
+class Run:
+    """Picks nodes for equal tasks one after the other, on imagined rows.
+
+    ``_ahead[node]`` holds the node's values with one, two, … more copies on it, as far as they were
+    asked for; questions about many nodes and several copies go out together.
+    """
+
+    def __init__(self, placing: Placing, task: Task, fit: Fit, allowed: Mask | None) -> None:
+        self._placing = placing
+        self._task = task
+        self._fit = fit
+        self._value = fit.value.copy() if allowed is None else np.where(allowed, fit.value, -np.inf)
+        self._copies: dict[int, int] = {}
+        self._ahead: dict[int, list[float]] = {}
+        self._drops = True
+        """Whether the node drawn last became worse than its equals."""
+        self._stirs = False
+        """Whether the last copy changed other nodes, too."""
+
+    def pick(self, n: int) -> list[int]:
+        """Return nodes for up to n tasks; fewer if room runs out."""
+        picks: list[int] = []
+        value = self._value
+        while len(picks) < n:
+            best = value.max()
+            if best == -np.inf:
+                break
+            ties = np.flatnonzero(value == best).tolist()
+            if len(ties) == 1:
+                self._fill(ties[0], n, picks)
+            else:
+                self._draw(ties, float(best), n, picks)
+        return picks
+
+    def _draw(self, ties: list[int], best: float, n: int, picks: list[int]) -> None:
+        """Draw among equals until one of them is left or one becomes better than all."""
+        spin = self._placing.spin
+        while len(ties) > 1 and len(picks) < n:
+            at = spin(len(ties))
+            node = ties[at]
+            after = self._add(node, partial(self._likely, ties, at, n - len(picks) - 1))
+            picks.append(node)
+            self._drops = after < best
+            if after > best or self._stirs:
+                return
+            if self._drops:
+                del ties[at]
+
+    def _likely(self, ties: list[int], at: int, n: int) -> list[int]:
+        """Foresee the next draws, if nodes go on dropping out, or staying, as the last one did."""
+        if len(ties) <= _FEW * n:
+            return ties
+        placing, state = self._placing, self._placing.state
+        left = [*ties[:at], *ties[at + 1 :]] if self._drops else ties
+        foreseen: dict[int, None] = {}
+        for _ in range(min(n, len(left) - 1)):
+            drawn = placing.spin(len(left))
+            foreseen[left[drawn]] = None
+            if self._drops:
+                del left[drawn]
+        placing.state = state
+        foreseen.pop(ties[at], None)
+        return list(foreseen)
+
+    def _fill(self, node: int, n: int, picks: list[int]) -> None:
+        """Fill the only best node while it stays the only best."""
+        value = self._value
+        value[node] = -np.inf
+        second = value.max()
+        while len(picks) < n:
+            picks.append(node)
+            if self._add(node, list) <= second or self._stirs:
+                return
+
+    def _knows(self, node: int) -> bool:
+        return len(self._ahead.get(node, ())) > self._copies.get(node, 0)
+
+    def _add(self, node: int, likely: Callable[[], list[int]]) -> float:
+        """Put one more copy on a node and give its value after that; ask about likely ones, too."""
+        if not self._knows(node):
+            self._look_ahead([node, *likely()])
+        copies = self._copies.get(node, 0)
+        self._copies[node] = copies + 1
+        after = self._ahead[node][copies]
+        self._value[node] = after
+        return after
+
+    def _look_ahead(self, nodes: list[int]) -> None:
+        """Ask about the next copies on those of the nodes that have used theirs up.
+
+        One copy at first, then as many as are known already, so that a node that keeps winning is
+        asked about a few times only.
+        """
+        ahead = self._ahead
+        short = [i for i in dict.fromkeys(nodes) if not self._knows(i)]
+        known = np.array([len(ahead.get(i, ())) for i in short])
+        depth = np.clip(known, 1, _DEEPEST)
+        rows = np.repeat(np.asarray(short, dtype=np.intp), depth)
+        ends = depth.cumsum()
+        level = np.arange(ends[-1]) - np.repeat(ends - depth, depth)
+        values = self._values(rows, (np.repeat(known, depth) + level + 1.0)).tolist()
+        for node, end, n in zip(short, ends.tolist(), depth.tolist(), strict=True):
+            ahead.setdefault(node, []).extend(values[end - n : end])
+
+    def _values(self, rows: NDArray[np.intp], copies: Column) -> Column:
+        load = Load.of_copies(self._task.shape, copies)
+        nodes = ImaginedNodes(self._placing.snapshot, rows, load)
+        return self._placing.answers(self._fit, self._task, nodes, rows).value

@@ -1,0 +1,137 @@
+"""What nodes answer to one shape of task, and how the answers of a plugin's two filters are joined.
+
+Used by ``placing``, which keeps fits up to date.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import STEP, Column, Mask
+from pumice.core.views import Nodes, Rows, Task
+from pumice.framework.combining import Ask
+from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Failed, Reason
+
+Codes = NDArray[np.int16]
+NO_ROOM, FUTURE, IDLE = 0, 1, 2
+"""A node's offer to a request: nothing, room that is being freed, room now."""
+_MANY = 256
+"""Number of nodes from which resources are compared one by one, if they are requested at all."""
+
+
+def filter_reasons(plugin: Plugin) -> tuple[Reason, ...]:
+    """Return the reasons for which a plugin refuses nodes, last that its filters failed."""
+    hooks = Plugin.filter_shape.__name__, Plugin.filter_nodes.__name__
+    return (*plugin.reasons, *(Failed(plugin.name, hook).reason for hook in hooks))
+
+
+@dataclass(slots=True)
+class Fit:
+    """The answers of all nodes to one shape of task."""
+
+    verdict: Codes
+    """0 where all filters agree, else the number of a reason (n,)."""
+    room: NDArray[np.int8]
+    score: Column
+    value: Column
+    """The score where the node fits and has room now, else minus infinity (n,)."""
+    static_codes: list[Codes | None]
+    static_score: Column | None
+    rankers: list[Ask] = field(default_factory=list)
+    """The plugins that compare candidates for such tasks beyond their scores."""
+    cursor: int = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Its memory in bytes."""
+        columns = (self.verdict, self.room, self.score, self.value, self.static_score)
+        return sum(each.nbytes for each in (*columns, *self.static_codes) if each is not None)
+
+    def take(self, rows: Rows, answers: "Answers") -> None:
+        """Store the current answers of some rows."""
+        self.verdict[rows] = answers.verdict
+        self.room[rows] = answers.room
+        self.score[rows] = answers.score
+        self.value[rows] = answers.value
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of some nodes to one shape of task, column by column as in a fit (n,)."""
+
+    verdict: Codes | int
+    room: NDArray[np.int8]
+    score: Column | float
+    value: Column
+
+    def part(self, rows: slice) -> "Answers":
+        """Return the answers of some of them."""
+        verdict, score = self.verdict, self.score
+        return Answers(
+            verdict if isinstance(verdict, int) else verdict[rows],
+            self.room[rows],
+            score if isinstance(score, float) else score[rows],
+            self.value[rows],
+        )
+
+
+class PluginFilter:
+    """The filters of one plugin, which are asked together; its reasons follow ``offset`` others."""
+
+    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape", "position")
+
+    def __init__(
+        self,
+        at: int,
+        offset: int,
+        reasons: tuple[Reason, ...],
+        asks: tuple[Ask | None, Ask | None],
+        *,
+        position: int,
+    ) -> None:
+        self.position = position
+        self.by_shape, self._by_nodes = asks
+        self._at = at
+        self._offset = offset
+        self._curable = np.array([True, *(reason.curable for reason in reasons)])
+
+    def ask(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | None:
+        """Return reason numbers of the session for some rows; None: all fit."""
+        static = fit.static_codes[self._at]
+        codes = None if static is None else static[rows]
+        if self._by_nodes is not None:
+            codes = _merge(codes, codes_of(self._by_nodes(task, nodes)), self._curable)
+        return None if codes is None else np.where(codes > 0, codes + self._offset, 0)
+
+
+def room_on(need: Column, nodes: Nodes) -> NDArray[np.int8]:
+    """Compute the offer of nodes to a request (n,)."""
+    idle = nodes.idle
+    future = idle + nodes.releasing - nodes.pipelined
+    if idle.shape[1] < _MANY:
+        now = (need - idle < STEP).all(axis=0)
+        later = (need - future < STEP).all(axis=0)
+    else:
+        asked = np.flatnonzero(need[:, 0] > -np.inf).tolist()  # what is not requested always fits
+        now = np.logical_and.reduce([need[row] - idle[row] < STEP for row in asked])
+        later = np.logical_and.reduce([need[row] - future[row] < STEP for row in asked])
+    return np.left_shift(later.view(np.int8), now.view(np.int8))  # NO_ROOM is 0, FUTURE 1, IDLE 2
+
+
+def codes_of(answer: Any) -> Codes | None:
+    """Turn an answer into reason numbers of the plugin; None: all fit."""
+    if answer is None:
+        return None
+    codes: Codes = (~answer).astype(np.int16) if answer.dtype == np.bool_ else answer
+    return codes if codes.any() else None
+
+
+def _merge(static: Codes | None, live: Codes | None, curable: Mask) -> Codes | None:
+    """Join two answers of one plugin: reasons that no eviction cures come first."""
+    if static is None or live is None:
+        return live if static is None else static
+    prefer_live = (live > 0) & ((static == 0) | (curable[static] & ~curable[live]))
+    return np.where(prefer_live, live, static)

@@ -1,0 +1,53 @@
+"""A pod that stays on its node and changes its status counts as one that is found so afresh."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.consistency import cells, changed, check
+from pumice.core.snapshot import Snapshot
+from pumice.testing import node, pod, pod_group, queue
+
+FOUND: dict[str, dict[str, Any]] = {
+    "bound": {"phase": "Pending"},
+    "running": {"phase": "Running"},
+    "leaving": {"phase": "Running", "deleting": True},
+    "unknown": {"phase": "Unknown"},
+}
+
+
+def found(way: str, *, group: str | None) -> Any:
+    told = dict(FOUND[way])
+    leaving = told.pop("deleting", False)
+    made = pod("g-0", group=group, node="n", cpu="1", memory="1Gi", **told)
+    if leaving:
+        made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return from_manifest(made)
+
+
+def others() -> list[Any]:
+    made = [queue("q"), pod_group("g", queue="q"), node("n", cpu=8, memory="8Gi")]
+    made.append(pod("g-1", group="g", node="n", cpu="2", memory="1Gi", phase="Running"))
+    return [from_manifest(each) for each in made]
+
+
+@pytest.mark.parametrize("group", ["g", None])
+@pytest.mark.parametrize(("before", "after"), [*permutations(FOUND, 2)])
+def test_a_change_of_status_leaves_what_a_pod_found_so_leaves(
+    before: Any, after: Any, group: Any
+) -> None:
+    ingest, afresh = Ingest(Snapshot()), Ingest(Snapshot())
+    ingest.load([*others(), found(before, group=group)])
+    ingest.upsert(found(after, group=group))
+    ingest.settle()
+    afresh.load([*others(), found(after, group=group)])
+    check(ingest.snapshot)
+    assert changed(cells(afresh.snapshot), cells(ingest.snapshot)) == []
+    ingest.upsert(found(before, group=group))
+    afresh = Ingest(Snapshot())
+    afresh.load([*others(), found(before, group=group)])
+    check(ingest.settle())
+    assert changed(cells(afresh.snapshot), cells(ingest.snapshot)) == []
