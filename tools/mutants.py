@@ -1,8 +1,9 @@
 """`make mutants`: do the tests detect a change?  Samples small changes of the code and counts.
 
-Each mutant is one changed expression or statement in a copy of the sources.  The tests that belong
-to its file run on the copy, nearest first, until one fails or the time is over.  Survivors are
-printed as a diff: write a test, or check that the change has no effect.
+Each mutant is one changed expression or statement in a copy of the sources.  Those tests run on the
+copy that reach its line, as ``--measure`` has found; where nothing was measured, those that belong
+to its file, nearest first.  What survives is printed as a diff: write a test, or see that the
+change changes nothing.
 """
 
 import argparse
@@ -20,7 +21,8 @@ from typing import Final
 
 import numpy as np
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+from tools.reach import ROOT, Reach, measure
+
 PACKAGE: Final = ROOT / "src" / "pumice"
 DECIDING: Final = ("framework", "actions", "plugins", "core")
 WRITING: Final = ("binder", "serve/scheduler", "cluster/kube")
@@ -30,7 +32,9 @@ FURTHER: Final = {
     "serve/scheduler": ("tests/unit/serve", "tests/properties/test_live.py"),
     "cluster/kube": ("tests/unit/cluster",),
 }
-"""Tests besides those named after a file, by area."""
+"""Tests beside those named after a file, by area."""
+_FIRST: Final = 40
+"""Tests of a mutant that run before the rest."""
 _COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -188,6 +192,7 @@ class Trial:
 
     def __init__(self, folder: Path, limit_s: float) -> None:
         self._limit_s = limit_s
+        self._reach = Reach()
         self._source = folder / "src"
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -196,9 +201,23 @@ class Trial:
         copy = self._source / mutant.file.relative_to(ROOT / "src")
         copy.write_text(mutant.source(), encoding="utf-8")
         try:
-            return any(self._fails(step) for step in steps_for(mutant.file))
+            return any(self._fails(step) for step in self._steps(mutant))
         finally:
             shutil.copy(mutant.file, copy)
+
+    def _steps(self, mutant: Mutant) -> list[list[str]]:
+        """List the tests that reach a change, those of its own area first."""
+        lines = range(mutant.line, mutant.line + mutant.old.count("\n"))
+        reaching = self._reach.tests(mutant.file, lines)
+        if not reaching:
+            return steps_for(mutant.file)
+        near = [test for test in reaching if area_of(mutant.file) in test]
+        first = near[:_FIRST] or reaching[:_FIRST]
+        return (
+            [first, [test for test in reaching if test not in first]]
+            if reaching != first
+            else [first]
+        )
 
     def _fails(self, tests: Sequence[str]) -> bool:
         env = {
@@ -231,10 +250,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--measure", action="append", metavar="TESTS", help="only measure what these tests reach"
+    )
     parser.add_argument("--limit-s", type=float, default=600.0, help="of the tests of one mutant")
     parser.add_argument("--file", action="append", help="only these, below src/pumice")
     parser.add_argument("--line", type=int, action="append", help="only changes of these lines")
     chosen = parser.parse_args()
+    if chosen.measure:
+        measure(chosen.measure)
+        return 0
     files = [PACKAGE / name for name in chosen.file or ()] or [
         file for area in (*DECIDING, *WRITING) for file in sorted((PACKAGE / area).rglob("*.py"))
     ]

@@ -7,7 +7,7 @@ the seed.  Everything behind the faults is what `pumice up` serves.
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -223,7 +223,7 @@ class ApiServer:
         if asked.is_watch:
             self._watch(connection, asked)
             return
-        answer = self._api.answer(asked.request)
+        answer = self._list_part(asked) or self._api.answer(asked.request)
         for each in self.on_done:
             each(asked, answer)
         if fate.kind == "unheard":
@@ -249,9 +249,24 @@ class ApiServer:
         text = _response(answer.code, answer.content, wait_s)
         connection.deliver(text, self.faults.latency_s())
 
+    def _list_part(self, asked: Asked) -> Answer | None:
+        """Answer a list with fewer objects than asked for, or forget one that was begun."""
+        query = asked.request.query
+        if "continue" in query and self.faults.rest_of_list_is_gone():
+            error = GoneError(problem="The provided continue parameter is too old")
+            return Answer(410, failure(error, self.cluster.kinds))
+        if "limit" not in query or not self.faults.page:
+            return None
+        part = {**query, "limit": str(self.faults.page)}
+        return self._api.answer(replace(asked.request, query=part))
+
     # Watches
 
     def _watch(self, connection: Connection, asked: Asked) -> None:
+        if asked.request.says("sendInitialEvents") and not self.faults.streams:
+            problem = "sendInitialEvents is forbidden for watch"
+            self._answer(connection, Answer(422, status(422, "Invalid", problem)))
+            return
         answer = self._api.answer(asked.request)
         if answer.watch is None:
             self._answer(connection, answer)

@@ -162,3 +162,8 @@ BROKEN: Final[dict[str, _Patch]] = {
     "evictions for nobody": _evictions_for_nobody,
 }
 """What is wrong, by name."""
+RATES: Final[dict[str, dict[str, float]]] = {
+    "no looking": {"unheard": 0.4},
+    "lost is undone": {"unheard": 0.4},
+}
+"""Faults that a variant needs more often than most seeds have them, so that few seeds notice it."""

@@ -2,10 +2,21 @@
 
 import asyncio
 import contextvars
+from functools import partial
 from typing import Any
 
-from pumice.clock import EPOCH
+from pumice.clock import EPOCH, Timer
 from tests.faults.simulation import SimulatedProcess
+
+
+class _TimerHandle(asyncio.TimerHandle):
+    """A call at a time; called off, it leaves the clock's queue too."""
+
+    timer: Timer
+
+    def cancel(self) -> None:
+        self.timer.cancel()
+        super().cancel()
 
 
 class SimulatedEventLoop(asyncio.AbstractEventLoop):
@@ -27,7 +38,7 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self._due[handle] = None
-        self.process.soon(lambda: self._run(handle))
+        self.process.soon(partial(self._run, handle))
         return handle
 
     def call_soon_threadsafe(  # type: ignore[override]  # hands its arguments on
@@ -43,8 +54,8 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def call_at(  # type: ignore[override]  # hands its arguments on
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        self.process.at(when + EPOCH, lambda: self._run(handle))
+        handle = _TimerHandle(when, callback, args, self, context)
+        handle.timer = self.process.at(when + EPOCH, partial(self._run_handle, handle))
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -79,6 +90,9 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
 
     def _run(self, handle: asyncio.Handle) -> None:
         self._due.pop(handle, None)
+        self._run_handle(handle)
+
+    def _run_handle(self, handle: asyncio.Handle) -> None:
         if not handle.cancelled():
             asyncio._set_running_loop(self)
             try:

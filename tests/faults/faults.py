@@ -83,6 +83,11 @@ class Faults:
         self.rates["watch gone"] = chance.one_of([0.0, 0.02, 0.1])
         self._slow_s = chance.one_of([1.0, 3.0, 8.0])
         self._lags_s = chance.one_of([(0.01, 0.05), (0.01, 0.5), (0.1, 3.0)])
+        self.page = chance.one_of([0, 0, 2, 5])
+        """Objects in a part of a list; 0 if the server gives as many as it is asked for."""
+        self.streams = chance.happens(0.6)
+        """Whether a watch may begin with the objects there are; older servers know lists only."""
+        self.rates["rest of list gone"] = chance.one_of([0.0, 0.1, 0.3])
         self._lag_of: dict[tuple[str, str], float] = {}
         self._silent_until: dict[tuple[str, str], float] = {}
         self.counts: dict[str, int] = {}
@@ -99,6 +104,10 @@ class Faults:
     def watch_is_gone(self) -> bool:
         """Draw whether a watch starts from too far back, as the server sees it."""
         return self._happens("watch gone")
+
+    def rest_of_list_is_gone(self) -> bool:
+        """Draw whether the server has forgotten the version of a list that was begun."""
+        return self._happens("rest of list gone")
 
     def silence(self, process: str, kind: str, until: float) -> None:
         """Silence a kind for a process until a time."""

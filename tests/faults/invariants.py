@@ -14,6 +14,7 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.scheduler.live_scheduler import Cycle
 from tests.faults.api_server import Asked
+from tests.faults.claim_rules import check_claims
 from tests.faults.pumice_process import PumiceProcess
 from tests.faults.rest_checks import check_caches, check_jobs
 from tests.faults.workload import QUOTA, Workload
@@ -77,6 +78,8 @@ class Invariants:
         self._node_of[uid] = node
         self.binds += 1
         self._check_node(node)
+        for problem in check_claims(self._cluster, pod):
+            self.fail(problem)
         if self._work.conf in QUOTA:
             self._check_queues(pod)
 

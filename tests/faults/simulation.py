@@ -1,16 +1,17 @@
 """Programs written for threads and event loops, run one at a time on a virtual clock.
 
-Every thread of a simulated process is a thread of its own, but only one of them runs at any
-moment: it runs until it waits for something, and hands over.  What happens next is decided by the
-clock's queue alone, so equal seeds produce equal runs.
+Every thread of a simulated process is a greenlet: it runs until it waits for something, and hands
+over.  What happens next is decided by the clock's queue alone, so equal seeds give equal runs.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
-from pumice.clock import EPOCH, VirtualClock
+from greenlet import getcurrent, greenlet
+
+from pumice.clock import EPOCH, Timer, VirtualClock
 
 _MOST_STEPS: Final = 200_000
 """Steps without time going on after which a run counts as stuck."""
@@ -44,12 +45,9 @@ class SimulatedThread:
         """Whether it is parked and was not asked to continue yet."""
         self.on_end: list[Callable[[], None]] = []
         self._target = target
-        self._turn = threading.Lock()
-        self._turn.acquire()
+        self._greenlet = greenlet(self._run)
 
-    def run(self) -> None:
-        """Do what the thread is for; called on a worker of the simulation."""
-        self._turn.acquire()
+    def _run(self) -> None:
         try:
             if self.process.alive:
                 self._target()
@@ -64,8 +62,8 @@ class SimulatedThread:
         """Run it until it waits or ends; called by the simulation."""
         simulation = self.process.simulation
         before, simulation.current = simulation.current, self
-        self._turn.release()
-        simulation.handed_back.acquire()
+        self._greenlet.parent = getcurrent()
+        self._greenlet.switch()
         simulation.current = before
 
     def park(self) -> None:
@@ -76,8 +74,7 @@ class SimulatedThread:
         """
         if self.process.alive:
             self.waits = True
-            self.process.simulation.handed_back.release()
-            self._turn.acquire()
+            self._greenlet.parent.switch()
         if not self.process.alive:
             raise ProcessKilledError
 
@@ -117,21 +114,22 @@ class SimulatedProcess:
         """Return the time that its wall clock shows."""
         return self.simulation.clock.now() + self.skew_s
 
-    def at(self, when: float, action: Callable[[], object]) -> None:
+    def at(self, when: float, action: Callable[[], object]) -> Timer:
         """Do something at a time of the clock, later if the process is frozen then."""
-        self.simulation.clock.call_at(when, lambda: self._do(action))
+        return self.simulation.clock.call_at(when, partial(self.do, action))
 
     def soon(self, action: Callable[[], object]) -> None:
         """Do something as soon as everything that is due before is done."""
         if self._last_words is not None:
             self._last_words.append(action)
         else:
-            self.simulation.soon(lambda: self._do(action))
+            self.simulation.soon(partial(self.do, action))
 
-    def _do(self, action: Callable[[], object]) -> None:
+    def do(self, action: Callable[[], object]) -> None:
+        """Do something now, unless the process is no more; later if it is frozen."""
         if not self.alive:
             return
-        if self._frozen_until > self.simulation.clock.now():
+        if self._frozen_until and self._frozen_until > self.simulation.clock.now():
             self._frozen.append(action)
             return
         action()
@@ -140,7 +138,6 @@ class SimulatedProcess:
         """Start a thread."""
         thread = SimulatedThread(self, target, name)
         self.threads.append(thread)
-        self.simulation.employ(thread)
         self.soon(thread.resume)
         return thread
 
@@ -175,18 +172,14 @@ class SimulatedProcess:
 
 
 class Simulation:
-    """The clock's queue, and the workers on which threads run, one at a time."""
+    """The clock's queue, and the thread that runs."""
 
     network: Network
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.current: SimulatedThread | None = None
-        self.handed_back = threading.Lock()
-        self.handed_back.acquire()
         self._ready: deque[Callable[[], object]] = deque()
-        self._workers: list[_Worker] = []
-        self._idle: list[_Worker] = []
 
     def soon(self, action: Callable[[], object]) -> None:
         """Do something at this instant, after what is to be done before it."""
@@ -218,56 +211,6 @@ class Simulation:
             clock.step()
         if not over():
             clock.advance_to(until)
-
-    def employ(self, thread: SimulatedThread) -> None:
-        """Assign a thread a worker on which it runs once it is resumed."""
-        if self._idle:
-            worker = self._idle.pop()
-        else:
-            worker = _Worker(self)
-            self._workers.append(worker)
-        worker.take(thread)
-
-    def dismiss(self, worker: "_Worker") -> None:
-        """Keep a worker whose thread has ended for the next, and continue."""
-        self._idle.append(worker)
-        self.handed_back.release()
-
-    def close(self) -> None:
-        """End all workers; every thread must have ended."""
-        for worker in self._workers:
-            worker.stop()
-
-
-class _Worker:
-    """A real thread that runs simulated ones, one after another."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._task: SimulatedThread | None = None
-        self._given = threading.Semaphore(0)
-        self._thread = threading.Thread(target=self._work, name="simulated", daemon=True)
-        self._thread.start()
-
-    def take(self, task: SimulatedThread) -> None:
-        """Run a simulated thread next."""
-        self._task = task
-        self._given.release()
-
-    def stop(self) -> None:
-        """End the real thread."""
-        self._task = None
-        self._given.release()
-        self._thread.join()
-
-    def _work(self) -> None:
-        while True:
-            self._given.acquire()
-            task = self._task
-            if task is None:
-                return
-            task.run()
-            self._simulation.dismiss(self)
 
 
 _CURRENT: list[Simulation] = []

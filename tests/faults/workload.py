@@ -10,7 +10,17 @@ from typing import Any, Final
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import Manifest
 from pumice.cluster.embedded.kubelet import FAIL_AFTER_SECONDS
-from pumice.testing import node, pod, pod_group, priority_class, queue
+from pumice.testing import (
+    device,
+    device_class,
+    node,
+    pod,
+    pod_group,
+    priority_class,
+    queue,
+    resource_claim_template,
+    resource_slice,
+)
 from tests.faults.faults import Chance
 from tests.properties.planes import CONFS
 
@@ -75,7 +85,7 @@ def draw(seed: int) -> Workload:
     nodes = [node(f"n{i}", cpu=CPUS, memory="64Gi") for i in range(count)]
     queues = _queues(chance, count * CPUS, tree=conf == "tree")
     classes = [priority_class("high", value=100), priority_class("low", value=-1)]
-    work = Workload(conf, nodes, [*classes, *queues])
+    work = Workload(conf, nodes, [*classes, *queues, *_storage_and_devices(nodes)])
     names = [each["metadata"]["name"] for each in queues if each["metadata"]["name"] != "team"]
     for number in range(chance.integer(4, 9)):
         at = chance.between(0.0, ARRIVALS_S)
@@ -103,6 +113,21 @@ def _queues(chance: Chance, cpus: int, *, tree: bool) -> list[Manifest]:
     for each in found:
         each.pop("status", None)
     return found
+
+
+def _storage_and_devices(nodes: list[Manifest]) -> list[Manifest]:
+    """Make a class whose volumes lie on the node of their first pod, and a device for each CPU."""
+    local = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "local"},
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    devices = [device(f"gpu{i}") for i in range(CPUS)]
+    names = [each["metadata"]["name"] for each in nodes]
+    slices = [resource_slice(name, node=name, devices=devices) for name in names]
+    return [local, device_class("gpu"), *slices]
 
 
 def _most(queues: list[Manifest], name: str, cpus: int) -> int:
@@ -168,10 +193,37 @@ def _gang(chance: Chance, name: str, target: str, most: int) -> list[Manifest]:
         pod(f"{name}-{i}", group=name, cpu=cpus, annotations=marks, priority_class=rank)
         for i in range(size)
     ]
-    for each in (group, *pods):
+    wants = [_template(name, pods)] if chance.happens(0.25) else []
+    if size * cpus <= CPUS and chance.happens(0.35):  # else its node may never have room for all
+        wants.append(_claim(pods[0]))
+    for each in (group, *pods, *wants):
         each.pop("status", None)
         each["metadata"].pop("uid", None)
-    return [group, *pods]
+    return [group, *wants, *pods]
+
+
+def _template(name: str, pods: list[Manifest]) -> Manifest:
+    """Have each pod get a device of its own."""
+    for each in pods:
+        each["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": name}]
+    return resource_claim_template(name)
+
+
+def _claim(first: Manifest) -> Manifest:
+    """Have a pod keep its data on a disk of the node that it gets."""
+    name = first["metadata"]["name"]
+    source = {"persistentVolumeClaim": {"claimName": name}}
+    first["spec"]["volumes"] = [{"name": "data", **source}]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "storageClassName": "local",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
 
 
 @cache

@@ -1,14 +1,17 @@
 """One run: a cluster, the processes of Pumice on it, what goes wrong, and what must hold."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from pumice.api.kinds import COMMAND, JOB, POD_GROUP, QUEUE, Manifest, kind_of
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.volumes import VolumeController
 from pumice.errors import ClusterError, PumiceError
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.webhooks.embedded import EmbeddedAdmission
@@ -56,7 +59,7 @@ class Outcome:
 class World:
     """A cluster and all that happens to it under one seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, rates: Mapping[str, float]) -> None:
         self.seed = seed
         self.log: list[str] = []
         self.simulation = Simulation()
@@ -64,9 +67,15 @@ class World:
         self._started = self.clock.now()
         self.cluster = EmbeddedCluster(self.clock, seed=seed)
         self.kubelet = Kubelet(self.cluster, grace_s=1)
-        self._upkeep = StatusUpkeep(self.cluster)
+        self._upkeep = (
+            self.kubelet,
+            StatusUpkeep(self.cluster),
+            ResourceClaimUpkeep(self.cluster),
+            VolumeController(self.cluster),
+        )
         self._version = -1
         self.faults = Faults(seed)
+        self.faults.rates.update(rates)
         self.server = ApiServer(self.simulation, self.cluster, self.faults)
         self.simulation.network = self.server
         self.work: Workload = draw(seed)
@@ -100,7 +109,6 @@ class World:
             finally:
                 for process in [*self.processes]:
                     process.host.kill()
-        self.simulation.close()
         return self._outcome()
 
     def _outcome(self) -> Outcome:
@@ -197,8 +205,8 @@ class World:
         """Do what kubelets and the cluster's own controllers do."""
         if self.cluster.version != self._version:
             self._version = self.cluster.version
-            self.kubelet.sync()
-            self._upkeep.sync()
+            for each in self._upkeep:
+                each.sync()
             self.cluster.collect_garbage()
 
     def _every(self, seconds: float, action: Callable[[], object]) -> None:
@@ -315,6 +323,6 @@ class World:
         self.invariants.check_rest(self.processes)
 
 
-def run(seed: int) -> Outcome:
-    """Run one seed."""
-    return World(seed).run()
+def run(seed: int, rates: Mapping[str, float] = MappingProxyType({})) -> Outcome:
+    """Run one seed, with some faults at other rates than the seed's own."""
+    return World(seed, rates).run()

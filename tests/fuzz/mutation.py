@@ -10,6 +10,7 @@ import yaml
 from pumice.cluster.base import clone
 
 Rng = np.random.Generator
+_DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 ODD: Final[tuple[Any, ...]] = (
     None, True, False, 0, -1, 1, 2**31 - 1, 2**31, -(2**31), 2**53 + 1, 2**63, -(2**63) - 1,
     10**30, 0.5, -0.0, 1e300, 1e-300, float("nan"), float("inf"), "", " ", "x", "0", "-1", "1e9",
@@ -116,7 +117,7 @@ def encoded(rng: Rng, value: Any) -> bytes:
     """Write a document as JSON or, now and then, as YAML."""
     if not rng.integers(8):
         try:
-            return str(yaml.safe_dump(value)).encode("utf-8", "surrogatepass")
+            return str(yaml.dump(value, Dumper=_DUMPER)).encode("utf-8", "surrogatepass")
         except (yaml.YAMLError, ValueError):
             pass
     return json.dumps(value).encode("utf-8", "surrogatepass")

@@ -45,8 +45,8 @@ from tests.fuzz.mutation import Mutator, Rng, encoded, garbled
 
 _NODE: Final = from_manifest(seeds.MANIFESTS[0])
 _PLURALS: Final = {kind.kind: kind.plural for kind in KINDS.values()}
-_BATCH: Final = 40
-"""Inputs after which a served cluster is made again."""
+_BATCH: Final = 1000
+"""Requests after which a served cluster is made anew."""
 
 
 @dataclass(frozen=True)

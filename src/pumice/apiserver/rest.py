@@ -191,13 +191,13 @@ class RestApi:
         items, version = self.cluster.list(kind.name, path.namespace)
         if fits is not None:
             items = [item for item in items if fits(item)]
+        if query.get("continue"):  # whoever watches from the list must hear what changed meanwhile
+            *after, version = _read_token(query["continue"])
+            items = [item for item in items if [*_position(item)] > after]
         metadata: Manifest = {"resourceVersion": version}
-        if query.get("continue"):
-            after = _read_token(query["continue"])
-            items = [item for item in items if _position(item) > after]
         limit = _number(query, "limit")
         if limit and len(items) > limit:
-            metadata["continue"] = _token(_position(items[limit - 1]))
+            metadata["continue"] = _token(*_position(items[limit - 1]), version)
             metadata["remainingItemCount"] = len(items) - limit
             items = items[:limit]
         form = wanted_form(request.accept, query.get("includeObject", ""))
@@ -224,9 +224,10 @@ class RestApi:
             manifest, is_new = write_verbs.update(cluster, path, content), False
         elif request.method == "PATCH":
             patch_type = request.patch_type()
-            wanted = write_verbs.patched(cluster, path, request.content(), patch_type)
+            content = request.content()
+            wanted = write_verbs.patched(cluster, path, content, patch_type)
             warnings = field_warnings(path.kind, wanted, request.query)
-            manifest, is_new = write_verbs.patch(cluster, path, request.content(), patch_type)
+            manifest, is_new = write_verbs.patch(cluster, path, content, patch_type)
         else:
             raise RequestError(405, f"{request.method} is not served")
         if path.subresource == "scale":
@@ -323,13 +324,14 @@ def _position(manifest: Manifest) -> tuple[str, str]:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def _token(position: tuple[str, str]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+def _token(*place: str) -> str:
+    """Write where a list stopped, and the version that it began with."""
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def _read_token(token: str) -> tuple[str, str]:
+def _read_token(token: str) -> tuple[str, str, str]:
     try:
-        namespace, name = json.loads(base64.urlsafe_b64decode(token))
+        namespace, name, version = json.loads(base64.urlsafe_b64decode(token))
     except (ValueError, TypeError, binascii.Error):
         raise RequestError(400, "continue key is not valid") from None
-    return str(namespace), str(name)
+    return str(namespace), str(name), str(version)

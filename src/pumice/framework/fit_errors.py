@@ -3,7 +3,7 @@
 Used by gang's condition and by the outcome of a session.  Decides nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pumice.core.status import Status
 from pumice.core.views import Job
@@ -27,15 +27,14 @@ def lacking_tasks(state: SessionState, job: Job) -> int:
 def fit_error(state: SessionState, job: Job) -> str:
     """Count a job's tasks by status, its pending ones by reason, and name the first reason."""
     counts = {Status(code).label: n for code, n in enumerate(job.counts) if n}
-    is_ready = job.ready + job.pending_best_effort >= job.min_member
-    standing = "pod group is ready" if is_ready else "pod group is not ready"
+    standing = "pod group is ready" if _is_ready(job) else "pod group is not ready"
     text = f"{standing}, {_histogram({**counts, 'minAvailable': job.min_member})}"
     pending = counts.get(Status.PENDING.label, 0)
     if pending:
         placeable = len(_schedulable(state, job))
         reasons = {"Schedulable": placeable, "Unschedulable": pending - placeable}
         text += f"; Pending: {_histogram({name: n for name, n in reasons.items() if n})}"
-    return text + _origin(state, job.tasks)
+    return text + _origin(state, job)
 
 
 def _schedulable(state: SessionState, job: Job) -> list[int]:
@@ -47,21 +46,31 @@ def _schedulable(state: SessionState, job: Job) -> list[int]:
     return [row for row in job.tasks if status[row] == Status.PENDING and row in given_up]
 
 
-def _origin(state: SessionState, rows: Iterable[int]) -> str:
-    """Describe why the first task that found no node found none."""
+def _origin(state: SessionState, job: Job) -> str:
+    """Describe why the first task that found no node found none, and in which network domain."""
     no_fit, tasks = state.records.no_fit, state.snapshot.tasks
-    found = [row for row in rows if row in no_fit]
+    found = [row for row in job.tasks if row in no_fit]
     found.sort(key=lambda row: (int(tasks.index[row]), tasks.keys[row]))
     row = next((row for row in found if no_fit[row]), found[0] if found else None)
     if row is None:
         return ""
     name, reasons = tasks.keys[row].partition("/")[2], no_fit[row]
     if reasons:
-        n = sum(reasons.values())
-        return f". Origin reason is {name}: 0/{n} nodes are unavailable: {_histogram(reasons)}."
+        why = f"0/{sum(reasons.values())} nodes are unavailable: {_histogram(reasons)}"
+        return f". Origin reason is {name}: {_domain(state, job)}{why}."
     role = state.task(row).role
     skipped = f"Task {name} with role spec {role} has already predicated failed, skip"
     return f". Origin reason is {name}: {skipped}"
+
+
+def _domain(state: SessionState, job: Job) -> str:
+    """Name the network domain in which a job was placed; one that was given up tried them all."""
+    domain = state.topology.allocated(job) if _is_ready(job) else None
+    return f"In hyperNode {domain.name}: " if domain is not None and domain.parent else ""
+
+
+def _is_ready(job: Job) -> bool:
+    return bool(job.ready + job.pending_best_effort >= job.min_member)
 
 
 def _histogram(numbers: Mapping[str, int]) -> str:

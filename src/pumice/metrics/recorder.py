@@ -108,6 +108,8 @@ class Metrics:
             family.name: _make(family, self.registry if family.group in exposed else None)
             for family in CATALOGUE
         }
+        self._children: dict[tuple[str, ...], Any] = {}
+        """Series by name and labels: the library takes its time to find one."""
         self._scalars: dict[str, set[str]] = {}
         self._waiting: set[str] = set()
         self._codes: set[str] = set()
@@ -118,13 +120,18 @@ class Metrics:
         return expose(self.registry)
 
     def _child(self, name: str, *labels: str) -> Any:
-        family = self._families[name]
-        return family.labels(*labels) if labels else family
+        key = name, *labels
+        child = self._children.get(key)
+        if child is None:
+            family = self._families[name]
+            child = self._children[key] = family.labels(*labels) if labels else family
+        return child
 
     def _observe(self, name: str, seconds: float, *labels: str) -> None:
         self._child(f"volcano_{name}_milliseconds", *labels).observe(max(seconds, 0.0) * _MS)
 
     def _drop(self, name: str, *labels: str) -> None:
+        self._children.pop((name, *labels), None)
         try:
             self._families[name].remove(*labels)
         except KeyError:  # older client libraries: there is no such series

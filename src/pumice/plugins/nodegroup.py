@@ -50,12 +50,12 @@ class NodeGroup(Plugin, name="nodegroup"):
     simulator = SimulatorAssumptions(bounded=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("queue's node group limits cannot be read", curable=False, code=Cause.NODE_GROUP),
-        Reason("node belongs to no node group", curable=False, code=Cause.NODE_GROUP),
-        Reason("queue names no node groups", curable=False, code=Cause.NODE_GROUP),
-        Reason("queue excludes the node's group", curable=False, code=Cause.NODE_GROUP),
+        Reason("node group label not found", curable=False, code=Cause.NODE_GROUP),
+        Reason("node group affinity not specified", curable=False, code=Cause.NODE_GROUP),
         Reason(
-            "queue's limit in the node's group is reached", curable=False, code=Cause.NODE_GROUP
+            "node does not satisfy the node group affinity", curable=False, code=Cause.NODE_GROUP
         ),
+        Reason("node group resource limit exceeded", curable=False, code=Cause.NODE_GROUP),
     )
     strict: bool = arg("strict", default=True, doc="close unlabelled nodes to every queue")
     preferred_order: bool = arg(

@@ -28,10 +28,14 @@ from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
-_CLOSED, _NOT_REVOCABLE = 1, 2
+_NOT_REVOCABLE = 1
 _DAY = 86400
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _NUMBER = re.compile(r"([+-]?[0-9]+)(%?)")
+
+
+def _closed(text: str) -> Reason:
+    return Reason(text, curable=False, code=Cause.WINDOW_CLOSED)
 
 
 @dataclass(kw_only=True)
@@ -42,18 +46,7 @@ class Tdm(Plugin, name="tdm"):
     """
 
     simulator = SimulatorAssumptions(timed=True, evicts=True)
-    reasons: ClassVar[tuple[Reason, ...]] = (
-        Reason(
-            "outside the hours of the node's revocable zone",
-            curable=False,
-            code=Cause.WINDOW_CLOSED,
-        ),
-        Reason(
-            "revocable node, but the pod may not be revoked",
-            curable=False,
-            code=Cause.WINDOW_CLOSED,
-        ),
-    )
+    reasons: ClassVar[tuple[Reason, ...]] = (_closed("not allow to dispatch to revocable node"),)
     windows: dict[str, str] = arg_pattern(
         "tdm.revocable-zone.*", doc="hours of a zone in UTC, such as 10:00-21:00"
     )
@@ -78,16 +71,28 @@ class Tdm(Plugin, name="tdm"):
         self._closed_zones = frozenset(self.windows) - open_zones
         self._revocable = np.array([zone != "" for zone in self._zones], dtype=bool)
         self._open = np.array([zone in open_zones for zone in self._zones], dtype=bool)
+        closed = sorted({*self._zones} - open_zones - {""})
+        self.reasons = (  # type: ignore[misc]  # told apart by the zones that nodes name
+            *type(self).reasons,
+            *(_closed(self._hours_text(zone)) for zone in closed),
+        )
+        codes = {zone: code for code, zone in enumerate(closed, _NOT_REVOCABLE + 1)}
+        self._closed = np.array([codes.get(zone, 0) for zone in self._zones], dtype=np.int16)
         self._preemptable = np.zeros(snapshot.jobs.n)
         for row in ssn.jobs():
             self._preemptable[row] = _is_preemptable(ssn.job(row))
 
     def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
         """Close revocable nodes outside their hours to all, inside to pods that must stay."""
-        revocable, is_open = self._revocable[facts.rows], self._open[facts.rows]
         inside = 0 if _is_revocable(shape) else _NOT_REVOCABLE
-        codes = np.where(revocable, np.where(is_open, inside, _CLOSED), 0)
+        codes = np.where(self._open[facts.rows], inside, self._closed[facts.rows])
         return codes.astype(np.int16)
+
+    def _hours_text(self, zone: str) -> str:
+        hours = self.windows.get(zone)
+        if hours is None:
+            return f"revocable zone {zone} not support"
+        return f"current time beyond revocable zone {zone}:{hours}"
 
     def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
         """Prefer open revocable nodes for pods that may use them."""

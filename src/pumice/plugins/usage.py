@@ -75,8 +75,16 @@ class Usage(Plugin, name="usage"):
 
     simulator = SimulatorAssumptions(bounded=True, timed=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
-        Reason("measured cpu load above the threshold", curable=False, code=Cause.NODE_USAGE),
-        Reason("measured memory load above the threshold", curable=False, code=Cause.NODE_USAGE),
+        Reason(
+            "the CPU load of the node exceeds the upper limit.",
+            curable=False,
+            code=Cause.NODE_USAGE,
+        ),
+        Reason(
+            "the memory load of the node exceeds the upper limit.",
+            curable=False,
+            code=Cause.NODE_USAGE,
+        ),
     )
     weight: int = arg("usage.weight", default=5, minimum=0, doc="weight of this plugin's score")
     cpu: int = arg("cpu.weight", default=1, minimum=0, doc="weight of cpu")

@@ -7,7 +7,7 @@ from pumice.api.quantity import Amount, amounts
 from pumice.controllers.job.plugins import JOB_PLUGINS
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.names import dns_subdomain, qualified_name
-from pumice.webhooks.pods.template import check_template
+from pumice.webhooks.pods.template import TemplateChecks
 from pumice.webhooks.review import Existing, Finding, of_field, within_length, wrap32
 
 Path = tuple[str | int, ...]
@@ -74,6 +74,7 @@ def check_topology(given: Mapping[str, Any] | None, path: Path) -> Iterator[Find
 
 def _tasks(job: dict[str, Any], tasks: list[dict[str, Any]]) -> Iterator[Finding]:
     names: set[str] = set()
+    templates = TemplateChecks()
     for index, task in enumerate(tasks):
         path = ("spec", "tasks", index)
         name, least = task.get("name", ""), task.get("minAvailable")
@@ -90,7 +91,7 @@ def _tasks(job: dict[str, Any], tasks: list[dict[str, Any]]) -> Iterator[Finding
         policies = task.get("policies") or []
         yield from _policies(policies, "spec.tasks.policies", (*path, "policies"))
         yield from _pod_name(f"{_name(job)}-{name}-{index}", (*path, "name"))
-        yield from _template(job, task, index)
+        yield from _template(job, task, index, templates)
         yield from check_partition(task, job, (*path, "partitionPolicy"))
 
 
@@ -105,10 +106,12 @@ def _pod_name(name: str, path: Path) -> Iterator[Finding]:
         yield Finding(text, path, name, " ".join(messages))
 
 
-def _template(job: dict[str, Any], task: dict[str, Any], index: int) -> Iterator[Finding]:
+def _template(
+    job: dict[str, Any], task: dict[str, Any], index: int, templates: TemplateChecks
+) -> Iterator[Finding]:
     """Check the pods of a task by Kubernetes' rules, and only then their processors."""
     namespace = job["metadata"].get("namespace", "")
-    errors = check_template(task["template"], name=task.get("name", ""), namespace=namespace)
+    errors = templates.errors(task["template"], name=task.get("name", ""), namespace=namespace)
     start = f"spec.task[{index}]."
     for error in errors:
         finding = of_field(error)

@@ -286,6 +286,20 @@ def test_a_long_list_comes_in_pages(client: Any) -> None:
     assert client.get(f"{PODS}?limit=x")[0] == 400
 
 
+def test_a_watch_from_a_list_in_pages_tells_what_changed_while_it_was_read(client: Any) -> None:
+    for name in ("a", "b", "c"):
+        client.ask("POST", PODS, pod(name))
+    _, first = client.get(f"{PODS}?limit=1")
+    client.ask("PATCH", f"{PODS}/a", {"metadata": {"labels": {"seen": "late"}}})
+    version = first["metadata"]["resourceVersion"]
+    _, second = client.get(f"{PODS}?limit=1&continue={first['metadata']['continue']}")
+    _, third = client.get(f"{PODS}?continue={second['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in third["items"]] == ["c"]
+    assert {second["metadata"]["resourceVersion"], third["metadata"]["resourceVersion"]} == {
+        version
+    }
+
+
 def test_a_list_is_given_as_a_table_or_as_metadata(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     _, table = client.get(PODS, accept=TABLE)

@@ -11,7 +11,8 @@ from pumice.testing import queue
 from pumice.webhooks import admission_review, cpu_budget
 from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review
-from pumice.webhooks.pods.template import check_template
+from pumice.webhooks.pods import template
+from pumice.webhooks.pods.template import TemplateChecks
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import LONGEST_MESSAGE, Options, Request
 
@@ -166,7 +167,7 @@ def test_outside_of_a_review_nothing_is_counted() -> None:
         cpu_budget.check_cpu()
     cpu_budget.check_cpu()
     template: dict[str, Any] = {"metadata": {}, "spec": {"containers": []}}
-    assert [*check_template(template, name="t", namespace="default")]
+    assert [*TemplateChecks().errors(template, name="t", namespace="default")]
 
 
 def ask_update(old: Any, new: Any) -> Any:
@@ -211,3 +212,26 @@ def test_what_a_resource_may_be_called_is_taken(name: str) -> None:
     group = {"metadata": {"name": "g"}, "spec": {"queue": "default", "minResources": {name: "1"}}}
     assert review("/queues/validate", queue("q", capability={name: "2Mi"}))["allowed"]
     assert review("/podgroups/validate", group)["allowed"]
+
+
+def test_equal_templates_are_checked_once_and_told_of_each_task() -> None:
+    bad = {"containers": [{"name": "C!", "image": "i"}]}
+    answer = review("/jobs/validate", job(task("a"), task("b", bad), task("c", bad)))
+    message = answer["status"]["message"]
+    assert "spec.task[1]." in message
+    assert "spec.task[2]." in message
+    assert "spec.task[0]." not in message
+
+
+def test_nine_thousand_tasks_of_one_template_cost_one_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check, checked = template._check_content, []
+
+    def counting(content: Any) -> Any:
+        checked.append(content)
+        return check(content)
+
+    monkeypatch.setattr(template, "_check_content", counting)
+    review("/jobs/validate", job(*(task(f"t{i}") for i in range(9000))))
+    assert len(checked) == 1

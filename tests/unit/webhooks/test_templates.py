@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.webhooks.pods.template import check_pod, check_template
+from pumice.webhooks.pods.template import TemplateChecks, check_pod
 from pumice.webhooks.types.decoding import decode
 
 CONTAINER = {"name": "main", "image": "busybox"}
@@ -17,7 +17,7 @@ def findings(spec: Any = None, metadata: Any = None, name: str = "worker", **con
     """Check a template of one container."""
     pod = {"containers": [{**CONTAINER, **container}], **(spec or {})}
     template = decode({"metadata": metadata or {}, "spec": pod}, "v1.PodTemplateSpec")
-    return [str(one) for one in check_template(template, name=name, namespace="default")]
+    return [str(one) for one in TemplateChecks().errors(template, name=name, namespace="default")]
 
 
 AT = "template.spec.containers[0]"
@@ -27,7 +27,7 @@ MESSAGES = yaml.safe_load((Path(__file__).parent / "template_messages.yaml").rea
 def test_a_plain_template_is_fine_and_is_not_changed() -> None:
     template = decode({"spec": {"containers": [CONTAINER]}}, "v1.PodTemplateSpec")
     before = copy.deepcopy(template)
-    assert list(check_template(template, name="worker", namespace="default")) == []
+    assert list(TemplateChecks().errors(template, name="worker", namespace="default")) == []
     assert template == before
 
 

@@ -137,6 +137,8 @@ class ObjectCache:
             raise RejectedError(self.kind, problem=problem)
         start = int(text or 0)
         with self._lock:
+            if start == self.version and self.synced:  # nothing new, as most of the time
+                return []
             if start and not (self.synced and self._forgotten <= start <= self.version):
                 raise GoneError(
                     self.kind,

@@ -26,6 +26,13 @@ from pumice.plugins.numa_aware.cpus import (
 
 BEST_EFFORT, RESTRICTED, SINGLE = "best-effort", "restricted", "single-numa-node"
 FITS, NO_TOPOLOGY, NOT_STATIC, OTHER_POLICY, NO_CPUS, REFUSED = range(6)
+DIFFERENT_POLICIES = tuple(
+    (task, node)
+    for task in (BEST_EFFORT, RESTRICTED, SINGLE)
+    for node in ("none", BEST_EFFORT, RESTRICTED, SINGLE)
+    if task != node
+)
+"""Policies of a pod and of a node that go not together; their codes follow those above."""
 NO_MACHINE = -1
 """The state of a node that no Numatopology describes."""
 
@@ -141,7 +148,7 @@ class Answers:
             if not machine.static:
                 return NOT_STATIC
             if wish.policy != machine.policy:
-                return OTHER_POLICY
+                return _different(wish.policy, machine.policy)
             if not free:
                 return NO_CPUS
         elif not machine.has_policy:
@@ -152,6 +159,12 @@ class Answers:
         self._cpus[state] = cpus
         self._numas[state] = len(machine.layout.numas_of(cpus))
         return FITS
+
+
+def _different(task: str, node: str) -> int:
+    pair = task, node
+    known = pair in DIFFERENT_POLICIES
+    return REFUSED + 1 + DIFFERENT_POLICIES.index(pair) if known else OTHER_POLICY
 
 
 @dataclass

@@ -19,7 +19,7 @@ from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.numa_aware.cpus import NOTHING, Cpus
-from pumice.plugins.numa_aware.machines import NO_MACHINE, NodeMachines, Wish
+from pumice.plugins.numa_aware.machines import DIFFERENT_POLICIES, NO_MACHINE, NodeMachines, Wish
 from pumice.plugins.numa_aware.unreported import PlacedPod, UnreportedPods
 
 _MAX_SCORE = 100
@@ -30,14 +30,19 @@ class NumaAware(Plugin, name="numa-aware"):
     """Admit Guaranteed pods where the kubelet's topology manager will; prefer few NUMA nodes."""
 
     simulator = SimulatorAssumptions(bounded=True)
-    reasons = (
-        Reason("numa info is empty", curable=False, code=Cause.NUMA_POLICY),
-        Reason("cpu manager policy isn't static", curable=False, code=Cause.NUMA_POLICY),
-        Reason(
-            "task topology policy is different with node", curable=False, code=Cause.NUMA_POLICY
-        ),
-        Reason("cpu allocatable map is empty", curable=False, code=Cause.NUMA_POLICY),
-        Reason("container cannot be assigned by numa", curable=False, code=Cause.NUMA_POLICY),
+    reasons = tuple(
+        Reason(text, curable=False, code=Cause.NUMA_POLICY)
+        for text in (
+            "numa info is empty",
+            "cpu manager policy isn't static",
+            "task topology policy is different with node",
+            "cpu allocatable map is empty",
+            "container cannot be assigned by numa",
+            *(
+                f"task topology policy[{task}] is different with node[{node}]"
+                for task, node in DIFFERENT_POLICIES
+            ),
+        )
     )
     weight: int = arg("weight", default=1, doc="weight of this plugin's score")
 

@@ -23,11 +23,23 @@ _SECCOMP_OF: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _APPARMOR_OF: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
-def check_template(template: dict[str, Any], *, name: str, namespace: str) -> Iterator[FieldError]:
-    """Check a decoded pod template; ``name`` and ``namespace`` are those its pods would have."""
-    check_cpu()
-    metadata = {"name": name, "namespace": namespace}
-    yield from check_metadata(metadata, namespaced=True)
+class TemplateChecks:
+    """Checks decoded pod templates; equal ones once: many tasks differ by their names alone."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[FieldError]] = {}
+
+    def errors(self, template: dict[str, Any], *, name: str, namespace: str) -> list[FieldError]:
+        """Find what is wrong; ``name`` and ``namespace`` are those its pods would have."""
+        check_cpu()
+        metadata = {"name": name, "namespace": namespace}
+        text = json.dumps(template)
+        if text not in self._known:
+            self._known[text] = [*_check_content(template)]
+        return [*check_metadata(metadata, namespaced=True), *self._known[text]]
+
+
+def _check_content(template: dict[str, Any]) -> Iterator[FieldError]:
     filled = filled_template(template)
     path: Path = ("template",)
     own = filled["metadata"]

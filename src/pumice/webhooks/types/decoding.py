@@ -194,8 +194,17 @@ def zero(expected: GoType) -> Any:
     if expected.pointer or expected.kind in ("list", "map"):
         return None
     if expected.kind == "struct":
-        return _written(expected.notation, {})
+        return _copied(_zero_struct(expected.notation))
     return ZERO[expected.kind]
+
+
+@cache
+def _zero_struct(struct: str) -> dict[str, Any]:
+    return _written(struct, {})
+
+
+def _copied(content: dict[str, Any]) -> dict[str, Any]:
+    return {k: _copied(v) if isinstance(v, dict) else v for k, v in content.items()}
 
 
 @cache
@@ -230,7 +239,9 @@ def _written(struct: str, read: Mapping[str, Any]) -> dict[str, Any]:
 
 def in_order(content: Mapping[str, Any], struct: str) -> dict[str, Any]:
     """Put the fields of a struct in the order in which Go writes them."""
-    return {name: content[name] for name in sorted(content, key=_order(struct).__getitem__)}
+    names = [*content]
+    ordered = sorted(names, key=_order(struct).__getitem__) if len(names) > 1 else names
+    return dict(content) if ordered == names else {name: content[name] for name in ordered}
 
 
 def _is_left_out(content: Any, each: Field) -> bool:
