@@ -68,7 +68,7 @@ class SchedulingEnvironment:
         return self._observation(), {}
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Let the job of a row go first; return observation, reward, over, cut short, and more."""
+        """Put the job of a row first; return observation, reward, over, cut short, and more."""
         waiting = self.waiting()
         self._chosen = waiting[min(int(action), len(waiting) - 1)].key if waiting else ""
         before = self._engine.now
@@ -93,7 +93,7 @@ class SchedulingEnvironment:
         return self._chosen
 
     def _go_on(self) -> bool:
-        """Let things happen until a choice is due; False if the episode is over."""
+        """Run until a choice is due; False if the episode is over."""
         while not (self._engine.decides_next and len(self.waiting()) > 1):
             if not self._engine.step():
                 return False

@@ -75,7 +75,7 @@ def sample(
     if jobs is not None and jobs < before:
         times = before / jobs
         print_text(
-            f"jobs come {times:.3g} times as rarely: sim --speed {times:.6g} makes up for it"
+            f"jobs arrive {times:.3g} times as rarely: sim --speed {times:.6g} makes up for it"
         )
 
 
@@ -101,7 +101,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("users", f"{found['users']:,}" if found["users"] else "not stated"),
         ("queues", f"{named}{more}"),
         ("first job", found["start"] or "time not stated"),
-        ("jobs come for", duration(found["span_seconds"])),
+        ("jobs arrive for", duration(found["span_seconds"])),
         ("jobs an hour", f"{arrivals['per_hour']:,.3g}, at most {arrivals['busiest_hour']:,}"),
         (
             "between two jobs",

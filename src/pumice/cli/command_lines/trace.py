@@ -58,7 +58,7 @@ def trace() -> None:
 @_SEED
 @output_option
 def describe(**given: Any) -> None:
-    """Tell what is in a trace: jobs, widths, run times, arrivals, users, queues."""
+    """Print what is in a trace: jobs, widths, run times, arrivals, users, queues."""
     from pumice.cli.trace import describe as perform
 
     perform(**given)

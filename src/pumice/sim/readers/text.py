@@ -47,7 +47,7 @@ def csv_rows(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Return the rows of a table, each with its line number.
 
-    The first row names the columns, unless they are given: then it may, and is passed over.
+    The first row names the columns, unless they are given: then it may, and is skipped.
 
     Raises:
         InputError: A line is no row.

@@ -34,7 +34,7 @@ class EqualPods:
 
 
 def losses(workload: Workload) -> list[str]:
-    """Say what manifests would have kept."""
+    """Describe what manifests would have kept."""
     bare = PodSpecs()
     several = sum(len(job.tasks) > 1 for job in workload.jobs)
     specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}

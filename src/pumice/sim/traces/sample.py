@@ -18,7 +18,7 @@ def window(workload: Workload, since: float, until: float) -> Workload:
     kept = [job for job in workload.jobs if since <= job.arrival < until]
     if not kept:
         span = workload.jobs[-1].arrival
-        wanted = f"a time in which jobs come, from 0 to {span:g} seconds"
+        wanted = f"a time in which jobs arrive, from 0 to {span:g} seconds"
         raise InputError(wanted=wanted, found=f"{since:g} to {until:g}", file=workload.name)
     return _with_jobs(workload, kept)
 
