@@ -34,7 +34,7 @@ def environment(example: Any) -> Any:
 
 def episode(example: Any, environment: Any, policy: Any, seed: int) -> Any:
     seen, _ = environment.reset(seed)
-    steps = []
+    steps: list[Any] = []
     while not (steps and steps[-1][2]):
         steps.append(environment.step(policy(seen)))
         seen = steps[-1][0]

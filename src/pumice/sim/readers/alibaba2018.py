@@ -71,7 +71,7 @@ def read(path: Path) -> Workload:
     table = _Table(str(path))
     notes: tuple[str, ...]
     if set(columns) >= LIST_COLUMNS:
-        found, notes = _listed(path, table), ("tasks arrive once those before them could have ended",)
+        found, notes = _listed(path, table), ("a task arrives once those before it may have ended",)
     elif "instance_name" in columns or len(columns) == len(INSTANCE_COLUMNS):
         found, notes = _instances(path, table), ("pods ask for the most that instances used",)
     else:
