@@ -1,8 +1,8 @@
 """Every example of the documentation runs, and its tables agree with the code.
 
 A fenced `yaml` block with `objects` is a scenario, a `python runnable` block a program, a line
-`$ pumice …` of a `console` block a command. A page of a plugin or an action has a scenario that
-does not hold without it.
+`$ pumice …` of a `console` block a command (`console refused` if it exits with 1). A page of a
+plugin or an action has a scenario that does not hold without it.
 """
 
 import dataclasses
@@ -32,7 +32,15 @@ from pumice.scenarios.runner import check, default_scheduler
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+STAND_INS = {
+    "volcano-scheduler.conf": "volcano-scheduler.conf",
+    "new.conf": "volcano-scheduler.conf",
+    "objects.yaml": "sim/manifests.yaml",
+    "now.yaml": "first-cluster.yaml",
+    "job.yaml": "train-job.yaml",
+}
+"""Files that pages speak of as the reader's own, and the examples that take their place."""
 PLUGINS = builtin_plugins()
 WITHOUT_SCENARIO = {"extender"}  # its other half is a service of your own
 SEEDS = range(3)
@@ -162,12 +170,25 @@ def in_copy_of_examples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder with a copy of `examples`, so that commands and programs may write."""
     if (ROOT / "examples").is_dir():
         shutil.copytree(ROOT / "examples", folder / "examples")
+        for name, example in STAND_INS.items():
+            shutil.copy(ROOT / "examples" / example, folder / name)
+    (folder / "tests").mkdir()
+    (folder / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
     monkeypatch.chdir(folder)
 
 
 def commands(block: Any) -> Any:
     lines = [line[2:] for line in block.text.splitlines() if line.startswith("$ pumice ")]
     return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+def run(arguments: list[str]) -> Any:
+    """Run a command; `> FILE` takes what it prints."""
+    words, _, target = " ".join(arguments).partition(" > ")
+    result = CliRunner().invoke(main, arguments[: len(words.split())] if target else arguments)
+    if target:
+        Path(target).write_text(result.stdout, encoding="utf-8")
+    return result
 
 
 @pytest.mark.parametrize(
@@ -178,8 +199,9 @@ def test_a_command_of_the_console_succeeds(
 ) -> None:
     in_copy_of_examples(tmp_path, monkeypatch)
     for arguments in commands(block):
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == 0, f"{shlex.join(arguments)}\n{result.output}"
+        result = run(arguments)
+        wanted = 1 if block.words[1:] == ("refused",) else 0
+        assert result.exit_code == wanted, f"{shlex.join(arguments)}\n{result.output}"
 
 
 def outputs() -> Iterator[Any]:
@@ -199,9 +221,8 @@ def test_output_that_is_shown_is_what_the_command_prints(
     block: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines may be wrapped; an ellipsis stands for anything, and so does a line left out."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    printed = " ".join(CliRunner().invoke(main, command[0]).output.split())
+    in_copy_of_examples(tmp_path, monkeypatch)
+    printed = " ".join(run(command[0]).output.split())
     for line in block.text.splitlines():
         for part in line.split("…"):
             assert " ".join(part.split()) in printed

@@ -1,10 +1,12 @@
 """Right documents from which the inputs of the targets are made."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pyarrow import csv, parquet
 
 from pumice.api.conf import DEFAULT_CONF
 from pumice.cluster.base import clone
@@ -243,7 +245,23 @@ TEXTS: Final = {
     "philly": (ROOT / "tests/data/traces/philly.csv").read_bytes()[:3000],
     "swf": (ROOT / "tests/data/traces/small.swf").read_bytes()[:3000],
     "openb": (ROOT / "tests/data/traces/openb_pods.csv").read_bytes()[:3000],
+    **{
+        name: (ROOT / f"tests/data/traces/{name}").read_bytes()
+        for name in (
+            *("alibaba2018_tasks.csv", "alibaba2018_instances.csv", "alibaba2018_list.csv"),
+            *("alibaba2025.csv", "jobs.csv", "metacentrum.swf"),
+        )
+    },
 }
+
+
+def parquet_table() -> bytes:
+    """Return the table of jobs as Parquet."""
+    out = io.BytesIO()
+    parquet.write_table(csv.read_csv(ROOT / "tests/data/traces/jobs.csv"), out)
+    return out.getvalue()
+
+
 QUANTITIES: Final = ["1", "100m", "1.5Gi", "1e3", "12E", "0.1n", "5k", "-2", "+1Ki", ".5", "1."]
 
 

@@ -33,7 +33,9 @@ from pumice.plugins.extender import answers
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from
 from pumice.scheduler import Scheduler
-from pumice.sim.inputs import read_configuration, read_workload
+from pumice.sim.inputs import SimulationInput, read_configuration, read_workload
+from pumice.sim.traces.files import write_trace
+from pumice.sim.traces.summary import summarise as summarise_trace
 from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.files import Files, is_checked
@@ -126,6 +128,16 @@ def _trace(trace_format: str, name: str) -> Callable[[bytes], None]:
         read_workload(_file(data, name), trace_format=trace_format)
 
     return run
+
+
+def _described(data: bytes) -> None:
+    """Recognise a trace, sum it up and write it in every form."""
+    workload = read_workload(_file(data, "trace"))
+    summarise_trace(SimulationInput(workload, ()))
+    if sum(job.size for job in workload.jobs) < 10_000:
+        for name in ("t.csv", "t.swf", "t.json"):
+            write_trace(workload, _folder() / name)
+            read_workload(_folder() / name)
 
 
 def _kubeconfig(data: bytes) -> None:
@@ -301,7 +313,24 @@ TARGETS: Final[dict[str, Target]] = {
         Target("synthetic", _documents(seeds.SYNTHETIC), _trace("synthetic", "s.yaml")),
         Target("openb", _texts([seeds.TEXTS["openb"]]), _trace("openb", "o.csv")),
         Target("philly", _texts([seeds.TEXTS["philly"]]), _trace("philly", "p.csv")),
-        Target("swf", _texts([seeds.TEXTS["swf"]]), _trace("swf", "s.swf")),
+        Target(
+            "swf",
+            _texts([seeds.TEXTS["swf"], seeds.TEXTS["metacentrum.swf"]]),
+            _trace("swf", "s.swf"),
+        ),
+        Target(
+            "alibaba2018",
+            _texts([text for name, text in seeds.TEXTS.items() if name.startswith("alibaba2018")]),
+            _trace("alibaba2018", "a.csv"),
+        ),
+        Target(
+            "alibaba2025",
+            _texts([seeds.TEXTS["alibaba2025.csv"]]),
+            _trace("alibaba2025", "b.csv"),
+        ),
+        Target("jobs", _texts([seeds.TEXTS["jobs.csv"]]), _trace("jobs", "j.csv")),
+        Target("parquet", _texts([seeds.parquet_table()]), _trace("jobs", "j.parquet")),
+        Target("formats", _texts(list(seeds.TEXTS.values())), _described),
         Target("arrivals", _documents(seeds.MANIFESTS), _trace("manifests", "m.yaml")),
         Target("kubeconfigs", _documents(seeds.KUBECONFIGS), _kubeconfig),
         Target("reviews", _documents(_reviews()), _review),

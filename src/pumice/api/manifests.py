@@ -62,6 +62,15 @@ def load_documents(path_or_text: Path | str) -> list[Document]:
         ManifestError: a file that cannot be read or parsed.
     """
     file, text = _open(path_or_text)
+    return documents_in(text, file)
+
+
+def documents_in(text: str, file: str) -> list[Document]:
+    """Read the documents of a text that was in a file, packed perhaps.
+
+    Raises:
+        ManifestError: a text that cannot be parsed.
+    """
     documents = _parse_json(text, file)
     return list(_parse_yaml(text, file)) if documents is None else documents
 

@@ -55,6 +55,7 @@ COMMANDS = {
     "snapshot": LazyCommand("command_lines.snapshot:snapshot", "Save, show and compare clusters."),
     "sweep": LazyCommand("command_lines.sweep:sweep", "Simulate a grid, in one table."),
     "test": LazyCommand("command_lines.test:test", "Run scenario files and compare expectations."),
+    "trace": LazyCommand("command_lines.trace:trace", "Describe, convert and sample traces."),
     "ui": LazyCommand("command_lines.ui:ui", "Serve the dashboard of a cluster, files or a demo."),
     "up": LazyCommand("command_lines.up:up", "Start a local cluster that kubectl can use."),
     "whatif": LazyCommand("command_lines.whatif:whatif", "Try a job or a change on a copy."),

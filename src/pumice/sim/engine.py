@@ -105,17 +105,23 @@ class Engine:
 
     def step(self) -> bool:
         """Process the next event; False if there is none."""
-        event = self._next_event_time()
-        if event is not None and (self._next_cycle is None or event <= self._next_cycle):
+        event, cycle = self._next_event_time(), self._next_cycle
+        if event is not None and (cycle is None or event <= cycle):
             self.now = event
             if self._handle_event():
                 self._plan_cycle()
             return True
-        if self._next_cycle is None:
+        if cycle is None:
             return False
-        self.now = self._next_cycle
+        self.now = cycle
         self._cycle()
         return True
+
+    @property
+    def decides_next(self) -> bool:
+        """Whether the next step is a cycle of the scheduler."""
+        event, cycle = self._next_event_time(), self._next_cycle
+        return cycle is not None and (event is None or event > cycle)
 
     def _next_event_time(self) -> float | None:
         at, jobs = len(self.runs), self.workload.jobs

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -24,8 +25,19 @@ from pumice.sim.engine import Engine
 from pumice.sim.limits import check_arrivals, check_nodes
 from pumice.sim.options import FORMATS, SimulationOptions
 from pumice.sim.outcome import Outcome
-from pumice.sim.readers import manifests, openb, philly, swf, synthetic
-from pumice.sim.readers.text import header_of, read_text
+from pumice.sim.readers import (
+    alibaba2018,
+    alibaba2025,
+    job_table,
+    manifests,
+    openb,
+    philly,
+    swf,
+    synthetic,
+)
+from pumice.sim.readers.parquet import is_parquet
+from pumice.sim.readers.tables import columns_of
+from pumice.sim.readers.text import first_row, read_text
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import NodeHint, Workload
 
@@ -42,30 +54,50 @@ class SimulationInput:
     notes: tuple[str, ...] = ()
 
 
+_TABLES: Final[Mapping[str, Callable[[set[str]], bool]]] = {
+    "openb": lambda columns: columns >= openb.POD_COLUMNS,
+    "philly": philly.is_header,
+    "alibaba2018": alibaba2018.is_header,
+    "alibaba2025": lambda columns: columns >= alibaba2025.COLUMNS,
+    "jobs": lambda columns: columns >= job_table.NEEDED,
+}
+"""Formats by the columns of a table."""
+_TEXTS: Final[Mapping[str, Callable[[str], bool]]] = {
+    "swf": swf.looks_like,
+    "alibaba2018": alibaba2018.looks_like,
+    "synthetic": lambda text: f"kind: {synthetic.KIND}" in text,
+    "manifests": lambda text: "kind" in text and "apiVersion" in text,
+}
+"""Formats by their text, the first that fits."""
+_READERS: Final[Mapping[str, Callable[[Path], Workload]]] = {
+    "manifests": manifests.read,
+    "openb": openb.read_pods,
+    "philly": philly.read,
+    "swf": swf.read,
+    "alibaba2018": alibaba2018.read,
+    "alibaba2025": alibaba2025.read,
+    "jobs": job_table.read,
+}
+
+
 def recognise(path: Path) -> str:
     """Return the format of a trace by its content.
 
     Raises:
         InputError: it is unknown.
     """
-    text = read_text(path)
-    columns = header_of(text)
-    if columns >= openb.POD_COLUMNS:
-        return "openb"
-    if philly.is_header(columns):
-        return "philly"
-    if swf.looks_like(text[:4096]):
-        return "swf"
-    if f"kind: {synthetic.KIND}" in text:
-        return "synthetic"
-    if "kind" in text and "apiVersion" in text:
-        return "manifests"
-    raise InputError(
-        wanted="a trace of a known format",
-        found=text[:60],
-        file=str(path),
-        hint=f"known: {', '.join(FORMATS)}; name it with --format",
-    )
+    text = "" if is_parquet(path) else read_text(path)
+    columns = set(first_row(text) if text else columns_of(path))
+    found = next((name for name, fits in _TABLES.items() if fits(columns)), "")
+    found = found or next((name for name, fits in _TEXTS.items() if fits(text)), "")
+    if not found:
+        raise InputError(
+            wanted="a trace of a known format",
+            found=text[:60] or f"the columns {', '.join(sorted(columns))}",
+            file=str(path),
+            hint=f"known: {', '.join(FORMATS)}; name it with --format",
+        )
+    return found
 
 
 def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workload:
@@ -74,23 +106,16 @@ def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workl
     Raises:
         InputError: The file cannot be read as such a trace, or has no jobs.
     """
-    match trace_format or recognise(path):
-        case "openb":
-            workload = openb.read_pods(path)
-        case "philly":
-            workload = philly.read(path)
-        case "swf":
-            workload = swf.read(path)
-        case "synthetic":
-            workload = synthetic.read(path, seed=seed)
-        case "manifests":
-            workload = manifests.read(path)
-        case other:
-            raise InputError(
-                wanted=f"a format: {', '.join(FORMATS)}", found=other, field="--format"
-            )
+    name = trace_format or recognise(path)
+    if name == "synthetic":
+        workload = synthetic.read(path, seed=seed)
+    elif name in _READERS:
+        workload = _READERS[name](path)
+    else:
+        raise InputError(wanted=f"a format: {', '.join(FORMATS)}", found=name, field="--format")
     if not workload.jobs:
-        raise InputError(wanted="at least one job", found="none", file=str(path))
+        hint = "; ".join(note for note in workload.notes if "left out" in note)
+        raise InputError(wanted="at least one job", found="none", file=str(path), hint=hint)
     return workload
 
 
@@ -109,7 +134,7 @@ def read_cluster(path: Path) -> list[KubeObject]:
     Raises:
         InputError: The file is neither, or has no node.
     """
-    if header_of(read_text(path)) >= openb.NODE_COLUMNS:
+    if set(columns_of(path)) >= openb.NODE_COLUMNS:
         things: list[KubeObject] = [*openb.read_nodes(path)]
     else:
         things = [thing for thing in load_manifests(path) if not isinstance(thing, Pod)]
@@ -240,12 +265,11 @@ def _told(made: Sequence[Node], workload: Workload) -> str:
     hint = workload.node_hint
     assert hint is not None  # noqa: S101  (nodes were made from it)
     amounts = ", ".join(f"{amount} {name}" for name, amount in hint.allocatable.items())
-    if hint.count is not None:
-        return f"{len(made)} nodes as the trace states, each with {amounts}"
     load, n = _load(workload, hint), len(made)
     why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
+    told = "" if hint.count is None else " as the trace states"
     return (
-        f"{n} nodes, each with {amounts}{why}: if no job waited, "
+        f"{n} nodes{told}, each with {amounts}{'' if told else why}: if no job waited, "
         f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs arrive, "
         f"{100 * load.until_end / n:.3g} % until the last job ends"
     )

@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-FORMATS: Final = ("manifests", "openb", "philly", "swf", "synthetic")
+FORMATS: Final = (
+    *("manifests", "openb", "philly", "swf", "synthetic", "alibaba2018", "alibaba2025", "jobs"),
+)
 """Formats of a trace."""
+WRITTEN: Final = ("jobs", "swf", "manifests")
+"""Formats in which a trace can be written."""
 Evicted = Literal["requeue", "restart", "lose"]
 """The fate of an evicted pod: a new one waits in its place; so do all pods of its job, if too
 few are left; or it is gone."""

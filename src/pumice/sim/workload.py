@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import msgspec
 from msgspec.structs import replace as changed
 
+from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Container, PodGroupSpec, PodSpec, ResourceRequirements
@@ -46,6 +47,8 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
     """Its pod group if it has more fields than this."""
     late_pods: bool = False
     """Whether its pods are created only once its group is admitted, as for Volcano's own jobs."""
+    user: str = ""
+    """Who submitted it, if the trace states that."""
 
     @property
     def key(self) -> str:
@@ -63,6 +66,22 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
     def run_seconds(self) -> float:
         """How long its longest pod runs."""
         return max(task.run_seconds for task in self.tasks)
+
+    @property
+    def walltime(self) -> float | None:
+        """How long its user expects it to run, if that is known: what forecasts go by."""
+        text = self.annotations.get(RUN_SECONDS)
+        return None if text is None else float(text)
+
+
+def expected(walltime: float | None) -> dict[str, str]:
+    """Return the annotation of a job whose user asked for so many seconds."""
+    return {} if walltime is None else {RUN_SECONDS: seconds_text(walltime)}
+
+
+def seconds_text(seconds: float) -> str:
+    """Write seconds to the microsecond, whole ones as such."""
+    return str(int(seconds)) if float(seconds).is_integer() else f"{seconds:.6f}".rstrip("0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ FILES = {
     "swf": TRACES / "small.swf",
     "synthetic": EXAMPLES / "synthetic.yaml",
     "manifests": EXAMPLES / "manifests.yaml",
+    "alibaba2018": TRACES / "alibaba2018_tasks.csv",
+    "alibaba2025": TRACES / "alibaba2025.csv",
+    "jobs": TRACES / "jobs.csv",
 }
 
 
@@ -31,6 +34,11 @@ def nodes(setup: Any) -> Any:
 
 def test_there_is_a_file_of_every_format() -> None:
     assert set(FILES) == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", ["alibaba2018_instances.csv", "alibaba2018_list.csv"])
+def test_the_other_tables_of_2018_are_recognised_too(name: str) -> None:
+    assert recognise(TRACES / name) == "alibaba2018"
 
 
 @pytest.mark.parametrize("name", FORMATS)

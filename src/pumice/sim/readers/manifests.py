@@ -1,19 +1,20 @@
 """Kubernetes manifests with arrival times: pods, pod groups and Volcano jobs; the rest is cluster.
 
 ``pumice.dev/arrival-seconds`` is when a job arrives, ``pumice.dev/run-seconds`` how long its pods
-run: on a pod, a template, a pod group or a job, the nearest one counts.
+run: on a pod, a template, a pod group or a job, the nearest one counts.  Where
+``pumice.dev/actual-seconds`` is how long they really run, the former is what the user expects.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, TASK_SPEC
+from pumice.api.annotations import ACTUAL_SECONDS, GROUP_NAME, RUN_SECONDS, TASK_SPEC, USER
 from pumice.api.kinds import DEFAULT_QUEUE, Manifest
-from pumice.api.manifests import Document, load_documents
+from pumice.api.manifests import Document, documents_in
 from pumice.api.objects import (
     KubeObject,
     Node,
@@ -33,10 +34,12 @@ from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import ManifestError
 from pumice.sim.limits import check_nodes, within_limits
 from pumice.sim.readers.text import read_text
-from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order
+from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, expected, in_order
 from pumice.webhooks.files import stored_job
 
 ARRIVAL: Final = "pumice.dev/arrival-seconds"
+_OF_THE_TRACE: Final = frozenset({ARRIVAL, RUN_SECONDS, ACTUAL_SECONDS, USER})
+"""Annotations for the simulator, which no policy sees."""
 DEFAULT_SECONDS = 60.0
 
 
@@ -64,8 +67,7 @@ def read(path: Path) -> Workload:
         ManifestError: An object that cannot be used, or an invalid time.
     """
     found = _Found()
-    read_text(path)  # for its limit
-    for document in load_documents(path):
+    for document in documents_in(read_text(path), str(path)):
         _sort_in(document, found)
     view = ManifestView(found.manifests)
     jobs = [_volcano_job(expand(job, view, source=at), at, found) for job, at in found.jobs]
@@ -145,8 +147,9 @@ def _gang(
         min_member=spec.min_member or 0,
         queue=spec.queue,
         priority_class=spec.priority_class_name,
-        annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN_SECONDS)},
+        annotations=_seen(marks, [pod.metadata.annotations for pod, _ in pods], source),
         group=spec,
+        user=marks.get(USER, ""),
     )
 
 
@@ -154,8 +157,11 @@ def _task(
     pod: Pod, at: str, group: Mapping[str, str], source: str, found: _Found, *, count: int = 1
 ) -> TaskSpec:
     meta = pod.metadata
-    run = _seconds(meta.annotations, RUN_SECONDS, at)
-    run = _seconds(group, RUN_SECONDS, source) if run is None else run
+    run = _first_of(
+        _seconds(marks, name, where)
+        for name in (ACTUAL_SECONDS, RUN_SECONDS)
+        for marks, where in ((meta.annotations, at), (group, source))
+    )
     if run is None:
         found.untimed += count
     spec = msgspec.structs.replace(
@@ -169,7 +175,7 @@ def _task(
         pod_name=meta.name,
         labels=meta.labels,
         annotations={
-            k: v for k, v in meta.annotations.items() if k not in (ARRIVAL, RUN_SECONDS, GROUP_NAME)
+            k: v for k, v in meta.annotations.items() if k not in _OF_THE_TRACE and k != GROUP_NAME
         },
     )
 
@@ -199,9 +205,10 @@ def _volcano_job(expansion: Expansion, source: str, found: _Found) -> JobSpec:
         min_member=group.spec.min_member or 0,
         queue=group.spec.queue,
         priority_class=group.spec.priority_class_name,
-        annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN_SECONDS)},
+        annotations=_seen(marks, [_template_marks(task) for task in expansion.tasks], source),
         group=group.spec,
         late_pods=True,
+        user=marks.get(USER, ""),
     )
 
 
@@ -226,6 +233,28 @@ def _equal_pods(
             labels={k: v for k, v in spec.labels.items() if k != TASK_INDEX},
             annotations={k: v for k, v in spec.annotations.items() if k != TASK_INDEX},
         )
+
+
+def _seen(
+    marks: Mapping[str, str], pods: Sequence[Mapping[str, str]], source: str
+) -> dict[str, str]:
+    """Return the annotations of a group that policies see: what its user expects is one of them.
+
+    Without an actual time what is stated is the truth, which nobody knows beforehand.
+    """
+    seen = {k: v for k, v in marks.items() if k not in _OF_THE_TRACE}
+    if any(ACTUAL_SECONDS in each for each in (marks, *pods)):
+        seen |= expected(_seconds(marks, RUN_SECONDS, source))
+    return seen
+
+
+def _template_marks(task: Manifest) -> Mapping[str, str]:
+    metadata = (task.get("template") or {}).get("metadata") or {}
+    return metadata.get("annotations") or {}
+
+
+def _first_of(values: Iterable[float | None]) -> float | None:
+    return next((value for value in values if value is not None), None)
 
 
 def _seconds(marks: Mapping[str, str], name: str, source: str) -> float | None:

@@ -21,7 +21,8 @@ from pumice.api.objects import (
 )
 from pumice.errors import InputError
 from pumice.sim.limits import check_nodes, within_limits
-from pumice.sim.readers.text import csv_rows, number, read_text
+from pumice.sim.readers.tables import rows_of
+from pumice.sim.readers.text import number
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 POD_COLUMNS = frozenset({"cpu_milli", "memory_mib", "num_gpu", "creation_time", "deletion_time"})
@@ -34,7 +35,7 @@ MODEL = "gpu-model"
 def read_nodes(path: Path) -> list[Node]:
     """Read a list of nodes."""
     nodes: list[Node] = []
-    for line, row in csv_rows(read_text(path)):
+    for line, row in rows_of(path):
         check_nodes(len(nodes) + 1, str(path))
         amounts: ResourceList = {
             "cpu": f"{int(number(row, 'cpu_milli', str(path), line))}m",
@@ -64,7 +65,7 @@ def read_pods(path: Path) -> Workload:
 
 def _jobs(path: Path) -> Iterator[JobSpec]:
     pod_specs, file = PodSpecs(), str(path)
-    for line, row in csv_rows(read_text(path)):
+    for line, row in rows_of(path):
         created, deleted = (
             number(row, column, file, line) for column in ("creation_time", "deletion_time")
         )

@@ -11,11 +11,13 @@ from pathlib import Path
 from pumice.api.times import lenient_epoch
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
-from pumice.sim.readers.text import csv_rows, number, read_text
+from pumice.sim.readers.tables import rows_of
+from pumice.sim.readers.text import number
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 TIME_COLUMNS = ("timestamp", "submit_time", "submitted_time")
 QUEUE_COLUMNS = ("cluster", "vc", "queue")
+USER_COLUMNS = ("user", "user_id", "userid")
 GPU = "nvidia.com/gpu"
 
 
@@ -51,7 +53,7 @@ def read(path: Path) -> Workload:
 
 def _jobs(path: Path, found: _Found) -> Iterator[JobSpec]:
     spec, file = PodSpecs().spec({GPU: "1"}), str(path)
-    for number_of_row, (line, row) in enumerate(csv_rows(read_text(path))):
+    for number_of_row, (line, row) in enumerate(rows_of(path)):
         gpus = int(number(row, "num_gpus", file, line))
         if gpus < 1:
             found.skipped += 1
@@ -65,6 +67,7 @@ def _jobs(path: Path, found: _Found) -> Iterator[JobSpec]:
             tasks=(TaskSpec(spec, gpus, seconds, role="worker"),),
             min_member=gpus,
             queue=_first(row, QUEUE_COLUMNS) or "default",
+            user=_first(row, USER_COLUMNS),
         )
 
 

@@ -3,15 +3,17 @@
 import csv
 import gzip
 import math
+import re
 import zlib
-from collections.abc import Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_TRACE_BYTES
 
 _GZIP = b"\x1f\x8b"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
@@ -35,23 +37,44 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
         raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
 
 
-def csv_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Return the rows of a table with a header, each with its line number."""
-    reader = csv.reader(text.splitlines())
-    columns = next(reader, [])
-    for row in reader:
-        if row:
-            named = zip_longest(columns, row[: len(columns)], fillvalue="")
-            yield reader.line_num, {name: value for name, value in named if name}
+def lines(text: str) -> Iterator[str]:
+    """Return the lines of a text one by one: a list of very many empty ones would not fit."""
+    return (match[0].rstrip("\r\n") for match in _LINE.finditer(text))
 
 
-def header_of(text: str) -> set[str]:
-    """Name the columns of a table, if it is one."""
-    first = text.partition("\n")[0]
-    return {name.strip() for name in first.split(",")} if "," in first else set()
+def csv_rows(
+    text: str, file: str, columns: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Return the rows of a table, each with its line number.
+
+    The first row names the columns, unless they are given: then it may, and is skipped.
+
+    Raises:
+        InputError: A line is no row.
+    """
+    reader = csv.reader(lines(text))
+    try:
+        first = [name.strip() for name in next(reader, [])]
+        rows = reader if not columns or set(first) & set(columns) else chain([first], reader)
+        columns = first if rows is reader else columns
+        for row in rows:
+            if row:
+                named = zip_longest(columns, row[: len(columns)], fillvalue="")
+                yield reader.line_num, {name: value for name, value in named if name}
+    except csv.Error as error:
+        place = f"{file}:{reader.line_num}"
+        raise InputError(wanted="a row of a table", found=str(error), file=place) from None
 
 
-def number(row: Mapping[str, str], column: str, file: str, line: int) -> float:
+def first_row(text: str) -> list[str]:
+    """Return the first cells of a table, if a text is one: the names of its columns, mostly."""
+    first = next(lines(text), "")
+    return [name.strip() for name in first.split(",")] if "," in first else []
+
+
+def number(
+    row: Mapping[str, str], column: str, file: str, line: int, most: float = math.inf
+) -> float:
     """Read a number from 0 up in a column.
 
     Raises:
@@ -62,8 +85,7 @@ def number(row: Mapping[str, str], column: str, file: str, line: int) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value < math.inf:
-        raise InputError(
-            wanted="a number from 0 up", found=text, field=column, file=f"{file}:{line}"
-        )
+    if not 0 <= value < math.inf or value > most:
+        wanted = "a number from 0 up" if most == math.inf else f"a number from 0 to {most:,g}"
+        raise InputError(wanted=wanted, found=text, field=column, file=f"{file}:{line}")
     return value

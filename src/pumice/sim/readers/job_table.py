@@ -1,0 +1,101 @@
+"""Pumice's own table of jobs: one row for each, in CSV or Parquet, or given by a program."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
+from pathlib import Path
+from typing import Any, Final
+
+from pumice.api.kinds import DEFAULT_QUEUE
+from pumice.errors import InputError
+from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
+from pumice.sim.readers.node_sizes import node_for
+from pumice.sim.readers.tables import rows_of
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, expected, in_order
+
+NEEDED: Final = frozenset({"arrival", "run"})
+REQUEST: Final = "request."
+"""Begins a column of a file for a resource that has none of its own."""
+AMOUNTS: Final = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
+_NUMBERS: Final = {"arrival": 0, "run": 0, "pods": 1, "needed": 1, "walltime": 0}
+"""Columns of numbers, and the least that each may be."""
+_COLUMNS: Final = frozenset({*_NUMBERS, "name", "queue", "priority_class", "request", "user"})
+Row = Mapping[str, Any]
+
+
+def read(path: Path) -> Workload:
+    """Read a table of jobs."""
+    rows = ((f"{path}:{line}", _values(row)) for line, row in rows_of(path))
+    jobs = in_order(within_limits(jobs_from(rows), str(path)))
+    return Workload(name=path.name, format="jobs", jobs=jobs, node_hint=node_for(jobs))
+
+
+def jobs_from(rows: Iterable[tuple[str, Row]]) -> Iterator[JobSpec]:
+    """Make jobs of rows, each with the place that errors name.
+
+    Raises:
+        InputError: A row lacks something, or has what is not known.
+    """
+    specs = PodSpecs()
+    return (_job(number, place, row, specs) for number, (place, row) in enumerate(rows))
+
+
+def _values(row: Mapping[str, str]) -> dict[str, Any]:
+    """Read the cells of a file: numbers as such, resources gathered; empty ones say nothing."""
+    found: dict[str, Any] = {}
+    request: dict[str, str] = {}
+    for name, text in row.items():
+        if name.startswith(REQUEST) and text:
+            request[name.removeprefix(REQUEST)] = text
+        elif text and not name.startswith(REQUEST):
+            found[name] = _number(text) if name in _NUMBERS else text
+    return found | ({"request": request} if request else {})
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _job(number: int, place: str, row: Row, specs: PodSpecs) -> JobSpec:
+    _check(place, row)
+    pods = int(row.get("pods", 1))
+    walltime = row.get("walltime")
+    task = TaskSpec(specs.spec(_request(row)), pods, float(row["run"]))
+    return JobSpec(
+        name=str(row.get("name") or f"job-{number}"),
+        arrival=float(row["arrival"]),
+        tasks=(task,),
+        min_member=int(row.get("needed", pods)),
+        queue=str(row.get("queue") or DEFAULT_QUEUE),
+        priority_class=str(row.get("priority_class") or ""),
+        annotations=expected(None if walltime is None else float(walltime)),
+        user=str(row.get("user") or ""),
+    )
+
+
+def _check(place: str, row: Row) -> None:
+    unknown = sorted(set(row) - _COLUMNS - set(AMOUNTS))
+    if unknown:
+        known = ", ".join(sorted({*_COLUMNS, *AMOUNTS}))
+        raise InputError(
+            wanted="a known column", found=unknown[0], field=place, hint=f"known: {known}"
+        )
+    asked = row.get("request")
+    if not (asked is None or isinstance(asked, Mapping)):
+        raise InputError(wanted="amounts by resource", found=asked, field=f"{place}.request")
+    for field, least in _NUMBERS.items():
+        value = row.get(field)
+        if value is None and field not in NEEDED:
+            continue
+        if not (isinstance(value, Real) and least <= float(value) < math.inf):
+            raise InputError(wanted=f"a number from {least}", found=value, field=f"{place}.{field}")
+    check_at_most(float(row.get("pods", 1)), MAX_JOB_PODS, "pods of a job", field=f"{place}.pods")
+
+
+def _request(row: Row) -> dict[str, str]:
+    amounts = {resource: row[column] for column, resource in AMOUNTS.items() if column in row}
+    amounts.update(row.get("request") or {})
+    return {name: str(amount) for name, amount in (amounts or {"cpu": 1}).items()}

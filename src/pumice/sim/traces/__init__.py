@@ -1,0 +1,1 @@
+"""Traces as files: described, sampled, written in another form."""
