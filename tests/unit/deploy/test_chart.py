@@ -156,7 +156,7 @@ def _of_jobs(place: tuple[str, str | None, str]) -> bool:
 
 
 # What Volcano's own end-to-end suite is installed with (hack/run-e2e-kind.sh).
-SUITE = {
+SUITE: dict[str, Any] = {
     "basic": {
         "image_tag_version": "latest",
         "scheduler_config_file": "config/volcano-scheduler-ci.conf",
