@@ -7,7 +7,6 @@ import pytest
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
 from pumice.binder import Binder, event_recorder
-from pumice.binder import binder as binder_module
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Lane
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -593,17 +592,3 @@ def test_events_beyond_the_limit_are_left_out_until_others_are_answered(
     tell("five")
     assert writer.verbs() == ["record"] * 3
     assert binder.events_lost == 2
-
-
-def test_a_group_that_is_made_again_is_told_again(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(binder_module, "_PRUNED_EACH", 1)
-    line = "plugin numbers failed in filter_shape: ValueError: no number"
-    binder = Binder(cluster)
-    binder.apply(Decisions(failed_for={"default/g": [line]}))
-    cluster.delete(GROUP, "default", "g")
-    binder.apply(Decisions())
-    cluster.create(pod_group("g"))
-    binder.apply(Decisions(failed_for={"default/g": [line]}))
-    assert sum(event.get("count", 1) for event in cluster.list("Event")[0]) == 2
