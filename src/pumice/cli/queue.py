@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Final
 
 from pumice.api import kinds
+from pumice.api.commands import QUEUE_COMMANDS
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.cli.command_lines.queue_order import order as order_command
 from pumice.cli.vcctl.click_verbs import click_group
@@ -46,7 +47,7 @@ def _operate(call: Call) -> None:
         raise VerbError("action can not be null")
     if action not in _ACTIONS:
         raise VerbError(f"action {action} invalid, valid actions are open, close and update")
-    order(call, call.cluster.get(kinds.QUEUE, "", name), _ACTIONS[action], "default")
+    order(call, call.cluster.get(kinds.QUEUE, "", name), _ACTIONS[action], QUEUE_COMMANDS)
 
 
 def _name(call: Call) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from pumice.api.commands import command
 from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.quantity import QuantityFormError, amount
 from pumice.cli.connect import ConnectOptions, is_out_of_reach, trouble
@@ -206,26 +207,5 @@ def parse_resources(text: str) -> dict[str, str]:
 
 
 def order(call: Call, about: Manifest, action: str, namespace: str) -> None:
-    """Post a Command; the controller that carries it out deletes it."""
-    name = about["metadata"]["name"]
-    target = {
-        "apiVersion": about["apiVersion"],
-        "kind": about["kind"],
-        "name": name,
-        "uid": about["metadata"].get("uid", ""),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    call.cluster.create(
-        {
-            "apiVersion": "bus.volcano.sh/v1alpha1",
-            "kind": "Command",
-            "metadata": {
-                "generateName": f"{name}-{action.lower()}-",
-                "namespace": namespace,
-                "ownerReferences": [dict(target)],
-            },
-            "action": action,
-            "target": target,
-        }
-    )
+    """Post a Command."""
+    call.cluster.create(command(about, action, namespace))

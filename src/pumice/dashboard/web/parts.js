@@ -19,7 +19,7 @@ export function setQuery(changes) {
     if (value === "" || value === null || value === undefined) params.delete(key); else params.set(key, value);
   }
   const text = params.toString();
-  go(`${location.pathname}${text ? `?${text}` : ""}`, { replace: true });
+  go(`${location.pathname}${text ? `?${text}` : ""}${location.hash}`, { replace: true });
 }
 /** The address of a page; who looks at an earlier moment stays there. */
 export function to(path, params = {}) {

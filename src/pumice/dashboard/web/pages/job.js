@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { answer, clusterNow, news, useAnswer, useDocument, useNews, useTick } from "../data.js";
 import { amounts, clock, duration, number, plural, sentence, utc } from "../format.js";
+import { Actions } from "../actions.js";
 import { Age, Empty, Gang, JobLink, Link, Loading, LongTable, Needs, NodeLink, Problem, QueueName, source, State, to, When } from "../parts.js";
 import { Outcome } from "./outcome.js";
 
@@ -104,6 +105,7 @@ export function JobPage({ name }) {
   const [kept, keep] = useState({ revision: "", at: 0 });
   if (!kept.revision && revision) Object.assign(kept, { revision, at: clusterNow() });
   const again = () => keep({ revision, at: clusterNow() });
+  if (document.error?.status === 404) return html`<h1 tabindex="-1" class="jobname">${name}</h1><${Problem} error=${document.error} /><${Actions} kind="job" name=${name} mark=${revision} told=${true} />`;
   return html`<${Needs} of=${document} what="Looking at the job">${(data) => {
     const bound = data.pods.filter((pod) => pod.node && pod.state !== "leaving" && pod.state !== "finished" && pod.state !== "failed").length;
     const promised = data.pods.filter((pod) => pod.state === "promised").length;
@@ -111,6 +113,7 @@ export function JobPage({ name }) {
     return html`<h1 tabindex="-1" class="jobname">${data.job}</h1>
       <p class="lead"><${State} state=${data.state} /> <${QueueName} queue=${data.queue} /> <span>priority ${number(data.priority)}${data.priorityClass ? ` (${data.priorityClass})` : ""}</span> <span>phase ${data.phase || "none"}</span> <span>${data.state === "waiting" ? "waiting" : "created"} <${Age} since=${data.created} />${data.state === "waiting" ? "" : " ago"}</span></p>
       <p class="lead"><${Gang} bound=${bound} promised=${promised} done=${done} pods=${data.total} min=${data.min} /> <span>holds ${amounts(data.resources, data.allocated)}</span>${data.pending.some(Boolean) && html` <span>waits for ${amounts(data.resources, data.pending)}</span>`}</p>
+      <${Actions} kind="job" name=${data.job} mark=${`${data.state} ${data.phase}`} />
       ${data.state === "waiting" || data.pods.some((pod) => pod.state === "waiting") ? html`<${Why} name=${data.job} asked=${kept} changed=${kept.revision !== revision} again=${again} />` : html`<${Settled} data=${data} />`}
       <${Pods} data=${data} /><${History} data=${data} />`;
   }}<//>`;
