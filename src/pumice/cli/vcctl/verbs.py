@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -144,9 +145,15 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
     except (VerbError, PumiceError) as error:
         if is_out_of_reach(error) and not call.get("exact"):
             raise click.ClickException(trouble(error)) from error
-        call["echo"](f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
+        tell = complaints(call["echo"], call.get("output", ""))
+        tell(f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
         return FAILED
     return 0
+
+
+def complaints(echo: Callable[[str], None], output: str) -> Callable[[str], None]:
+    """Return what prints failures: where results go, but not between data for programs."""
+    return partial(click.echo, nl=False, err=True) if output else echo
 
 
 def message_of(error: Exception) -> str:
@@ -206,6 +213,6 @@ def parse_resources(text: str) -> dict[str, str]:
     return amounts
 
 
-def order(call: Call, about: Manifest, action: str, namespace: str) -> None:
-    """Post a Command."""
-    call.cluster.create(command(about, action, namespace))
+def order(call: Call, about: Manifest, action: str, namespace: str) -> Manifest:
+    """Post a Command; gives it back."""
+    return call.cluster.create(command(about, action, namespace))
