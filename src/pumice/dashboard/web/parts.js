@@ -91,7 +91,7 @@ export const Loading = ({ what }) => html`<p class="loading" role="status"><i></
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 export function Problem({ error, again }) {
   const missing = error.status === 404;
-  return html`<div class="problem" role="alert"><h2>${missing ? "Not there" : error.status === 503 ? "Not ready yet" : "This did not work"}</h2>
+  return html`<div class="problem" role="alert"><h2>${missing ? "Not there" : error.status === 503 ? "Not ready yet" : error.status === 504 ? "This takes too long" : "This did not work"}</h2>
     <p>${error.message}.</p>${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
 }
 /** A page that needs a document: what it shows before, and when there is trouble. */
