@@ -96,7 +96,7 @@ function History({ data }) {
   const [all, showAll] = useState(false);
   const both = [...data.decisions, ...data.events].sort((a, b) => b.at - a.at);
   const rows = all ? both : both.slice(0, 15);
-  return html`<section><h2>What happened</h2>${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Events"><table class="plain"><thead><tr><th>when</th><th>what</th><th>about</th><th>message</th></tr></thead><tbody>
+  return html`<section><h2>What happened</h2>${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Events"><table class="plain events"><thead><tr><th>when</th><th>what</th><th>about</th><th>message</th></tr></thead><tbody>
     ${rows.map((one) => html`<tr class=${one.type === "Warning" ? "warning" : ""}><td>${one.at ? html`<${When} at=${one.at} />` : "–"}</td>${one.cycle ? html`<td><${Link} href=${to(`/cycles/${one.cycle}`)}>cycle ${one.cycle}<//></td><td></td><td>${decided(one)}</td>`
     : html`<td>${one.reason}${one.count > 1 ? html` <span class="soft">×${one.count}</span>` : ""}</td><td class="soft">${one.kind} ${one.name}</td><td>${one.message}</td>`}</tr>`)}</tbody></table></div>${both.length > rows.length && html`<button type="button" onClick=${() => showAll(true)}>Show all ${number(both.length)}</button>`}`
     : html`<p class="soft">${news.session?.speed === 0 ? "The files contain no events." : "Nothing is remembered."}</p>`}</section>`;
