@@ -12,8 +12,20 @@ from typing import Any, Final
 
 import yaml
 
+from deploy.alerts import alert_rules
 from deploy.crds import RESOURCES
-from deploy.rbac import ADMISSION, CONTROLLERS, FOR_PODGROUPS, SCHEDULER, rules, table
+from deploy.grafana import dashboard
+from deploy.rbac import (
+    ADMISSION,
+    CONTROLLERS,
+    FOR_PODGROUPS,
+    FOR_UI,
+    FOR_UI_ACTIONS,
+    FOR_UI_LOGIN,
+    SCHEDULER,
+    rules,
+    table,
+)
 from deploy.values_schema import values_schema
 from deploy.webhooks import WEBHOOKS
 from deploy.workloads import USERS, certificate_component, everything, shadow
@@ -82,6 +94,9 @@ def _roles() -> dict[str, Any]:
         for one in (SCHEDULER, CONTROLLERS, ADMISSION)
     }
     found["for_podgroups"] = rules(FOR_PODGROUPS)
+    found["for_ui"] = rules(FOR_UI)
+    found["for_ui_login"] = rules(FOR_UI_LOGIN)
+    found["for_ui_actions"] = rules(FOR_UI_ACTIONS)
     found["users"] = {who: rules(may) for who, may in USERS.items()}
     return found
 
@@ -100,6 +115,16 @@ def _webhooks() -> list[dict[str, Any]]:
         }
         for one in WEBHOOKS
     ]
+
+
+def _chart_files() -> dict[str, Mapping[str, Any] | Sequence[Any]]:
+    """Return what templates of the chart read, by the name of its file."""
+    return {
+        "alerts": alert_rules(),
+        "rbac": _roles(),
+        "values": _values(),
+        "webhooks": _webhooks(),
+    }
 
 
 def _defaults() -> dict[str, dict[str, Any]]:
@@ -131,8 +156,9 @@ def outputs() -> dict[Path, str]:
         text = _NOTE + to_yaml([resource.manifest()])
         files[HERE / "crds" / resource.file_name] = text
         files[CHART / "files" / "crds" / resource.file_name] = text
-    for name, content in (("rbac", _roles()), ("webhooks", _webhooks()), ("values", _values())):
+    for name, content in _chart_files().items():
         files[CHART / "files" / f"{name}.yaml"] = _NOTE + to_yaml([content])
+    files[CHART / "files" / "grafana-dashboard.json"] = f"{json.dumps(dashboard(), indent=2)}\n"
     schema = json.dumps(values_schema(_defaults()), indent=2)
     files[CHART / "values.schema.json"] = f"{schema}\n"
     files[HERE.parent / "docs" / "install.md"] = _page()

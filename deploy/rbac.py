@@ -184,6 +184,19 @@ ADMISSION: Final = Component(
 FOR_PODGROUPS: Final = (_grant("", "namespaces", "get"),)
 """Additional rights of admission if /podgroups/mutate is on: a namespace may name a queue."""
 
+FOR_UI: Final = (_grant("", "events", "list"),)
+"""What the scheduler may do besides if it serves the dashboard: a job page shows events."""
+FOR_UI_LOGIN: Final = (
+    _grant("authentication.k8s.io", "tokenreviews", "create"),
+    _grant("authorization.k8s.io", "subjectaccessreviews", "create"),
+)
+"""And if people log in to it with tokens of the cluster."""
+FOR_UI_ACTIONS: Final = (
+    _grant("bus.volcano.sh", "commands", "create"),
+    _grant("batch.volcano.sh", "jobs", "get delete"),
+)
+"""And if it lets people act."""
+
 
 def admission_init(secret: str, webhooks: Iterable[str]) -> Component:
     """Return the component that makes the webhooks' certificate: it changes named objects only."""

@@ -44,6 +44,8 @@ _UNSET: Final[Mapping[str, tuple[str, ...]]] = {
 _PATHS: Final = "|".join(map(re.escape, SERVICES))
 _SPECIAL: Final[Mapping[str, Schema]] = {
     "admission_port": _PORT,
+    "ui_port": _PORT,
+    "ui_hosts": {"type": ["array", "null"], "items": {"type": "string"}},
     "enabled_admissions": {
         "type": "string",
         "pattern": rf"^\s*({_PATHS})?(\s*,\s*({_PATHS})?)*\s*$",

@@ -5,7 +5,16 @@ from typing import Final
 from pumice.api import kinds
 from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.click_verbs import click_group
-from pumice.cli.vcctl.columns import OUTPUTS, Column, age, print_objects, show
+from pumice.cli.vcctl.columns import (
+    OUTPUTS,
+    WRITTEN,
+    Column,
+    age,
+    print_objects,
+    print_written,
+    reference,
+    show,
+)
 from pumice.cli.vcctl.documents import parse_manifest, read_text, shape
 from pumice.cli.vcctl.job_view import job_view
 from pumice.cli.vcctl.verbs import (
@@ -21,6 +30,7 @@ from pumice.cli.vcctl.verbs import (
 )
 
 _TYPE: Final = "batch.Job"
+_VERSION: Final = "batch.volcano.sh/v1alpha1"
 _TYPE_LABEL: Final = "volcano.sh/job-type"
 _AMOUNTS: Final = "cpu=1000m,memory=100Mi"
 
@@ -32,14 +42,14 @@ def _run(call: Call) -> None:
     limits = parse_resources(call.text("limits"))
     file = call.text("filename")
     job = _read_job(file) if file else _make_job(call, requests, limits)
-    job |= {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+    job |= {"apiVersion": _VERSION, "kind": "Job"}
     namespace = job["metadata"].setdefault("namespace", call.text("namespace"))
     if namespace != call.text("namespace"):
         raise VerbError(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     made = call.cluster.create(job)
-    call.echo(f"run job {made['metadata']['name']} successfully\n")
+    print_written(call, made, f"run job {made['metadata']['name']} successfully\n")
 
 
 def _read_job(file: str) -> Manifest:
@@ -160,7 +170,7 @@ def _order_by_name(call: Call, verb: str, action: str) -> None:
     if not call.text("name"):
         raise VerbError(f"job name is mandatory to {verb} a particular job")
     job = call.cluster.get(kinds.JOB, call.text("namespace"), call.text("name"))
-    order(call, job, action, call.text("namespace"))
+    print_written(call, order(call, job, action, call.text("namespace")))
 
 
 def _suspend(call: Call) -> None:
@@ -175,8 +185,10 @@ def _delete(call: Call) -> None:
     name = call.text("name")
     if not name:
         raise VerbError("job name is mandatory to delete a particular job")
-    call.cluster.delete(kinds.JOB, call.text("namespace"), name)
-    call.echo(f"delete job {name} successfully\n")
+    namespace = call.text("namespace")
+    call.cluster.delete(kinds.JOB, namespace, name)
+    gone = reference(_VERSION, "Job", name, namespace)
+    print_written(call, gone, f"delete job {name} successfully\n")
 
 
 _NAMED: Final = (namespace_flag("job"), name_flag("job"))
@@ -186,7 +198,7 @@ JOB: Final = VerbGroup(
     "vcctl command line operation job",
     "Run jobs, look at them, suspend, resume and delete them.",
     (
-        verb("delete", "delete a job", _delete, *_NAMED),
+        verb("delete", "delete a job", _delete, *_NAMED, outputs=WRITTEN),
         verb(
             "list",
             "list job information",
@@ -198,7 +210,7 @@ JOB: Final = VerbGroup(
             Flag("selector", "", "fuzzy matching jobName"),
             outputs=OUTPUTS,
         ),
-        verb("resume", "resume a job", _resume, *_NAMED),
+        verb("resume", "resume a job", _resume, *_NAMED, outputs=WRITTEN),
         verb(
             "run",
             "run job by parameters from the command line",
@@ -211,8 +223,9 @@ JOB: Final = VerbGroup(
             Flag("limits", "L", "the resource limit of the task", _AMOUNTS),
             Flag("scheduler", "S", "the scheduler for this job", "volcano"),
             Flag("filename", "f", "the yaml file of job"),
+            outputs=WRITTEN,
         ),
-        verb("suspend", "abort a job", _suspend, *_NAMED),
+        verb("suspend", "abort a job", _suspend, *_NAMED, outputs=WRITTEN),
         verb("view", "show job information", _view, *_NAMED, outputs=("json", "yaml")),
     ),
 )

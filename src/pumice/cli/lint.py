@@ -12,6 +12,7 @@ import click
 from pumice.api.manifests import load_documents
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import compose_all, line_at
+from pumice.cli.printing import print_data
 from pumice.errors import ManifestError
 from pumice.webhooks.fields import OMITTED, Key, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
@@ -51,8 +52,8 @@ def lint(
 ) -> None:
     """Check files and print the findings; exit with 1 if there are any."""
     lines, checked = _lint(paths, queues)
-    if output == "json":
-        click.echo(json.dumps([asdict(line) for line in lines], indent=2, default=str))
+    if output != "text":
+        print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
     else:
         for line in lines:
             click.echo(str(line))

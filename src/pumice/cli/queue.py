@@ -4,12 +4,14 @@ from collections import Counter
 from typing import Final
 
 from pumice.api import kinds
+from pumice.api.commands import QUEUE_COMMANDS
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.cli.command_lines.queue_order import order as order_command
 from pumice.cli.vcctl.click_verbs import click_group
-from pumice.cli.vcctl.columns import OUTPUTS, Column, show
+from pumice.cli.vcctl.columns import OUTPUTS, WRITTEN, Column, print_written, reference, show
 from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, name_flag, order, verb
 
+_VERSION: Final = "scheduling.volcano.sh/v1beta1"
 _PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 _ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}
 
@@ -17,19 +19,22 @@ _ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}
 def _create(call: Call) -> None:
     weight = call.options["weight"]
     metadata = {"name": call.text("name")} if call.text("name") else {}
-    call.cluster.create(
+    made = call.cluster.create(
         {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "apiVersion": _VERSION,
             "kind": "Queue",
             "metadata": metadata,
             "spec": ({"weight": weight} if weight else {}) | {"guarantee": {}},
             "status": {"state": call.text("state"), "reservation": {}, "allocated": None},
         }
     )
+    print_written(call, made)
 
 
 def _delete(call: Call) -> None:
-    call.cluster.delete(kinds.QUEUE, "", _name(call))
+    name = _name(call)
+    call.cluster.delete(kinds.QUEUE, "", name)
+    print_written(call, reference(_VERSION, "Queue", name))
 
 
 def _operate(call: Call) -> None:
@@ -40,13 +45,14 @@ def _operate(call: Call) -> None:
                 f"when update queue {name}, weight must be specified, "
                 "the value must be greater than 0"
             )
-        call.cluster.patch(kinds.QUEUE, "", name, {"spec": {"weight": weight}})
+        print_written(call, call.cluster.patch(kinds.QUEUE, "", name, {"spec": {"weight": weight}}))
         return
     if not action:
         raise VerbError("action can not be null")
     if action not in _ACTIONS:
         raise VerbError(f"action {action} invalid, valid actions are open, close and update")
-    order(call, call.cluster.get(kinds.QUEUE, "", name), _ACTIONS[action], "default")
+    queue = call.cluster.get(kinds.QUEUE, "", name)
+    print_written(call, order(call, queue, _ACTIONS[action], QUEUE_COMMANDS))
 
 
 def _name(call: Call) -> str:
@@ -117,8 +123,9 @@ QUEUE: Final = VerbGroup(
             Flag("name", "n", "the name of queue", "test"),
             Flag("weight", "w", "the weight of the queue", 1, "int32"),
             Flag("state", "S", "the state of queue", "Open"),
+            outputs=WRITTEN,
         ),
-        verb("delete", "delete queue", _delete, name_flag("queue", "n")),
+        verb("delete", "delete queue", _delete, name_flag("queue", "n"), outputs=WRITTEN),
         verb(
             "operate",
             "operate queue",
@@ -126,6 +133,7 @@ QUEUE: Final = VerbGroup(
             name_flag("queue", "n"),
             Flag("weight", "w", "the weight of the queue", 0, "int32"),
             Flag("action", "a", "operate action to queue, valid actions are open, close, update"),
+            outputs=WRITTEN,
         ),
         verb("list", "lists all the queue", _list, outputs=OUTPUTS),
         verb("get", "get a queue", _get, name_flag("queue", "n"), outputs=OUTPUTS),

@@ -3,11 +3,13 @@
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pumice.api.text_files import STDIN
 from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.printing import print_data
 from pumice.cli.scenario_files import read_scenario, with_expectations
 from pumice.cli.tables import print_summary
 from pumice.scenarios.compare import CompareOptions
@@ -38,6 +40,7 @@ def test(
     substring: str,
     stop_early: bool,
     plugins: PluginSources,
+    output: str,
 ) -> None:
     """Run scenarios, compare each with its expectations and sum up."""
     given = (*paths, *more_files)
@@ -48,11 +51,12 @@ def test(
     make_scheduler = partial(default_scheduler, plugins=plugins)
     options = CompareOptions(messages=messages, nominated=nominated)
     files = [] if expect else find_scenarios(given, substring, conf)
+    tell = _print_failure if output == "table" else _keep_quiet
     results: list[CaseResult] = []
     if expect is not None:
         scenario = with_expectations(read_scenario(given, conf, now), expect)
         results.append(run_scenario(scenario, make_scheduler, options))
-        _print_failure(results[0])
+        tell(results[0])
     else:
         jobs = 1 if STDIN in given else jobs
         cases = run_files(
@@ -65,24 +69,47 @@ def test(
         with closing(cases):  # so that Ctrl-C ends the workers
             for result in cases:
                 results.append(result)
-                _print_failure(result)
+                tell(result)
     if junit is not None:
         write_junit(results, junit)
-    ctx.exit(_sum_up(results, 0 if stop_early or expect else len(files) - len(results)))
+    skipped = 0 if stop_early or expect else len(files) - len(results)
+    ctx.exit(_sum_up(results, skipped, output))
 
 
-def _sum_up(results: list[CaseResult], skipped: int) -> int:
-    """Print a table of the results; return the exit code, 2 if nothing could be run."""
+def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
+    """Print the results; return the exit code, 2 if nothing could be run."""
     if not results:
         raise click.UsageError("no scenario found")
-    print_summary(results)
+    passed = sum(result.outcome == "passed" for result in results)
+    if output == "table":
+        print_summary(results)
+    else:
+        print_data(_to_data(results, passed), output)
     if skipped:
         click.echo(f"{skipped} other files in these folders are not scenarios", err=True)
-    passed = sum(result.outcome == "passed" for result in results)
-    click.echo(f"{passed} passed, {len(results) - passed} failed")
+    if output == "table":
+        click.echo(f"{passed} passed, {len(results) - passed} failed")
     if all(result.outcome == "error" for result in results):
         return 2
     return 0 if passed == len(results) else 1
+
+
+def _to_data(results: list[CaseResult], passed: int) -> dict[str, Any]:
+    cases = [
+        {
+            "path": str(result.path),
+            "outcome": result.outcome,
+            "differences": list(result.differences),
+            "seconds": round(result.seconds, 4),
+        }
+        for result in results
+    ]
+    return {"passed": passed, "failed": len(results) - passed, "cases": cases}
+
+
+def _keep_quiet(result: CaseResult) -> None:
+    """Print nothing: data for programs comes in the end, whole."""
+    del result
 
 
 def _print_failure(result: CaseResult) -> None:

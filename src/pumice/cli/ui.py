@@ -11,6 +11,7 @@ import click
 
 from pumice.api.kinds import JOB
 from pumice.cache.informer import FOLLOWED
+from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.connect import ConnectOptions, connection, trouble
 from pumice.cli.up import FIRST_JOB
 from pumice.cli.world import read_world
@@ -31,17 +32,20 @@ def ui(
     master: str,
     demo: bool,
     folders: tuple[Path, ...],
+    plugins: PluginSources,
     **given: Any,
 ) -> None:
     """Serve the dashboard until Ctrl-C."""
     serving = ServingOptions(**given)
     serving.check()
+    if demo and plugins:
+        raise click.UsageError("--plugin needs files or a cluster: the demo has its own policy")
     if demo:
         opened = _demo()
     elif files or (folders and not (kubeconfig or master)):
-        opened = _files(files, conf, now)
+        opened = _files(files, conf, now, plugins)
     else:
-        opened = _running(ConnectOptions(kubeconfig, master))
+        opened = _running(ConnectOptions(kubeconfig, master), plugins)
     runs = RunLibrary(folders)
     with opened as source, served_dashboard(source, serving, runs=runs) as url:
         click.echo(f"dashboard at {url}\n\nCtrl-C stops it.")
@@ -50,12 +54,14 @@ def ui(
 
 
 @contextmanager
-def _files(files: tuple[Path, ...], conf: Path | None, now: str | None) -> Iterator[Source]:
+def _files(
+    files: tuple[Path, ...], conf: Path | None, now: str | None, plugins: PluginSources
+) -> Iterator[Source]:
     if not files:  # simulations alone
         yield StaticSource(ClusterState(objects=(), now=0.0), "simulations")
         return
-    world = read_world(files, conf, now)
-    yield StaticSource(world, ", ".join(file.name for file in files))
+    world = read_world(files, conf, now, plugins=plugins)
+    yield StaticSource(world, ", ".join(file.name for file in files), plugins)
 
 
 @contextmanager
@@ -77,11 +83,12 @@ def _demo() -> Iterator[Source]:
 
 
 @contextmanager
-def _running(options: ConnectOptions) -> Iterator[Source]:
+def _running(options: ConnectOptions, plugins: PluginSources) -> Iterator[Source]:
     try:
         found = connection(options)
         with KubeCluster(found, kinds=(*FOLLOWED, JOB)) as cluster:
-            source = FollowedSource(cluster, options.kubeconfig or options.master or "cluster")
+            title = options.kubeconfig or options.master or "cluster"
+            source = FollowedSource(cluster, title, plugins=plugins)
             source.start()
             try:
                 yield source

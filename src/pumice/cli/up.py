@@ -41,6 +41,7 @@ def up(
     port: int,
     with_ui: bool,
     ui_port: int,
+    allow_actions: bool,
     kubeconfig: Path | None,
     data: Path | None,
     speed: float,
@@ -67,8 +68,9 @@ def up(
         cluster.add_nodes(count, resources)
     cluster.load(manifests)
     _write_kubeconfig(file, cluster.url)
+    shown = _dashboard(cluster, ui_port, speed, allow_actions=allow_actions) if with_ui else None
     try:
-        with _dashboard(cluster, ui_port, speed) if with_ui else nullcontext("") as page:
+        with shown or nullcontext("") as page:
             _serve(cluster, file, page, new_conf=conf is not None)
     finally:
         cluster.stop()
@@ -76,13 +78,16 @@ def up(
         click.echo("stopped", err=True)
 
 
-def _dashboard(cluster: ServedCluster, port: int, speed: float) -> AbstractContextManager[str]:
+def _dashboard(
+    cluster: ServedCluster, port: int, speed: float, *, allow_actions: bool
+) -> AbstractContextManager[str]:
     """Serve pages about the cluster; they read it directly."""
     from pumice.dashboard.serving import ServingOptions, served_dashboard  # noqa: PLC0415
     from pumice.dashboard.sources import About, EmbeddedSource  # noqa: PLC0415
 
     about = About(title="pumice up", kind="embedded", decides=True, speed=speed, hint=FIRST_JOB)
-    return served_dashboard(EmbeddedSource(cluster.plane, about), ServingOptions(port=port))
+    options = ServingOptions(port=port, allow_actions=allow_actions)
+    return served_dashboard(EmbeddedSource(cluster.plane, about), options)
 
 
 def _open_data(folder: Path) -> DataDirectory:

@@ -13,7 +13,7 @@ from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Cluster
 from pumice.dashboard.documents.shared import Scope
-from pumice.dashboard.security import Person
+from pumice.dashboard.security import Person, Right
 from pumice.errors import ClusterError
 
 _log = logs.get("dashboard")
@@ -62,31 +62,11 @@ class ClusterLogin:
             self._scopes[person] = (now + _TRUSTED_S, found)
         return found
 
-    def _scope(self, person: Person) -> Scope:
-        cluster = all(
-            self._may(person, "list", group, resource)
-            for group, resource in (("", "nodes"), (_GROUP, "queues"))
-        )
-        if self._may(person, "list", _GROUP, "podgroups") and self._may(person, "list", "", "pods"):
-            return Scope(None, cluster=cluster)
-        seen = frozenset(
-            name
-            for name in list(self._namespaces())[:_MOST_NAMESPACES]
-            if self._may(person, "list", _GROUP, "podgroups", name)
-            and self._may(person, "list", "", "pods", name)
-        )
-        return Scope(seen, cluster=cluster)
-
-    def _may(
-        self,
-        person: Person,
-        verb: str,
-        group: str,
-        resource: str,
-        namespace: str = "",
-    ) -> bool:
-        attributes = {"verb": verb, "group": group, "resource": resource}
-        attributes |= {"namespace": namespace} if namespace else {}
+    def may(self, person: Person, right: Right) -> bool:
+        """Ask the cluster whether a person has a right."""
+        given = (("namespace", right.namespace), ("name", right.name))
+        attributes = {"verb": right.verb, "group": right.group, "resource": right.resource}
+        attributes |= {key: value for key, value in given if value}
         asked = {
             "user": person.name,
             "groups": list(person.groups),
@@ -94,6 +74,22 @@ class ClusterLogin:
         }
         status = self._ask("authorization.k8s.io/v1", "SubjectAccessReview", asked)
         return status.get("allowed") is True
+
+    def _scope(self, person: Person) -> Scope:
+        cluster = all(
+            self.may(person, Right("list", group, resource))
+            for group, resource in (("", "nodes"), (_GROUP, "queues"))
+        )
+        if self._sees(person):
+            return Scope(None, cluster=cluster)
+        named = list(self._namespaces())[:_MOST_NAMESPACES]
+        return Scope(frozenset(name for name in named if self._sees(person, name)), cluster=cluster)
+
+    def _sees(self, person: Person, namespace: str = "") -> bool:
+        return all(
+            self.may(person, Right("list", group, resource, namespace))
+            for group, resource in ((_GROUP, "podgroups"), ("", "pods"))
+        )
 
     def _ask(self, version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
         """Ask; a cluster that does not answer admits no user."""

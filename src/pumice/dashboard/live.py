@@ -12,7 +12,7 @@ from pumice.dashboard.cluster_login import ClusterLogin
 from pumice.dashboard.pages import Pages
 from pumice.dashboard.security import Authority
 from pumice.dashboard.server import Dashboard
-from pumice.dashboard.serving import ServingOptions, guard_of
+from pumice.dashboard.serving import ServingOptions, actions_of, guard_of
 from pumice.dashboard.sources import SchedulerSource
 from pumice.serve.flags import split_address
 from pumice.serve.http_server import Site
@@ -38,6 +38,7 @@ class LiveDashboard:
             tls_key=_file(options.ui_tls_private_key_file),
             token_file=_file(options.ui_token_file),
             cluster_login=options.ui_cluster_login,
+            allow_actions=options.ui_allow_actions,
         )
         self._serving.check()
         self._stack = ExitStack()
@@ -53,7 +54,9 @@ class LiveDashboard:
         self._stack.callback(answers.close)
         pages = Pages(self._source, answers)
         authority = self._login(options, pages) if options.ui_cluster_login else None
-        self._dashboard = Dashboard(pages, guard_of(self._serving, authority))
+        guard = guard_of(self._serving, authority)
+        actions = actions_of(self._source, self._serving, guard)
+        self._dashboard = Dashboard(pages, guard, actions)
 
     def finished(self, cycle: Cycle) -> None:
         """Add the results of a cycle's writes."""

@@ -13,6 +13,7 @@ from pumice.api.objects import KINDS
 from pumice.cluster.base import Cluster
 from pumice.diagnosis import ClusterState, load_world
 from pumice.errors import ClusterError, NotFoundError
+from pumice.framework.plugin_loading import load_plugins
 
 CONF_KIND: Final = "ConfigMap"
 READ: Final = tuple(
@@ -31,15 +32,18 @@ class Material:
     conf: str = ""
     """The scheduler configuration; empty: it is among the config maps, if anywhere."""
     world: ClusterState | None = None
-    """A world that was read from files; then there is nothing else."""
+    """A world that was read from files, without its plugins; then there are no objects."""
     missing: Sequence[str] = ()
     """What the cluster did not show."""
+    plugins: tuple[str, ...] = ()
+    """Where plugins of the user's own come from: texts, since classes stay in their process."""
 
     def to_world(self) -> ClusterState:
         """Return the world for answers."""
+        plugins = load_plugins(self.plugins)
         if self.world is not None:
-            return self.world
-        world = load_world([_Held(self)])
+            return replace(self.world, plugins=plugins)
+        world = replace(load_world([_Held(self)]), plugins=plugins)
         notes = (*self.missing, *world.notes)
         if self.conf:
             return replace(world, conf=self.conf, conf_source="the running scheduler", notes=notes)
@@ -89,4 +93,9 @@ ALL_KINDS: Final[tuple[str, ...]] = (*READ, JOB, CONF_KIND)
 
 def header(material: Material) -> dict[str, Any]:
     """Return a material without its objects."""
-    return {"now": material.now, "conf": material.conf, "missing": list(material.missing)}
+    return {
+        "now": material.now,
+        "conf": material.conf,
+        "missing": list(material.missing),
+        "plugins": material.plugins,
+    }

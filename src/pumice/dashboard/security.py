@@ -45,8 +45,24 @@ class Person:
 ANYONE: Final = Person("anyone on this machine", is_anyone=True)
 
 
+@dataclass(frozen=True)
+class Right:
+    """A right of the cluster; an empty namespace means all, an empty name any object."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}.{self.group}{where}"
+
+
 class Authority(Protocol):
-    """Identifies users by a token, and knows what they may see."""
+    """Identifies users by a token, and knows what they may see and do."""
 
     def identify(self, token: str) -> Person | None:
         """Return the owner of a token, None if it is wrong."""
@@ -54,10 +70,13 @@ class Authority(Protocol):
     def scope(self, person: Person) -> Scope:
         """Return what a user may see."""
 
+    def may(self, person: Person, right: Right) -> bool:
+        """Return whether a user has a right."""
+
 
 @dataclass(frozen=True)
 class OneToken:
-    """One token for all users; its holder sees everything."""
+    """One token for all users; its holder may do all that the dashboard may."""
 
     token: str
 
@@ -70,6 +89,11 @@ class OneToken:
         """Return everything."""
         del person
         return EVERYTHING
+
+    def may(self, person: Person, right: Right) -> bool:
+        """Return True."""
+        del person, right
+        return True
 
 
 @dataclass
@@ -188,6 +212,14 @@ class Guard:
         if found is None:
             raise web.HTTPUnauthorized(text="log in with a token")
         return found
+
+    def scope(self, person: Person) -> Scope:
+        """Return what a user may see."""
+        return EVERYTHING if self.authority is None else self.authority.scope(person)
+
+    def may(self, person: Person, right: Right) -> bool:
+        """Return whether a user has a right; without a login, all users have ours."""
+        return self.authority is None or self.authority.may(person, right)
 
     def csrf(self, request: web.Request) -> str:
         """Return the token that a page must send along with a request that does something."""

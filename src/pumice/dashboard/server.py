@@ -13,6 +13,8 @@ import msgspec
 from aiohttp import web
 
 from pumice import __version__
+from pumice.dashboard.action_routes import ActionRoutes
+from pumice.dashboard.actions import Actions
 from pumice.dashboard.answers import UnansweredError
 from pumice.dashboard.documents.shared import EVERYTHING, Scope, hide
 from pumice.dashboard.pages import NOW, Made, Moment, Pages
@@ -46,8 +48,10 @@ _SHELLS: Final = (
 class Dashboard:
     """Serves pages about one cluster, once ``site`` is served."""
 
-    def __init__(self, pages: Pages, guard: Guard) -> None:
+    def __init__(self, pages: Pages, guard: Guard, actions: Actions | None = None) -> None:
+        """Show a cluster; ``actions`` None: pages only show."""
         self._pages = pages
+        self._actions = actions
         self._guard = guard
         self._waiting: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -85,6 +89,7 @@ class Dashboard:
         app.router.add_post("/api/whatif", self._what_if)
         app.router.add_post("/api/login", self._login)
         app.router.add_post("/api/logout", self._logout)
+        ActionRoutes(self._guard, self._actions).add_to(app)
         app.on_startup.append(self._started)
         app.on_shutdown.append(self._stopped)
         return app
@@ -122,6 +127,7 @@ class Dashboard:
                 "namespaces": None if scope.namespaces is None else sorted(scope.namespaces),
                 "cluster": scope.cluster,
                 "csrf": self._guard.csrf(request),
+                "actions": self._actions is not None,
             }
         )
 
@@ -149,9 +155,7 @@ class Dashboard:
         return handler
 
     def _scope(self, request: web.Request) -> Scope:
-        person = self._guard.person(request)
-        authority = self._guard.authority
-        return EVERYTHING if authority is None else authority.scope(person)
+        return self._guard.scope(self._guard.person(request))
 
     # Answers
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pumice.api.text_files import read_text
+from pumice.dashboard.actions import Actions
 from pumice.dashboard.answers import Answers
 from pumice.dashboard.cluster_login import ClusterLogin
 from pumice.dashboard.pages import Pages, namespaces_of
@@ -35,6 +36,8 @@ class ServingOptions:
     token_file: Path | None = None
     cluster_login: bool = False
     """Whether the cluster identifies users and decides what they may see."""
+    allow_actions: bool = False
+    """Whether pages may change the cluster."""
 
     @property
     def is_local(self) -> bool:
@@ -129,6 +132,21 @@ def _login(source: Source) -> Authority:
     return ClusterLogin(source.cluster, lambda: namespaces_of(source))
 
 
+def actions_of(source: Source, options: ServingOptions, guard: Guard) -> Actions | None:
+    """Return what acts for people, None if pages only show.
+
+    Raises:
+        InputError: there is nothing to act on.
+    """
+    if not options.allow_actions:
+        return None
+    if source.cluster is None:
+        raise InputError(
+            wanted="a cluster to act on, for --allow-actions", found=source.about.title
+        )
+    return Actions(source.cluster, guard.may, lists_jobs=source.about.kind != "scheduler")
+
+
 @contextmanager
 def served_dashboard(
     source: Source,
@@ -150,8 +168,10 @@ def served_dashboard(
     tls = options.tls()
     if authority is None and options.cluster_login:
         authority = _login(source)
+    guard = guard_of(options, authority)
+    actions = actions_of(source, options, guard)
     own = answers or Answers()
-    dashboard = Dashboard(Pages(source, own, runs), guard_of(options, authority))
+    dashboard = Dashboard(Pages(source, own, runs), guard, actions)
     server = dashboard_server(dashboard, options.listen, options.port, tls)
     try:
         with server:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from pumice import logs
@@ -18,6 +18,7 @@ from pumice.diagnosis import ClusterState
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.sources import scheduler_configuration
 from pumice.errors import ClusterError, ConfError, InputError
+from pumice.framework.plugin_loading import load_plugins
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 
@@ -67,6 +68,8 @@ class StaticSource:
 
     world: ClusterState
     title: str
+    plugins: tuple[str, ...] = ()
+    """Where plugins of the user's own come from."""
     about: About = field(init=False)
     feed: Feed = field(init=False)
     cluster: None = None
@@ -80,7 +83,8 @@ class StaticSource:
 
     def material(self) -> Material:
         """Return the world."""
-        return Material(now=self.world.now, world=self.world)
+        world = replace(self.world, plugins={})
+        return Material(now=self.world.now, world=world, plugins=self.plugins)
 
     def events(self, namespace: str) -> Sequence[Manifest]:
         """Return nothing: files rarely hold events, and scheduling does not read them."""
@@ -114,8 +118,6 @@ class EmbeddedSource:
 class SchedulerSource:
     """The cluster of a scheduler that serves in this process."""
 
-    problem = ""
-
     def __init__(
         self, cluster: LiveCluster, title: str, conf: Callable[[], str], *, decides: bool
     ) -> None:
@@ -124,6 +126,13 @@ class SchedulerSource:
         self.cluster = cluster
         self._conf = conf
         self.feed = Feed(self.material)
+
+    @property
+    def problem(self) -> str:
+        """Why there is nothing to show; empty once there is."""
+        if self.feed.picture is not None:
+            return ""
+        return "this scheduler has run no cycle yet; of several replicas only the leader runs any"
 
     def material(self) -> Material:
         """List the scheduler's objects, from its own caches."""
@@ -138,8 +147,15 @@ class SchedulerSource:
 class FollowedSource:
     """A cluster that is watched from outside; cycles are computed here, and nothing is written."""
 
-    def __init__(self, cluster: LiveCluster, title: str, *, period_s: float = 1.0) -> None:
-        """Watch a cluster from ``start`` to ``stop``."""
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        title: str,
+        *,
+        plugins: tuple[str, ...] = (),
+        period_s: float = 1.0,
+    ) -> None:
+        """Watch a cluster from ``start`` to ``stop``; ``plugins`` are of the user's own."""
         self.about = About(title=title, kind="cluster", decides=False)
         self.cluster = cluster
         self.feed = Feed()
@@ -147,7 +163,8 @@ class FollowedSource:
         self._period_s = period_s
         self._informer = Informer(cluster, Ingest(Snapshot(), (SCHEDULER_NAME,)))
         self._conf = ""
-        self._scheduler = Scheduler(parse_conf(DEFAULT_CONF))
+        self._plugins = plugins
+        self._scheduler = self._made(DEFAULT_CONF, "the built-in configuration")
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dashboard-follow", daemon=True)
 
@@ -162,7 +179,8 @@ class FollowedSource:
 
     def material(self) -> Material:
         """List the cluster: watched kinds from memory, Volcano jobs by a request."""
-        return gather(self.cluster, ALL_KINDS, now=self.cluster.now(), conf=self._conf)
+        found = gather(self.cluster, ALL_KINDS, now=self.cluster.now(), conf=self._conf)
+        return replace(found, plugins=self._plugins)
 
     def events(self, namespace: str) -> Sequence[Manifest]:
         """Ask the cluster for the events of a namespace."""
@@ -197,9 +215,12 @@ class FollowedSource:
             return
         self._conf, source = found
         try:
-            self._scheduler = Scheduler(parse_conf(self._conf, source=source))
+            self._scheduler = self._made(self._conf, source)
         except (ConfError, InputError) as error:
             _log.warning("configuration cannot be used", problem=error)
+
+    def _made(self, conf: str, source: str) -> Scheduler:
+        return Scheduler(parse_conf(conf, source=source), plugins=load_plugins(self._plugins))
 
 
 def _events(cluster: Cluster, namespace: str) -> Sequence[Manifest]:

@@ -52,8 +52,10 @@ def _counter(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricFamily
     return MetricFamily(f"volcano_{name}", "counter", text, labels)
 
 
-def _own(kind: Kind, name: str, text: str, labels: tuple[str, ...] = ()) -> MetricFamily:
-    return MetricFamily(f"pumice_{name}", kind, text, labels)
+def _own(
+    kind: Kind, name: str, text: str, labels: tuple[str, ...] = (), group: Group = "process"
+) -> MetricFamily:
+    return MetricFamily(f"pumice_{name}", kind, text, labels, group=group)
 
 
 _SCHEDULER: Final = (
@@ -163,11 +165,29 @@ _OWN: Final = (
     _own("gauge", "watch_ok", "1 while changes of a kind arrive", ("kind",)),
     _own("counter", "events_dropped_total", "Events dropped, or refused by the cluster"),
     _own("counter", "writes_total", "Writes to the cluster, by result", ("verb", "result")),
-    _own("counter", "conf_reloads_total", "Configuration files read, by result", ("result",)),
-    _own("gauge", "conf_good", "1 while the configuration file can be used"),
-    _own("counter", "controller_looks_total", "Looks at objects", ("controller",)),
-    _own("counter", "controller_failures_total", "Reconciliations that failed", ("controller",)),
-    _own("gauge", "controller_queue_depth", "Objects that wait for reconciliation"),
+    _own(
+        "counter",
+        "conf_reloads_total",
+        "Configuration files read, by result",
+        ("result",),
+        "scheduler",
+    ),
+    _own("gauge", "conf_good", "1 while the configuration file can be used", (), "scheduler"),
+    _own("counter", "controller_looks_total", "Looks at objects", ("controller",), "controllers"),
+    _own(
+        "counter",
+        "controller_failures_total",
+        "Reconciliations that failed",
+        ("controller",),
+        "controllers",
+    ),
+    _own(
+        "gauge",
+        "controller_queue_depth",
+        "Objects that wait for reconciliation",
+        (),
+        "controllers",
+    ),
 )
 CATALOGUE: Final[tuple[MetricFamily, ...]] = (
     *(replace(family, group="scheduler") for family in (*_SCHEDULER, *_QUEUES)),

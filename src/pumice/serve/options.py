@@ -151,6 +151,9 @@ class SchedulerOptions(LeaderOptions):
     ui_cluster_login: bool = flag(
         default=False, help="users log in with cluster tokens and see what they may read"
     )
+    ui_allow_actions: bool = flag(
+        default=False, help="pages may suspend, resume and end jobs, and open and close queues"
+    )
     resync_period_s: float = ignored(0.0, "watches are complete")
     priority_class: bool = ignored(default=True, why="priority classes always count")
     csi_storage: bool = ignored(default=True, why="storage is always considered")
@@ -308,6 +311,13 @@ def _in_shadow(options: ProcessOptions, scheduler: SchedulerOptions) -> ProcessO
             wanted="a scheduler alone",
             found="controllers and webhooks",
             hint="use pumice serve scheduler --shadow",
+        )
+    if scheduler.ui_allow_actions:
+        raise InputError(
+            field="--ui-allow-actions",
+            wanted="a scheduler that may write",
+            found="--shadow",
+            hint="a shadow writes nothing",
         )
     return replace(options, scheduler=replace(scheduler, leader_elect=False))
 

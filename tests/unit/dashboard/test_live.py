@@ -20,7 +20,7 @@ from pumice.dashboard.documents.shared import EVERYTHING, Scope, hide
 from pumice.dashboard.live import LiveDashboard
 from pumice.dashboard.pages import NOW, Pages
 from pumice.dashboard.questions import Waiting, Why
-from pumice.dashboard.security import Person
+from pumice.dashboard.security import Person, Right
 from pumice.dashboard.sources import About, EmbeddedSource, FollowedSource
 from pumice.errors import InputError, UnavailableError
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -100,7 +100,8 @@ def test_the_dashboard_of_a_scheduler_shows_its_cycles(plane: Any, tmp_path: Any
     try:
         with HttpServer([dashboard.site()]) as http:
             place = f"127.0.0.1:{http.ports[0]}"
-            assert ask(place, "/api/overview")[0] == 503  # no cycle yet: that is said
+            status, _, body = ask(place, "/api/overview")
+            assert (status, b"only the leader" in body) == (503, True)  # no cycle yet: that is said
             plane.step()
             plane.step()
             status, _, body = ask(place, "/api/cycles")
@@ -174,12 +175,35 @@ def test_somebody_sees_the_namespaces_that_they_may_list() -> None:
     assert login.scope(ANN) == Scope(None, cluster=False)
 
 
+def test_a_right_is_asked_for_as_the_cluster_knows_it() -> None:
+    asked = []
+
+    class Allows:
+        def create(self, review: Any) -> Any:
+            asked.append(review["spec"])
+            return {"status": {"allowed": len(asked) == 1}}
+
+    login = ClusterLogin(Allows(), list)  # type: ignore[arg-type]
+    right = Right("delete", "batch.volcano.sh", "jobs", "a", "train")
+    assert login.may(ANN, right)
+    assert not login.may(ANN, right)  # asked anew each time
+    attributes = {
+        "verb": "delete",
+        "group": "batch.volcano.sh",
+        "resource": "jobs",
+        "namespace": "a",
+        "name": "train",
+    }
+    assert asked[0] == {"user": "ann", "groups": ["dev"], "resourceAttributes": attributes}
+
+
 def test_a_cluster_that_does_not_answer_lets_nobody_in() -> None:
     reviewer = Reviewer({("podgroups", ""), ("pods", "")})
     reviewer.broken = True
     login = ClusterLogin(reviewer, lambda: ["a"])  # type: ignore[arg-type]
     assert login.identify("ann's") is None
     assert login.scope(ANN) == Scope(frozenset(), cluster=False)
+    assert not login.may(ANN, Right("create", "bus.volcano.sh", "commands", "a"))
 
 
 def test_names_of_other_namespaces_are_taken_out_of_words() -> None:

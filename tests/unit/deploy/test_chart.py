@@ -1,5 +1,6 @@
 """The Helm chart: values used are there, values there are used; it renders as the manifest."""
 
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.alerts import ALERTS
+from deploy.grafana import dashboard
+from deploy.rbac import FOR_UI, FOR_UI_ACTIONS, FOR_UI_LOGIN, rules
 from deploy.workloads import IMAGE, NAMESPACE
+from pumice.serve.options import FLAGS, read_options
 from tests.present import present
 from tests.unit.deploy.hardening import pods_in, served, weaknesses
 
@@ -49,6 +54,19 @@ def test_every_value_that_is_used_has_a_default() -> None:
 
 def test_every_default_is_used() -> None:
     assert known() - used() == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "process"),
+    [("scheduler", "scheduler"), ("controllers", "controllers"), ("admission", "webhooks")],
+)
+def test_every_flag_that_a_template_gives_exists(file: str, process: str) -> None:
+    text = (CHART / "templates" / f"{file}.yaml").read_text(encoding="utf-8")
+    for helper in re.findall(r'include "(pumice\.\w+)"', text):
+        text += TEMPLATES.partition(f'define "{helper}"')[2].partition("{{- define ")[0]
+    given = set(re.findall(r"^ *- --([\w-]+)=", text, flags=re.MULTILINE))
+    assert len(given) > 3
+    assert given - {flag.name for flag in FLAGS[process]} == set()
 
 
 def test_chart_and_image_have_the_version_of_the_package() -> None:
@@ -233,3 +251,101 @@ def test_parts_can_be_left_out() -> None:
     documents = render("custom.admission_enable=false", "custom.controller_enable=false")
     assert {*served(documents)} == {"scheduler"}
     assert [one for one in documents if one["kind"].endswith("WebhookConfiguration")] == []
+
+
+@needs_helm
+def test_monitoring_is_there_if_it_is_wanted() -> None:
+    kinds = {"ServiceMonitor", "PrometheusRule", "PodDisruptionBudget", "NetworkPolicy"}
+    assert not kinds & {one["kind"] for one in render()}
+    found = by_place(
+        render(
+            "custom.service_monitor_enable=true",
+            "custom.service_monitor_labels.release=prometheus",
+            "custom.prometheus_rule_enable=true",
+            "custom.runbook_url=https://wiki.example/pumice",
+            "custom.grafana_dashboard_enable=true",
+            "custom.grafana_dashboard_namespace=grafana",
+            "custom.pod_disruption_budget_enable=true",
+            "custom.network_policy_enable=true",
+        )
+    )
+    monitor = found["ServiceMonitor", NAMESPACE, "volcano-controller"]
+    assert monitor["metadata"]["labels"] == {"release": "prometheus"}
+    service = found["Service", NAMESPACE, "volcano-controllers-service"]
+    assert (
+        monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    )
+    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+    rules = found["PrometheusRule", NAMESPACE, "volcano-alerts"]["spec"]["groups"][0]["rules"]
+    assert [rule["alert"] for rule in rules] == [alert.name for alert in ALERTS]
+    assert rules[1]["annotations"]["runbook_url"] == "https://wiki.example/pumice#pumicenoleader"
+    assert "{{ $labels.job }}" in rules[1]["annotations"]["summary"]
+    shown = found["ConfigMap", "grafana", "volcano-grafana-dashboard"]
+    assert shown["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    assert json.loads(shown["data"]["pumice.json"]) == dashboard()
+    for app in ("volcano-scheduler", "volcano-controller", "volcano-admission"):
+        budget = found["PodDisruptionBudget", NAMESPACE, app]["spec"]
+        assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": {"app": app}}}
+        policy = found["NetworkPolicy", NAMESPACE, app]["spec"]
+        assert policy["podSelector"] == {"matchLabels": {"app": app}}
+
+
+UI = ("custom.ui_enable=true", "custom.ui_tls_secret_name=ui-tls", "custom.ui_hosts={a.example}")
+
+
+@needs_helm
+def test_the_dashboard_is_served_with_the_flags_and_rights_it_needs() -> None:
+    documents = render(*UI, "custom.ui_allow_actions=true", "custom.network_policy_enable=true")
+    found = by_place(documents)
+    pod = served(documents)["scheduler"]["spec"]["template"]["spec"]
+    assert weaknesses(pod) == []
+    options = read_options("scheduler", pod["containers"][0]["args"][2:]).scheduler
+    assert options is not None
+    assert (options.ui, options.ui_cluster_login, options.ui_allow_actions) == (True, True, True)
+    assert options.ui_host == ("a.example",)
+    mounts = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+    assert options.ui_tls_cert_file == f"{mounts['ui-certificate']}/tls.crt"
+    assert {one["name"] for one in pod["volumes"]} == {*mounts}
+    role = found["ClusterRole", None, "volcano-scheduler"]["rules"]
+    for needed in (*rules(FOR_UI), *rules(FOR_UI_LOGIN), *rules(FOR_UI_ACTIONS)):
+        assert needed in role
+    service = found["Service", NAMESPACE, "volcano-scheduler-ui"]["spec"]
+    (port,) = {one["containerPort"] for one in pod["containers"][0]["ports"] if one["name"] == "ui"}
+    assert service["ports"][0]["targetPort"] == port
+    policy = found["NetworkPolicy", NAMESPACE, "volcano-scheduler"]["spec"]
+    assert port in {one["port"] for one in policy["ingress"][0]["ports"]}
+
+
+@needs_helm
+def test_a_dashboard_that_only_shows_has_no_right_to_write() -> None:
+    role = by_place(render(*UI))["ClusterRole", None, "volcano-scheduler"]["rules"]
+    plain = by_place(render())["ClusterRole", None, "volcano-scheduler"]["rules"]
+    assert [one for one in role if one not in plain] == [*rules(FOR_UI), *rules(FOR_UI_LOGIN)]
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (["custom.ui_enable=true"], "custom.ui_tls_secret_name"),
+        ([*UI, "custom.ui_cluster_login=false"], "custom.ui_token_secret_name"),
+        (["custom.ui_port=0"], "ui_port"),
+    ],
+)
+def test_a_dashboard_that_whoever_asks_could_see_is_not_installed(
+    settings: Any, problem: str
+) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        render(*settings)
+    assert problem in caught.value.stderr
+
+
+@needs_helm
+def test_a_token_stands_in_for_the_cluster_s_login() -> None:
+    documents = render(*UI, "custom.ui_cluster_login=false", "custom.ui_token_secret_name=ui-token")
+    pod = served(documents)["scheduler"]["spec"]["template"]["spec"]
+    args = pod["containers"][0]["args"]
+    assert "--ui-token-file=/pumice.ui/token/token" in args
+    assert "--ui-cluster-login=true" not in args
+    role = by_place(documents)["ClusterRole", None, "volcano-scheduler"]["rules"]
+    assert "tokenreviews" not in str(role)

@@ -103,6 +103,28 @@ readinessProbe:
 {{- end }}
 {{- end }}
 
+{{/* The flags of the dashboard. */}}
+{{- define "pumice.ui" -}}
+{{- $custom := .Values.custom -}}
+- --ui=true
+- --ui-address=:{{ $custom.ui_port }}
+{{- range $custom.ui_hosts }}
+- --ui-host={{ . }}
+{{- end }}
+- --ui-tls-cert-file=/pumice.ui/certificate/tls.crt
+- --ui-tls-private-key-file=/pumice.ui/certificate/tls.key
+{{- if $custom.ui_token_secret_name }}
+- --ui-token-file=/pumice.ui/token/token
+{{- else if $custom.ui_cluster_login }}
+- --ui-cluster-login=true
+{{- else }}
+{{- fail "custom.ui_enable needs custom.ui_cluster_login or custom.ui_token_secret_name" }}
+{{- end }}
+{{- if $custom.ui_allow_actions }}
+- --ui-allow-actions=true
+{{- end }}
+{{- end }}
+
 {{/* A role and its binding; takes root, kind, namespace, name, account and rules. */}}
 {{- define "pumice.role" -}}
 ---

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from pumice.cli.command_lines.cluster_options import output_option
 from pumice.cli.command_lines.plugin_option import plugin_option
 
 
@@ -19,6 +20,7 @@ def config() -> None:
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @plugin_option
+@output_option
 @click.pass_context
 def check(ctx: click.Context, /, **given: Any) -> None:
     """Show what a scheduler would refuse or warn about in FILE, and which plugins decide what.
@@ -37,6 +39,7 @@ def plugin() -> None:
 
 @plugin.command("list")
 @plugin_option
+@output_option
 def list_plugins(**given: Any) -> None:
     """List all plugins with one line for each."""
     from pumice.cli.config import list_plugins as perform
@@ -47,6 +50,7 @@ def list_plugins(**given: Any) -> None:
 @plugin.command("show")
 @click.argument("name", metavar="NAME")
 @plugin_option
+@output_option
 def show_plugin(**given: Any) -> None:
     """Describe the plugin NAME: its extension points and its arguments."""
     from pumice.cli.config import show_plugin as perform

@@ -8,7 +8,11 @@ import click
 @click.command()
 @click.argument("paths", metavar="FILE|DIR|-...", nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format."
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    help="Output format.",
 )
 @click.option(
     "--queue",

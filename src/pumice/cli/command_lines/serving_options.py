@@ -35,6 +35,11 @@ _OPTIONS = (
         is_flag=True,
         help="Users log in with cluster tokens and see the namespaces they may read.",
     ),
+    click.option(
+        "--allow-actions",
+        is_flag=True,
+        help="Let pages suspend, resume and end jobs, and open and close queues.",
+    ),
 )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from pumice.cli.command_lines.cluster_options import output_option
 from pumice.cli.command_lines.manifest_options import EXISTING, manifest_options
 from pumice.cli.command_lines.plugin_option import plugin_option
 
@@ -36,6 +37,7 @@ from pumice.cli.command_lines.plugin_option import plugin_option
 @click.option("-k", "substring", metavar="SUBSTRING", default="", help="Only paths with this text.")
 @click.option("-x", "stop_early", is_flag=True, help="Stop at the first failure.")
 @plugin_option
+@output_option
 @click.pass_context
 def test(ctx: click.Context, /, **given: Any) -> None:
     """Run scenario files, or all in a folder, and compare with their expectations.

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from pumice.cli.command_lines.cluster_options import world_options
+from pumice.cli.command_lines.plugin_option import plugin_option
 from pumice.cli.command_lines.serving_options import serving_options
 
 
@@ -20,11 +21,13 @@ from pumice.cli.command_lines.serving_options import serving_options
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder that 'pumice sim --dir' wrote, or one with such folders; repeatable.",
 )
+@plugin_option
 @serving_options
 def ui(**given: Any) -> None:
     """Serve the dashboard until Ctrl-C.
 
-    It shows the running cluster, or the given files.  Nothing is written to it.
+    It shows the running cluster, or the given files.  Nothing is written to it, unless
+    --allow-actions lets users act.
     """
     from pumice.cli.ui import ui as perform
 

@@ -24,6 +24,7 @@ _MOST_NODES = 10_000
 @click.option("--port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Port to use.")
 @click.option("--ui/--no-ui", "with_ui", default=True, help="Serve the dashboard.  [default: on]")
 @click.option("--ui-port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Its port.")
+@click.option("--allow-actions", is_flag=True, help="Let its pages change jobs and queues.")
 @click.option(
     "--kubeconfig",
     metavar="FILE",

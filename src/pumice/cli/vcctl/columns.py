@@ -12,6 +12,8 @@ from pumice.cli.vcctl.verbs import Call
 
 NOTHING = "No resources found\n"
 OUTPUTS = ("json", "yaml", "wide", "name")
+WRITTEN = ("json", "yaml", "name")
+"""How a verb that writes prints what it wrote, instead of a sentence or nothing."""
 _ROOM = 2  # spaces between columns that the original would let run into each other
 _TEXT = "tag:yaml.org,2002:str"
 _BOOLS = ("y", "Y", "n", "N")  # to Go, not to PyYAML
@@ -38,11 +40,8 @@ def show(
     single: bool = False,
 ) -> None:
     """Print objects as the caller wants them: a table, or one of the outputs of ours."""
-    if call.output in ("json", "yaml"):
+    if call.output in WRITTEN:
         print_objects(call, items, single=single)
-    elif call.output == "name":
-        for item in items:
-            call.echo(f"{kind_of(item).lower()}/{item['metadata']['name']}\n")
     elif not items:
         call.echo(NOTHING)
     else:
@@ -81,10 +80,28 @@ def table(
 
 
 def print_objects(call: Call, items: Sequence[Manifest], *, single: bool) -> None:
-    """Print whole objects; one requested by name is printed alone, others in a list."""
+    """Print whole objects, or names; one requested by name is printed alone."""
+    if call.output == "name":
+        for item in items:
+            call.echo(f"{kind_of(item).lower()}/{item['metadata']['name']}\n")
+        return
     clean = [{**item, "metadata": without_managed_fields(item["metadata"])} for item in items]
     content = clean[0] if single else {"apiVersion": "v1", "kind": "List", "items": clean}
     call.echo(as_json(content) if call.output == "json" else as_yaml(content))
+
+
+def print_written(call: Call, item: Manifest, sentence: str = "") -> None:
+    """Print an object that was written as the caller wants it, else a sentence about it."""
+    if call.output:
+        print_objects(call, [item], single=True)
+    else:
+        call.echo(sentence)
+
+
+def reference(version: str, kind: str, name: str, namespace: str = "") -> Manifest:
+    """Return an object that is gone as far as it was named."""
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
 def without_managed_fields(metadata: Manifest) -> Manifest:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.columns import (
     OUTPUTS,
+    WRITTEN,
     Column,
     age,
     as_json,
     as_yaml,
+    print_objects,
+    print_written,
     show,
     without_managed_fields,
 )
@@ -19,6 +22,7 @@ from pumice.cli.vcctl.verbs import (
     Flag,
     VerbError,
     VerbGroup,
+    complaints,
     message_of,
     name_flag,
     namespace_flag,
@@ -61,8 +65,15 @@ class Filed:
             f"vcctl command line operation {self._word}",
             self.help,
             (
-                verb("create", f"create a {self._word}", self._create, file),
-                verb("delete", f"delete a {self._word}", self._delete, *named, file),
+                verb("create", f"create a {self._word}", self._create, file, outputs=WRITTEN),
+                verb(
+                    "delete",
+                    f"delete a {self._word}",
+                    self._delete,
+                    *named,
+                    file,
+                    outputs=WRITTEN,
+                ),
                 verb("describe", f"describe a {self._word}", self._describe, *named, shape_flag),
                 verb("get", f"get a {self._word}", self._get, *named, outputs=OUTPUTS),
                 verb("list", f"list {self._word}s", self._list, *listing, outputs=OUTPUTS),
@@ -70,10 +81,7 @@ class Filed:
         )
 
     def _create(self, call: Call) -> None:
-        def create(item: Manifest) -> None:
-            call.cluster.create(item)
-
-        self._for_each(call, "create", create)
+        self._for_each(call, "create", call.cluster.create)
 
     def _delete(self, call: Call) -> None:
         if call.text("file"):
@@ -82,27 +90,30 @@ class Filed:
         if not call.text("name"):
             raise VerbError(f"{self.called} name must be specified")
         item = call.cluster.get(self.kind, call.text("namespace"), call.text("name"))
-        self._remove(call, item)
-        call.echo(f"Deleted {self.title}: {_place(item)}\n")
+        print_written(call, self._remove(call, item), f"Deleted {self.title}: {_place(item)}\n")
 
-    def _remove(self, call: Call, item: Manifest) -> None:
+    def _remove(self, call: Call, item: Manifest) -> Manifest:
         metadata = item["metadata"]
         call.cluster.delete(self.kind, metadata["namespace"], metadata.get("name", ""))
+        return item
 
-    def _for_each(self, call: Call, verb: str, act: Callable[[Manifest], None]) -> None:
+    def _for_each(self, call: Call, verb: str, act: Callable[[Manifest], Manifest]) -> None:
         """Do something with each object of a file, and continue when one is refused."""
-        failed = 0
+        complain, written, failed = complaints(call.echo, call.output), list[Manifest](), 0
         for text in split_documents(read_text(call.text("file")), anywhere=call.exact):
             item = parse_manifest(text, f"flow.{self.title}")
             item |= {"apiVersion": _API_VERSION, "kind": self.title}
             item["metadata"].setdefault("namespace", "default")
             try:
-                act(item)
+                written.append(act(item))
             except ClusterError as error:
-                call.echo(f"Failed to {verb} {self.title}: {message_of(error)}\n")
+                complain(f"Failed to {verb} {self.title}: {message_of(error)}\n")
                 failed += 1
             else:
-                call.echo(f"{verb.capitalize()}d {self.title}: {_place(item)}\n")
+                if not call.output:
+                    call.echo(f"{verb.capitalize()}d {self.title}: {_place(item)}\n")
+        if call.output:
+            print_objects(call, written, single=len(written) == 1)
         if failed and not call.exact:  # a script must be able to tell
             raise VerbError(f"{failed} of the objects in {call.text('file')} were refused")
 

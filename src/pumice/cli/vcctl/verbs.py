@@ -8,10 +8,12 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import click
 
+from pumice.api.commands import command
 from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.quantity import QuantityFormError, amount
 from pumice.cli.connect import ConnectOptions, is_out_of_reach, trouble
@@ -143,9 +145,15 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
     except (VerbError, PumiceError) as error:
         if is_out_of_reach(error) and not call.get("exact"):
             raise click.ClickException(trouble(error)) from error
-        call["echo"](f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
+        tell = complaints(call["echo"], call.get("output", ""))
+        tell(f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
         return FAILED
     return 0
+
+
+def complaints(echo: Callable[[str], None], output: str) -> Callable[[str], None]:
+    """Return what prints failures: where results go, but not between data for programs."""
+    return partial(click.echo, nl=False, err=True) if output else echo
 
 
 def message_of(error: Exception) -> str:
@@ -205,27 +213,6 @@ def parse_resources(text: str) -> dict[str, str]:
     return amounts
 
 
-def order(call: Call, about: Manifest, action: str, namespace: str) -> None:
-    """Post a Command; the controller that carries it out deletes it."""
-    name = about["metadata"]["name"]
-    target = {
-        "apiVersion": about["apiVersion"],
-        "kind": about["kind"],
-        "name": name,
-        "uid": about["metadata"].get("uid", ""),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    call.cluster.create(
-        {
-            "apiVersion": "bus.volcano.sh/v1alpha1",
-            "kind": "Command",
-            "metadata": {
-                "generateName": f"{name}-{action.lower()}-",
-                "namespace": namespace,
-                "ownerReferences": [dict(target)],
-            },
-            "action": action,
-            "target": target,
-        }
-    )
+def order(call: Call, about: Manifest, action: str, namespace: str) -> Manifest:
+    """Post a Command; gives it back."""
+    return call.cluster.create(command(about, action, namespace))

@@ -131,7 +131,7 @@ function App() {
   if (current.login) return html`<${Login} />`;
   const path = location.pathname;
   return html`<a class="skip" href="#main">Skip to the page</a><${Bar} path=${path} /><main id="main"><${Banner} /><${Page} path=${path} /></main>
-    <footer>Pumice ${current.session?.version || ""}${current.session && !current.session.decides ? " · cycles shown here are computed for this page; nothing is written" : ""}</footer>`;
+    <footer>Pumice ${current.session?.version || ""}${current.session && !current.session.decides ? " · cycles shown here are computed for this page and not carried out" : ""}</footer>`;
 }
 
 addEventListener("popstate", () => go(location.href, { replace: true }));

@@ -45,7 +45,7 @@ function draw(host, { label, xs, lines, format, words, range, height, group, onM
     onMove?.(u.posToVal(u.cursor.left, "x"));
   };
   const chart = new uPlot({
-    width: Math.max(host.clientWidth, 200), height, legend: { show: false }, padding: [8, 16, 0, 0],
+    width: Math.max(host.clientWidth, 200), height, legend: { show: false }, padding: [8, 30, 0, 0], // half a label of the time axis
     scales: { x: { time: false }, y: { range } },
     axes: [
       { ...axis, grid: { show: false }, size: 26, space: 70, incrs: STEPS, values: (u, splits) => splits.map(words) },

@@ -19,7 +19,7 @@ export function setQuery(changes) {
     if (value === "" || value === null || value === undefined) params.delete(key); else params.set(key, value);
   }
   const text = params.toString();
-  go(`${location.pathname}${text ? `?${text}` : ""}`, { replace: true });
+  go(`${location.pathname}${text ? `?${text}` : ""}${location.hash}`, { replace: true });
 }
 /** The address of a page; who looks at an earlier moment stays there. */
 export function to(path, params = {}) {
@@ -91,7 +91,7 @@ export const Loading = ({ what }) => html`<p class="loading" role="status"><i></
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 export function Problem({ error, again }) {
   const missing = error.status === 404;
-  return html`<div class="problem" role="alert"><h2>${missing ? "Not there" : error.status === 503 ? "Not ready yet" : "This did not work"}</h2>
+  return html`<div class="problem" role="alert"><h2>${missing ? "Not there" : error.status === 503 ? "Not ready yet" : error.status === 504 ? "This takes too long" : "This did not work"}</h2>
     <p>${error.message}.</p>${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
 }
 /** A page that needs a document: what it shows before, and when there is trouble. */

@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { answer, clusterNow, news, useAnswer, useDocument, useNews, useTick } from "../data.js";
 import { amounts, clock, duration, number, plural, sentence, utc } from "../format.js";
+import { Actions } from "../actions.js";
 import { Age, Empty, Gang, JobLink, Link, Loading, LongTable, Needs, NodeLink, Problem, QueueName, source, State, to, When } from "../parts.js";
 import { Outcome } from "./outcome.js";
 
@@ -37,9 +38,9 @@ function Forecast({ forecast, busy }) {
   return html`<div class="part"><h3>Forecast</h3><p class="strong">${at !== null && forecast.in_s > 0 ? html`At about <time title=${utc(at)}>${clock(at)}</time>: ` : ""}${at !== null && forecast.in_s > 0 ? `${forecast.text}.` : sentence(forecast.text)}</p></div>`;
 }
 
-function Remedies({ job, deep }) {
+function Remedies({ job, deep, again }) {
   const [tried, set] = useState({});
-  if (deep.error) return html`<div class="part"><h3>What would help</h3><${Problem} error=${deep.error} /></div>`;
+  if (deep.error) return html`<div class="part"><h3>What would help</h3><${Problem} error=${deep.error} again=${again} /></div>`;
   if (!deep.data) return html`<div class="part"><h3>What would help</h3><${Loading} what="Trying changes on a copy of the cluster" /></div>`;
   const { remedies, tried: n, state } = deep.data;
   if (state !== "waits") return null;
@@ -59,11 +60,11 @@ function Remedies({ job, deep }) {
 
 function Why({ name, asked, changed, again }) {
   useTick();
-  const { revision } = asked;
+  const revision = `${asked.revision}-${asked.n}`;
   const path = `/api/jobs/${name.split("/").map(encodeURIComponent).join("/")}/why`;
   const first = useAnswer(source(path, { r: revision }));
   const deep = useAnswer(first.data ? source(path, { deep: 1, r: revision }) : null);
-  if (first.error) return html`<section class="why"><${Problem} error=${first.error} /></section>`;
+  if (first.error) return html`<section class="why"><${Problem} error=${first.error} again=${again} /></section>`;
   if (!first.data) return html`<section class="why"><${Loading} what="Finding out why it waits" /></section>`;
   const told = first.data;
   const [cause, ...others] = told.causes;
@@ -73,7 +74,7 @@ function Why({ name, asked, changed, again }) {
     ${told.victims.length > 0 && html`<div class="part"><h3>Pods that leave for it</h3><ul class="findings plainlist">${told.victims.map((one) => html`<li class="name">${one.pod} <span class="soft">on ${one.node}, queue ${one.queue}, priority ${number(one.priority)}</span></li>`)}</ul></div>`}
     <div class="columns"><div><${Funnel} rows=${told.funnel} told=${told.causes.map((one) => one.text)} /><${Spared} rows=${told.notEvicted} /></div>
     <div><${Position} position=${told.position} />${told.state === "waits" && html`<${Forecast} forecast=${deep.data?.forecast} busy=${!deep.data && !deep.error} />`}</div></div>
-    ${told.state === "waits" && html`<${Remedies} job=${name} deep=${deep} />`}
+    ${told.state === "waits" && html`<${Remedies} job=${name} deep=${deep} again=${again} />`}
     ${told.notes.length > 0 && html`<ul class="soft notes">${told.notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
 }
 
@@ -89,21 +90,25 @@ function Pods({ data }) {
   ];
   return html`<section><h2>Pods <span class="soft">${number(data.total)}</span></h2>${data.total > data.pods.length && html`<p class="note">The first ${number(data.pods.length)} are listed.</p>`}<div class=${rows.length > 12 ? "tall" : "short"}><${LongTable} label="Pods" columns=${columns} rows=${rows} rowHeight=${32} /></div></section>`;
 }
+const decided = (one) => [one.bound && `${plural(one.bound, "pod")} got a node`, one.evicted && `${plural(one.evicted, "pod")} evicted`].filter(Boolean).join(", ");
+/** Events and what cycles decided, the latest first. */
 function History({ data }) {
   const [all, showAll] = useState(false);
-  const rows = all ? data.events : data.events.slice(0, 12);
-  return html`<section><h2>What happened</h2>${rows.length || data.decisions.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Events"><table class="plain"><thead><tr><th>when</th><th>what</th><th>about</th><th>message</th></tr></thead><tbody>
-    ${data.decisions.slice(0, 20).map((one) => html`<tr><td><${When} at=${one.at} /></td><td><${Link} href=${to(`/cycles/${one.cycle}`)}>cycle ${one.cycle}<//></td><td></td><td>${[one.bound && `${plural(one.bound, "pod")} got a node`, one.evicted && `${plural(one.evicted, "pod")} evicted`].filter(Boolean).join(", ")}</td></tr>`)}
-    ${rows.map((event) => html`<tr class=${event.type === "Warning" ? "warning" : ""}><td>${event.at ? html`<${When} at=${event.at} />` : "–"}</td><td>${event.reason}${event.count > 1 ? html` <span class="soft">×${event.count}</span>` : ""}</td><td class="soft">${event.kind} ${event.name}</td><td>${event.message}</td></tr>`)}</tbody></table></div>${data.events.length > rows.length && html`<button type="button" onClick=${() => showAll(true)}>Show all ${plural(data.events.length, "event")}</button>`}`
+  const both = [...data.decisions, ...data.events].sort((a, b) => b.at - a.at);
+  const rows = all ? both : both.slice(0, 15);
+  return html`<section><h2>What happened</h2>${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Events"><table class="plain events"><thead><tr><th>when</th><th>what</th><th>about</th><th>message</th></tr></thead><tbody>
+    ${rows.map((one) => html`<tr class=${one.type === "Warning" ? "warning" : ""}><td>${one.at ? html`<${When} at=${one.at} />` : "–"}</td>${one.cycle ? html`<td><${Link} href=${to(`/cycles/${one.cycle}`)}>cycle ${one.cycle}<//></td><td></td><td>${decided(one)}</td>`
+    : html`<td>${one.reason}${one.count > 1 ? html` <span class="soft">×${one.count}</span>` : ""}</td><td class="soft">${one.kind} ${one.name}</td><td>${one.message}</td>`}</tr>`)}</tbody></table></div>${both.length > rows.length && html`<button type="button" onClick=${() => showAll(true)}>Show all ${number(both.length)}</button>`}`
     : html`<p class="soft">${news.session?.speed === 0 ? "The files contain no events." : "Nothing is remembered."}</p>`}</section>`;
 }
 
 export function JobPage({ name }) {
   const document = useDocument(source(`/api/jobs/${name.split("/").map(encodeURIComponent).join("/")}`));
   const revision = useNews().revision.split(".")[0];
-  const [kept, keep] = useState({ revision: "", at: 0 });
+  const [kept, keep] = useState({ revision: "", at: 0, n: 0 }); // n: how often it was asked again
   if (!kept.revision && revision) Object.assign(kept, { revision, at: clusterNow() });
-  const again = () => keep({ revision, at: clusterNow() });
+  const again = () => keep((old) => ({ revision, at: clusterNow(), n: old.n + 1 }));
+  if (document.error?.status === 404) return html`<h1 tabindex="-1" class="jobname">${name}</h1><${Problem} error=${document.error} /><${Actions} kind="job" name=${name} mark=${revision} told=${true} />`;
   return html`<${Needs} of=${document} what="Looking at the job">${(data) => {
     const bound = data.pods.filter((pod) => pod.node && pod.state !== "leaving" && pod.state !== "finished" && pod.state !== "failed").length;
     const promised = data.pods.filter((pod) => pod.state === "promised").length;
@@ -111,6 +116,7 @@ export function JobPage({ name }) {
     return html`<h1 tabindex="-1" class="jobname">${data.job}</h1>
       <p class="lead"><${State} state=${data.state} /> <${QueueName} queue=${data.queue} /> <span>priority ${number(data.priority)}${data.priorityClass ? ` (${data.priorityClass})` : ""}</span> <span>phase ${data.phase || "none"}</span> <span>${data.state === "waiting" ? "waiting" : "created"} <${Age} since=${data.created} />${data.state === "waiting" ? "" : " ago"}</span></p>
       <p class="lead"><${Gang} bound=${bound} promised=${promised} done=${done} pods=${data.total} min=${data.min} /> <span>holds ${amounts(data.resources, data.allocated)}</span>${data.pending.some(Boolean) && html` <span>waits for ${amounts(data.resources, data.pending)}</span>`}</p>
+      <${Actions} kind="job" name=${data.job} mark=${`${data.state} ${data.phase}`} />
       ${data.state === "waiting" || data.pods.some((pod) => pod.state === "waiting") ? html`<${Why} name=${data.job} asked=${kept} changed=${kept.revision !== revision} again=${again} />` : html`<${Settled} data=${data} />`}
       <${Pods} data=${data} /><${History} data=${data} />`;
   }}<//>`;

@@ -2,6 +2,7 @@
 import { html, useMemo } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { news, useDocument } from "../data.js";
 import { number, plural } from "../format.js";
+import { Suspended } from "../actions.js";
 import { Age, Choice, Empty, Gang, jobPage, JobLink, LongTable, Needs, query, QueueName, setQuery, source, State, to, useSort, useSorted } from "../parts.js";
 
 const STATES = [["", "any"], ["waiting", "waiting"], ["running", "running"], ["finished", "finished"], ["failed", "failed"]];
@@ -50,5 +51,5 @@ function Table({ data }) {
 export function Jobs() {
   const document = useDocument(source("/api/jobs"));
   return html`<h1 tabindex="-1">Jobs</h1><${Needs} of=${document} what="Looking at the jobs">${(data) => (data.job.length ? html`<${Table} data=${data} />`
-    : html`<${Empty} title="No job yet"><p>${news.session?.hint ? html`Submit one: <code>${news.session.hint}</code>` : "The input has no job."}</p><//>`)}<//>`;
+    : html`<${Empty} title="No job yet"><p>${news.session?.hint ? html`Submit one: <code>${news.session.hint}</code>` : "The input has no job."}</p><//>`)}<//><${Suspended} />`;
 }

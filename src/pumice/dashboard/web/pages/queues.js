@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { useAnswer, useDocument } from "../data.js";
 import { amount, number, percent, plural, resourceName, unitFor } from "../format.js";
+import { Actions } from "../actions.js";
 import { Choice, Empty, JobLink, Link, Loading, Needs, Note, Problem, query, QueueName, setQuery, source, to } from "../parts.js";
 
 /** One bar: solid what is within deserved, hatched what is borrowed, ticks for the limits. */
@@ -44,7 +45,8 @@ export function Queues() {
 /** One queue: its amounts, and its jobs in the order in which the next cycle considers them. */
 export function QueuePage({ name }) {
   const document = useDocument(source("/api/queues"));
-  const order = useAnswer(document.data && source("/api/order", { r: document.data.queues.length }));
+  const [n, again] = useState(0);
+  const order = useAnswer(document.data && source("/api/order", { r: `${document.data.queues.length}-${n}` }));
   const [all, setAll] = useState(false);
   return html`<h1 tabindex="-1"><${QueueName} queue=${name} plain=${true} /></h1><${Needs} of=${document} what="Looking at the queue">${(data) => {
     const queue = data.queues.find((one) => one.name === name);
@@ -52,10 +54,11 @@ export function QueuePage({ name }) {
     const children = data.queues.filter((one) => one.parent === name);
     const rows = data.resources.map((resource, i) => ({ resource, i })).filter(({ resource }) => resource.name !== "pods");
     const show = (resource, value) => (value === null || value === undefined ? "–" : amount(resource, value));
-    return html`<p class="lead">${queue.parent && html`Under <${QueueName} queue=${queue.parent} />. `}${queue.state}, weight ${queue.weight}, ${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}. <${Link} href=${to("/jobs", { queue: name })}>${counts(queue.jobs)}<//>${children.length > 0 && html`; above ${children.map((one, i) => html`${i ? ", " : ""}<${QueueName} queue=${one.name} />`)}`}.</p>
+    return html`<p class="lead">${queue.parent && html`<span>under <${QueueName} queue=${queue.parent} /></span>`}<span>${queue.state}</span><span>weight ${queue.weight}</span><span>${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}</span><${Link} href=${to("/jobs", { queue: name })}>${counts(queue.jobs)}<//>${children.length > 0 && html`<span>above ${children.map((one, i) => html`${i ? ", " : ""}<${QueueName} queue=${one.name} />`)}</span>`}</p>
+      <${Actions} kind="queue" name=${name} mark=${queue.state} />
       <section><h2>Amounts</h2><${Key} divides=${data.divides} /><div class="scroll" tabindex="0" role="region" aria-label="Amounts"><table class="plain"><thead><tr><th>resource</th><th>of the cluster</th><th class="right">allocated</th><th class="right">asked for</th><th class="right">deserved</th><th class="right">guarantee</th><th class="right">capability</th></tr></thead>
         <tbody>${rows.map(({ resource, i }) => html`<tr><th scope="row">${resource.name}</th><td class="wide"><${QueueBar} resource=${resource} total=${data.total[i]} queue=${queue} i=${i} /></td><td class="right figure">${show(resource, queue.allocated[i])}</td><td class="right figure">${show(resource, queue.request[i])}</td><td class="right figure">${queue.deserved ? show(resource, queue.deserved[i]) : "–"}</td><td class="right figure">${show(resource, queue.guarantee[i])}</td><td class="right figure">${queue.capability[i] === null ? "no limit" : show(resource, queue.capability[i])}</td></tr>`)}</tbody></table></div></section>
-      <section><h2>Who goes first</h2>${order.error ? html`<${Problem} error=${order.error} />` : !order.data ? html`<${Loading} what="Computing the order" />` : html`<${OrderTable} order=${order.data} name=${name} all=${all} more=${() => setAll(true)} />`}</section>`;
+      <section><h2>Who goes first</h2>${order.error ? html`<${Problem} error=${order.error} again=${() => again(n + 1)} />` : !order.data ? html`<${Loading} what="Computing the order" />` : html`<${OrderTable} order=${order.data} name=${name} all=${all} more=${() => setAll(true)} />`}</section>`;
   }}<//>`;
 }
 function OrderTable({ order, name, all, more }) {
