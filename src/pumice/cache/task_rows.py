@@ -165,7 +165,7 @@ class TaskRows:
         self._share_with(row, pod, known)
 
     def _change_status(self, row: int, old: int, new: int) -> None:
-        """Let a task on its node count as something else there."""
+        """Change the status of a task that stays on its node, and what it counts as there."""
         snapshot = self.snapshot
         tasks, jobs, nodes = snapshot.tasks, snapshot.jobs, snapshot.nodes
         tasks.status[row] = new
@@ -192,7 +192,7 @@ class TaskRows:
         rows.append(row)
 
     def _share_with(self, row: int, pod: Pod, known: Pod) -> None:
-        """Let a pod that only moved have the parts of the one that it replaces."""
+        """Share the parts of a pod that only moved with the one that it replaces."""
         if pod.metadata is not known.metadata:
             for name in ("annotations", "labels", "namespace"):
                 force_setattr(pod.metadata, name, getattr(known.metadata, name))

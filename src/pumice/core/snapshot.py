@@ -170,22 +170,22 @@ class Snapshot:
         self.namespaces.sums[:, :, jobs.namespace[job]] += amounts
 
     def place_many(
-        self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], *, told: bool = False
+        self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], *, known: bool = False
     ) -> None:
         """Put pending tasks of one job and one shape on nodes, all at once.
 
-        ``told``: who follows the view was told before.
+        ``known``: the watchers of the view know of it already.
         """
         rows, counts = np.unique(nodes, return_counts=True)
         move = (tasks, nodes, rows, counts.astype(np.float64))
         self.journal.on_rollback(self._apply_many, *move, -1)
         self._apply_many(*move, 1)
         self.journal.touch(rows)
-        if not told:
+        if not known:
             self.tell_watchers(tasks.tolist(), nodes.tolist())
 
     def tell_watchers(self, tasks: list[int], nodes: list[int]) -> None:
-        """Tell who follows the view that tasks come to nodes."""
+        """Report to the watchers of the view that tasks come to nodes."""
         if self.view_is_live:
             for watcher in self.view_watchers:
                 for task, node in zip(tasks, nodes, strict=True):

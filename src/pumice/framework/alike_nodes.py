@@ -33,7 +33,7 @@ class AlikeNodes:
         return self._asked[: self._n], self._group
 
     def _leave(self, row: int) -> None:
-        """Let a node have a group of its own."""
+        """Move a node to a group of its own."""
         old = int(self._group[row])
         if old >= self._n_first:
             return  # it has one

@@ -121,7 +121,7 @@ class JobPlacement:
         picks = run.pick_all(n) if remembers else run.pick(n)
         if not picks:
             return False
-        stmt.place_many(tasks[: len(picks)], picks, told=True)
+        stmt.place_many(tasks[: len(picks)], picks, known=True)
         for _ in picks:
             self.tasks.popleft()
         if remembers and self._has_more(role) and not self.is_done():

@@ -1,8 +1,8 @@
 """Runs of equal tasks that have to do with other pods: host ports, hard (anti-)affinity, spread.
 
-A placement opens or closes other nodes, too.  Whoever follows the Kubernetes view is told of each
-pick at once and logs the rows whose answers change; filters are asked again about these, on rows
-with the copies imagined.  Scores and room follow from amounts alone and are asked ahead.
+A placement opens or closes other nodes, too.  The watchers of the Kubernetes view get each pick at
+once and log the rows whose answers change; filters are asked again about these, on rows with the
+copies imagined.  Scores and room follow from amounts alone and are asked ahead.
 """
 
 from collections.abc import Callable
@@ -102,7 +102,7 @@ class NeighbourRun(Run):
         return float(self._value[node])
 
     def _tell(self, node: int) -> list[Any]:
-        """Tell who follows the view of the next task; return what they log."""
+        """Report the next task to the watchers of the view; return what they log."""
         snapshot, task = self._placing.snapshot, self._tasks[self._n_told]
         moved = snapshot.journal.moved
         self._n_told += 1

@@ -110,7 +110,7 @@ class NodeOrder(Plugin, name="nodeorder"):
         return total
 
     def vary_by(self, task: Task) -> Hashable:
-        """Tell pods apart that others wish to have near or far."""
+        """Return the wishes of other pods for or against this one."""
         if not self.pod_affinity or not self._terms.preferred:
             return None
         return tuple(self._terms.binding(int(self._tasks.label_class[task.row]))[1]) or None

@@ -62,7 +62,7 @@ class Demand:
             refuse(codes, found == code, code)
 
     def _spread_codes(self, rows: Any) -> Codes:
-        """Number which constraint's fault is told first (n,)."""
+        """Return the reason number of the first constraint that fails (n,)."""
         found: Codes | None = None
         for counter, limit in self.spread:
             domains = counter.codes[rows]
