@@ -66,6 +66,8 @@ class Reclamation:
             self._candidates,
         )
         request = task.request[:, 0]
+        if self._hopeless:  # mostly, because an equal one just failed
+            return 0
         n = self._runs.equals(
             tasks, lambda: policy.job_starving(task.job) and policy.preemptive(queue, request)
         )

@@ -104,7 +104,10 @@ class VictimColumns:
     def _line_up(self, at: IndexArray, place: IndexArray) -> IndexArray | None:
         """Order candidates by node, on each who is least worth keeping first."""
         rows = self._candidates.rows[at]
-        keys, ranks = self._task_keys(rows), self._job_ranks(self._candidates.job[at])
+        jobs, keys = self._candidates.job[at], self._task_keys(rows)
+        ranks: NDArray[np.intp] | None = np.zeros(len(rows), dtype=np.intp)
+        if len(set(zip(place.tolist(), jobs.tolist(), strict=True))) > len(set(place.tolist())):
+            ranks = self._job_ranks(jobs)
         if keys is None or ranks is None:
             return None
         keys = [place, -ranks, *(-key for key in keys)]
