@@ -40,7 +40,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _collect_seldom() -> None:
-    """Let the garbage collector pass over what stays: runs leave little, and it took a sixth."""
+    """Run the garbage collector seldom: runs leave little, and it took a sixth of the time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 

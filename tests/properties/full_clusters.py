@@ -5,9 +5,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pumice.testing import node, pod, pod_group, priority_class, queue
+from pumice.api.annotations import COOLDOWN_TIME, PREEMPTABLE
+from pumice.testing import node, pdb, pod, pod_group, priority_class, queue
 
 _LEVELS = {"low": 1, "middle": 10, "high": 1000}
+_SCHEDULED = {
+    "type": "PodScheduled",
+    "status": "True",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
 _T = TypeVar("_T")
 
 
@@ -51,6 +57,107 @@ def full_cluster(seed: int) -> list[Any]:
     for number in range(dice.between(1, 4)):
         objects += _waiting(dice, number, dice.one_of(names))
     return objects
+
+
+def full_cluster_of_gangs(seed: int) -> list[Any]:
+    """Fill nodes with pods of a few sizes, budgets and protected ones among them; large gangs wait.
+
+    Nodes that are alike, gangs of equal pods on both sides, some with a pod that differs.
+    """
+    dice = Dice(seed)
+    names = ["blue", "green", "red"][: dice.between(2, 3)]
+    dues: list[Any] = [None, {"cpu": 1}, {"cpu": 6}, {"cpu": 60, "memory": "99Gi"}]
+    objects = [priority_class(name, value=value) for name, value in _LEVELS.items()]
+    objects += [
+        queue(
+            name,
+            weight=dice.one_of([1, 1, 8]),
+            capability=dice.one_of([None, None, None, {"cpu": 16}]),
+            deserved=dice.one_of(dues),
+            guarantee=dice.one_of([None, None, {"cpu": 2}]),
+            reclaimable=dice.chance(0.9),
+        )
+        for name in names
+    ]
+    if dice.chance(0.3):
+        objects.append(pdb("b", match_labels={"app": "x"}, disruptions_allowed=dice.between(0, 3)))
+    size = dice.one_of([4000, 8000])
+    hosts = [f"n{i}" for i in range(dice.between(3, 10))]
+    rooms = {host: dice.one_of([size, size, 2 * size]) for host in hosts}
+    pods = dice.one_of([5, 110, 110])
+    objects += [
+        node(host, cpu=f"{rooms[host]}m", memory="64Gi", pods=pods, labels={"zone": zone})
+        for host, zone in zip(hosts, "abababababab", strict=False)
+    ]
+    owners = dice.one_of([names, names[:1]])
+    for number in range(dice.between(3, 9)):
+        objects += _running_gang(dice, number, dice.one_of(owners), rooms)
+    for number in range(dice.between(1, 4)):
+        objects += _waiting_gang(dice, number, dice.one_of(names))
+    return objects
+
+
+def _running_gang(dice: Dice, number: int, where: str, rooms: dict[str, int]) -> list[Any]:
+    name, level = f"old{number}", dice.one_of(["low", "low", "middle"])
+    cpus, kind = dice.one_of([[500], [1000], [500, 1000], [0, 1000, 2000]]), dice.one_of("xy")
+    made: list[Any] = []
+    for i in range(dice.between(4, 14)):
+        cpu = dice.one_of(cpus)
+        hosts = [host for host, room in rooms.items() if room >= cpu]
+        if not hosts:
+            break
+        host = hosts[0] if dice.chance(0.8) else dice.one_of(hosts)
+        rooms[host] -= cpu
+        made.append(
+            pod(
+                f"{name}-{i}",
+                group=name,
+                cpu=f"{cpu}m" if cpu else None,
+                node=host,
+                priority=_LEVELS[level] + dice.one_of([0, 0, 0, 1]),
+                preemptable=dice.chance(0.95),
+                created=f"2026-01-01T00:00:{dice.between(0, 2):02d}Z",
+                labels={"app": kind},
+                annotations={COOLDOWN_TIME: "1h"} if dice.chance(0.1) else {},
+                spec=_terms(dice) if dice.chance(0.1) else {},
+            )
+        )
+        made[-1]["status"]["conditions"] = [_SCHEDULED]
+    group = pod_group(
+        name,
+        queue=where,
+        min_member=dice.one_of([0, 1, 1, max(1, len(made) - 2), max(1, len(made) // 2)]),
+        phase="Running",
+        priority_class=level,
+        annotations={PREEMPTABLE: "true"} if dice.chance(0.3) else {},
+    )
+    return [group, *made]
+
+
+def _waiting_gang(dice: Dice, number: int, where: str) -> list[Any]:
+    name, level = f"new{number}", dice.one_of(["middle", "high", "high"])
+    size, cpu = dice.between(2, 12), dice.one_of([500, 1000, 1000, 1500, 2500])
+    group = pod_group(
+        name,
+        queue=where,
+        min_member=dice.one_of([1, size // 2, size]),
+        phase="Inqueue",
+        priority_class=level,
+    )
+    odd, spec = dice.between(0, 2 * size), _terms(dice) if dice.chance(0.1) else {}
+    pods = [
+        pod(
+            f"{name}-w-{i}",
+            group=name,
+            cpu=f"{cpu + 500 * (i == odd)}m",
+            priority=_LEVELS[level],
+            labels={"app": "x"},
+            role="w" if number % 2 else None,
+            spec=spec,
+        )
+        for i in range(size)
+    ]
+    return [group, *pods]
 
 
 def _queue(dice: Dice, name: str) -> Any:

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.framework.eviction import bundle_consent
+from pumice.framework.eviction.eviction_runs import EvictionRuns
 from pumice.framework.eviction.gang_evictor import GangEvictor
 from pumice.framework.eviction.victim_columns import VictimColumns
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of
-from tests.properties.full_clusters import full_cluster
+from tests.properties.full_clusters import full_cluster, full_cluster_of_gangs
 
+NOW = 1_767_225_600.0 + 1800.0
+"""Half an hour after the objects were made."""
 TIERS = (
     ("priority gang/off conformance", "predicates proportion nodeorder"),
     ("priority conformance cdp", "drf/off predicates capacity nodeorder"),
@@ -23,9 +26,20 @@ TIERS = (
     ("conformance", "priority pdb predicates"),
     ("priority", ""),
 )
+RUNNING_TIERS = (
+    *TIERS,
+    ("priority gang conformance", "predicates capacity nodeorder"),
+    ("gang conformance", "drf predicates proportion nodeorder"),
+    ("priority gang", "conformance cdp proportion predicates binpack"),
+    ("conformance", "gang priority tdm predicates nodeorder"),
+    ("priority conformance tdm cdp", "capacity sla predicates"),
+    ("gang", "proportion", "capacity priority predicates nodeorder"),
+    ("cdp gang capacity", "priority conformance proportion predicates"),
+)
 SLOW: list[tuple[Any, str, Callable[..., Any]]] = [
     (VictimColumns, "victims", lambda *_: None),
     (bundle_consent, "_few_at_a_time", lambda *_: ()),
+    (EvictionRuns, "equals", lambda *_: 0),
     (GangEvictor, "_strike_off", lambda evictor, _: evictor._found.clear()),
 ]
 """What makes evictions fast, and what it becomes to do without."""
@@ -45,13 +59,28 @@ def conf_of(tiers: tuple[str, ...], action: str, **arguments: Any) -> SchedulerC
     return parse_conf("\n".join(lines))
 
 
-def decide_both_ways(conf: SchedulerConf, seed: int) -> tuple[Any, Any]:
-    cluster = full_cluster(seed)
-    fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
+def decide_both_ways(
+    conf: SchedulerConf, seed: int, cluster_of: Callable[[int], list[Any]] = full_cluster
+) -> tuple[Any, Any]:
+    cluster = cluster_of(seed)
+    fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), NOW)
     with pytest.MonkeyPatch.context() as patch:
         for owner, name, slow in SLOW:
             patch.setattr(owner, name, slow)
-        return fast, Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
+        return fast, Scheduler(conf, seed=seed).decide(snapshot_of(cluster), NOW)
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 10**6),
+    tiers=st.sampled_from(RUNNING_TIERS),
+    actions=st.sampled_from(["preempt", "reclaim", "reclaim, preempt"]),
+)
+def test_room_made_for_equal_tasks_at_once_is_the_room_made_for_one_after_the_other(
+    seed: int, tiers: tuple[str, ...], actions: str
+) -> None:
+    fast, slow = decide_both_ways(conf_of(tiers, actions), seed, full_cluster_of_gangs)
+    assert fast == slow
 
 
 @settings(max_examples=60)

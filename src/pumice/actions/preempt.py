@@ -12,6 +12,8 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
+from pumice.framework.eviction.eviction_runs import EvictionRuns
+from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -48,6 +50,9 @@ class Preemption:
         arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
         self._remember = arguments.remember_errors
         self._candidates = Candidates(ssn, (Status.RUNNING, Status.BOUND))
+        self._runs = EvictionRuns(ssn, self._candidates, Plugin.preemptable)
+        guards = ssn.hooks.bound(Plugin.allocatable)
+        self._foreseeable = all(plugin.foreseeable for plugin, _ in guards)
         self._refused: dict[tuple[int, int], Mask] = {}
         self._hopeless: set[Hashable] = set()
         by_dry_run = arguments.by_dry_run
@@ -57,7 +62,8 @@ class Preemption:
         """Evict tasks of other jobs of the queue until the job no longer starves."""
         ssn = self._ssn
         stmt = ssn.statement()
-        for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
+        tasks = ssn.ordering.sort_tasks(ssn.pending_tasks(job))
+        for row in self._runs.rest(tasks, lambda left: self._serve_together(stmt, left)):
             if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
@@ -69,6 +75,26 @@ class Preemption:
         elif len(stmt):
             ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
+
+    def _serve_together(self, stmt: Statement, tasks: list[int]) -> int:
+        """Make room for equal tasks of a job at once; returns for how many of the first."""
+        task, policy, candidates = (
+            Task(self._snapshot, tasks[0]),
+            self._ssn.policy,
+            self._candidates,
+        )
+        n = 0
+        if self._dry_run is None and not self._hopeless:  # else an equal one just failed, mostly
+            n = self._runs.equals(tasks, lambda: policy.job_starving(task.job))
+        if not n:
+            return 0
+        scope = candidates.of_queue(task.queue, best_effort_only=False)
+        nodes = np.flatnonzero(self._usable(task) & candidates.with_room(scope, task))
+        rooms = self._runs.by_score(tasks[:n], scope, nodes, self._ssn.placing.fit(task))
+        if not self._runs.make(stmt, rooms):
+            return 0
+        self._hopeless.clear()
+        return len(rooms)
 
     def within_job(self, job: int) -> None:
         """Evict less important tasks of the job itself; each success is committed by itself."""
@@ -177,6 +203,8 @@ class Preemption:
         in_all = sum((snapshot.request(row) for row in victims), start=evicted)
         if not fits(task.need[:, 0], snapshot.nodes.future_idle_of(node) + in_all):
             return evicted
+        if self._quota_adds_up(victims) and not QueueQuota(self._ssn, task).takes(in_all):
+            return in_all  # refused with all of them gone, so with some of them, too
         freed = False
         turn = self._ssn.ordering.victims_in_turn(victims, task.queue)
         while not fits_after_evictions(self._ssn, task, node):
@@ -188,6 +216,11 @@ class Preemption:
             freed = freed or not snapshot.tasks.best_effort[victim]
         stmt.pipeline(task.row, node, freed=freed)
         return None
+
+    def _quota_adds_up(self, victims: list[int]) -> bool:
+        """Return whether what victims ask for tells what the queue says once they are gone."""
+        shapes, shape = self._snapshot.shapes, self._snapshot.tasks.shape
+        return self._foreseeable and not any(shapes[shape[row]].coarse for row in victims)
 
 
 def _pod_priority(pod: Any) -> int:

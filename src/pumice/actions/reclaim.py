@@ -4,10 +4,11 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from pumice.core.resources import fits
+from pumice.core.resources import Mask, fits
 from pumice.core.status import Status
 from pumice.core.views import Task
-from pumice.framework.eviction.candidates import Candidates
+from pumice.framework.eviction.candidates import Candidates, Scope
+from pumice.framework.eviction.eviction_runs import EvictionRuns
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -36,13 +37,15 @@ class Reclamation:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._candidates = Candidates(ssn, (Status.RUNNING,))
+        self._runs = EvictionRuns(ssn, self._candidates, Plugin.reclaimable)
         self._hopeless: set[Hashable] = set()
 
     def serve(self, job: int, queue: int) -> None:
         """Evict for a job until it no longer starves; keep the result if it can wait for it."""
         ssn = self._ssn
         stmt = ssn.statement()
-        for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
+        tasks = ssn.ordering.sort_tasks(ssn.pending_tasks(job))
+        for row in self._runs.rest(tasks, lambda left: self._serve_together(stmt, left, queue)):
             if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
@@ -55,6 +58,29 @@ class Reclamation:
             ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
 
+    def _serve_together(self, stmt: Statement, tasks: list[int], queue: int) -> int:
+        """Make room for equal tasks at once; returns for how many of the first."""
+        task, policy, candidates = (
+            Task(self._snapshot, tasks[0]),
+            self._ssn.policy,
+            self._candidates,
+        )
+        request = task.request[:, 0]
+        if self._hopeless:  # mostly, because an equal one just failed
+            return 0
+        n = self._runs.equals(
+            tasks, lambda: policy.job_starving(task.job) and policy.preemptive(queue, request)
+        )
+        if not n:
+            return 0
+        scope = candidates.of_other_queues(task.queue)
+        nodes = np.flatnonzero(self._hopeful(task, scope, self._usable(task)))
+        rooms = self._runs.in_order(tasks[:n], scope, nodes)
+        if not self._runs.make(stmt, rooms):
+            return 0
+        self._hopeless.clear()
+        return len(rooms)
+
     def _may_reclaim(self, task: Task, queue: int) -> bool:
         if task.pod.spec.preemption_policy == "Never":
             return False
@@ -64,23 +90,30 @@ class Reclamation:
 
     def _attempt(self, stmt: Statement, task: Task) -> None:
         """Pipeline a task on the first node, in list order, that can be made to hold it."""
-        placing, candidates = self._ssn.placing, self._candidates
-        usable = ~placing.incurable(placing.fit(task))
-        barred = self._ssn.records.barred.get(task.row)
-        if barred is not None:
-            usable &= ~barred
+        candidates, usable = self._candidates, self._usable(task)
         attempt = (task.job, task.shape.id, task.priority, usable.tobytes())
         if attempt in self._hopeless:
             return
         scope = candidates.of_other_queues(task.queue)
-        hopeful = usable & candidates.with_room(scope, task) & candidates.occupied(scope)
-        for node in candidates.visit(Plugin.reclaimable, scope, task, np.flatnonzero(hopeful)):
+        nodes = np.flatnonzero(self._hopeful(task, scope, usable))
+        for node in candidates.visit(Plugin.reclaimable, scope, task, nodes):
             victims = candidates.victims(Plugin.reclaimable, scope, task, node)
             if self._make_room(stmt, task, node, victims):
                 self._hopeless.clear()
                 return
         # nothing has moved, so an equal task would fail, too
         self._hopeless.add(attempt)
+
+    def _usable(self, task: Task) -> Mask:
+        """Mark nodes that evictions could open for a task (n,)."""
+        usable = ~self._ssn.placing.incurable(self._ssn.placing.fit(task))
+        barred = self._ssn.records.barred.get(task.row)
+        return usable if barred is None else usable & ~barred
+
+    def _hopeful(self, task: Task, scope: Scope, usable: Mask) -> Mask:
+        """Mark those of them that have room if all leave who may be asked for (n,)."""
+        candidates = self._candidates
+        return usable & candidates.with_room(scope, task) & candidates.occupied(scope)
 
     def _make_room(self, stmt: Statement, task: Task, node: int, victims: list[int]) -> bool:
         """Evict on a node just enough for a task, and pipeline it; False if all is not enough."""

@@ -4,8 +4,9 @@ Ingest fills the tables between sessions; a session moves tasks through the meth
 journal can undo every move.  Nothing is copied to open a session.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,22 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, QueueTable, TaskTable
 
 ViewWatcher = Callable[[int, int, int], None]
-"""Called with a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
+"""Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
+_Counts = tuple[NDArray[np.intp], Column]
+"""Distinct rows, and how often each was there."""
+
+
+class _Moves(NamedTuple):
+    """A step that several tasks make together."""
+
+    step: str
+    tasks: NDArray[np.intp]
+    nodes: NDArray[np.intp]
+    change: tuple[NDArray[np.int8], NDArray[np.int8]]
+    """Their status before and after."""
+    shares: list[tuple[Shape, list[_Counts]]]
+    """Tasks of each shape by node, job, queue and namespace."""
+
 
 _AFTER = {
     "place": Status.ALLOCATED,
@@ -184,12 +200,12 @@ class Snapshot:
         if not known:
             self.tell_watchers(tasks.tolist(), nodes.tolist())
 
-    def tell_watchers(self, tasks: list[int], nodes: list[int]) -> None:
-        """Report to the watchers of the view that tasks come to nodes."""
+    def tell_watchers(self, tasks: list[int], nodes: list[int], inward: int = 1) -> None:
+        """Report to the watchers of the view that tasks come to nodes, or leave them (-1)."""
         if self.view_is_live:
             for watcher in self.view_watchers:
                 for task, node in zip(tasks, nodes, strict=True):
-                    watcher(task, node, 1)
+                    watcher(task, node, inward)
 
     def _apply_many(
         self,
@@ -202,7 +218,7 @@ class Snapshot:
         """Do or undo a bulk placement; ``rows`` and ``counts`` are the nodes and how many."""
         table = self.tasks
         shape = self.shapes[table.shape[tasks[0]]]
-        self._add_to_nodes(shape, rows, counts, sign)
+        self._add_to_nodes(shape, rows, counts, sign, "place")
         _, sums = shape.step("place", sign, live=self.view_is_live)
         old, new = Status.PENDING, Status.ALLOCATED
         if sign < 0:
@@ -216,56 +232,85 @@ class Snapshot:
         self.add_to_sums(job, sums * len(tasks))
 
     def _add_to_nodes(
-        self, shape: Shape, rows: NDArray[np.intp], counts: NDArray[Any], sign: int
+        self, shape: Shape, rows: NDArray[np.intp], counts: NDArray[Any], sign: int, step: str
     ) -> None:
-        """Put given numbers of tasks of a shape on distinct nodes, or remove them again."""
+        """Make a step with so many tasks of a shape on distinct nodes, or take it back."""
         nodes, live = self.nodes, self.view_is_live
-        books, _ = shape.step("place", sign, live=live)
+        books, _ = shape.step(step, sign, live=live)
         nodes.books[:, :, rows] += books[:, :, None] * counts
         if live:
-            nodes.view_pods[rows] += (sign * counts).astype(np.int32)
-            nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
+            inward = sign if step in _ENTERS else -sign
+            nodes.view_pods[rows] += (inward * counts).astype(np.int32)
+            nodes.view_nonzero[:, rows] += shape.nonzero * (inward * counts)
 
     def bind(self, task: int, node: int) -> None:
         """Put a pending task on a node, to be bound."""
         self._move("bind", task, node)
 
     def bind_each(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
-        """Put pending tasks on nodes, to be bound: one of each job, all at once."""
-        self.journal.on_rollback(self._apply_each, tasks, nodes, -1)
-        self._apply_each(tasks, nodes, 1)
-        self.journal.touch(np.unique(nodes))
-        self.tell_watchers(tasks.tolist(), nodes.tolist())
+        """Put pending tasks that ask for something on nodes, to be bound, all at once."""
+        self._move_each("place", tasks, nodes, Status.BINDING)
 
-    def _apply_each(self, tasks: NDArray[np.intp], on: NDArray[np.intp], sign: int) -> None:
-        """Do or undo the placement of one task for each of several jobs."""
-        table, counts, jobs = self.tasks, self.jobs.counts, self.tasks.job[tasks]
-        table.status[tasks] = Status.BINDING if sign > 0 else Status.PENDING
-        table.node[tasks] = on if sign > 0 else NOWHERE
-        counts[Status.PENDING, jobs] -= sign
-        counts[Status.BINDING, jobs] += sign
+    def pipeline_each(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
+        """Promise pending tasks that ask for something the room about to be free on nodes."""
+        self._move_each("pipeline", tasks, nodes, Status.PIPELINED)
+
+    def evict_each(self, tasks: NDArray[np.intp]) -> None:
+        """Mark tasks of jobs as leaving their nodes, all at once."""
+        self._move_each("evict", tasks, self.tasks.node[tasks].astype(np.intp), Status.RELEASING)
+
+    def _move_each(
+        self, step: str, tasks: NDArray[np.intp], nodes: NDArray[np.intp], status: Status
+    ) -> None:
+        """Make a step with tasks of any jobs, of which several may be on one node."""
+        old = self.tasks.status[tasks]
+        change = old, np.full_like(old, status)
+        shares = [self._share(number, tasks, nodes) for number in self._shapes_of(tasks)]
+        moves = _Moves(step, tasks, nodes, change, shares)
+        self.journal.on_rollback(self._apply_each, moves, -1)
+        self._apply_each(moves, 1)
+        self.journal.touch(_count(nodes)[0])
+        self.tell_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
+
+    def _shapes_of(self, tasks: NDArray[np.intp]) -> list[int]:
+        return sorted(set(self.tasks.shape[tasks].tolist()))
+
+    def _share(
+        self, number: int, tasks: NDArray[np.intp], nodes: NDArray[np.intp]
+    ) -> tuple[Shape, list[_Counts]]:
+        """Count tasks of one shape by node, job, queue and namespace."""
+        mine = self.tasks.shape[tasks] == number
+        jobs = self.tasks.job[tasks[mine]]
+        owners = nodes[mine], jobs, self.jobs.queue[jobs], self.jobs.namespace[jobs]
+        return self.shapes[number], [_count(rows) for rows in owners]
+
+    def _apply_each(self, moves: _Moves, sign: int) -> None:
+        """Do or take back a step of several tasks."""
+        table, counts = self.tasks, self.jobs.counts
+        step, tasks, on, (old, new), shares = moves
+        jobs = table.job[tasks]
+        table.status[tasks] = new if sign > 0 else old
+        np.subtract.at(counts, (old, jobs), sign)
+        np.add.at(counts, (new, jobs), sign)
+        enters = step in _ENTERS
+        if enters:
+            table.node[tasks] = on if sign > 0 else NOWHERE
         if self.view_is_live:
-            table.in_view[tasks] = sign > 0
-        shapes = table.shape[tasks]
-        for number in np.unique(shapes).tolist():
-            mine = shapes == number
-            shape, rows = self.shapes[number], jobs[mine]
-            self._add_to_nodes(shape, *np.unique(on[mine], return_counts=True), sign)
-            _, sums = shape.step("place", sign, live=self.view_is_live)
-            self.jobs.sums[:, :, rows] += sums[:, :, None]
-            for table_sums, owners in (
-                (self.queues.sums, self.jobs.queue[rows]),
-                (self.namespaces.sums, self.jobs.namespace[rows]),
-            ):
-                owner, n = np.unique(owners, return_counts=True)
-                table_sums[:, :, owner] += sums[:, :, None] * n
+            table.in_view[tasks] = enters is (sign > 0)
+        holders = self.jobs.sums, self.queues.sums, self.namespaces.sums
+        for shape, (by_node, *by_holder) in shares:
+            self._add_to_nodes(shape, *by_node, sign, step)
+            _, sums = shape.step(step, sign, live=self.view_is_live)
+            for holder, (rows, n) in zip(holders, by_holder, strict=True):
+                holder[:, :, rows] += sums[:, :, None] * n
 
-    def count_ahead(self, task: int, n: int) -> None:
+    def count_ahead(self, task: int, n: int, *, pipelined: bool = False) -> None:
         """Count n more (or, negative, fewer) tasks like this one as placed; not journaled."""
         self.journal.settle()
-        _, sums = self.shapes[self.tasks.shape[task]].step("place", 1, live=False)
+        step = "pipeline" if pipelined else "place"
+        _, sums = self.shapes[self.tasks.shape[task]].step(step, 1, live=False)
         job = int(self.tasks.job[task])
-        self._recount(job, Status.PENDING, Status.ALLOCATED, n)
+        self._recount(job, Status.PENDING, _AFTER[step], n)
         self.add_to_sums(job, sums * n)
 
     def set_status(self, tasks: int | NDArray[np.intp], status: Status) -> None:
@@ -287,3 +332,9 @@ class Snapshot:
         self.journal.forget()
         self.view_is_live = False
         self.view_watchers.clear()
+
+
+def _count(rows: NDArray[np.intp]) -> _Counts:
+    """Count equal rows."""
+    found = Counter(rows.tolist())
+    return np.fromiter(found, np.intp, len(found)), np.fromiter(found.values(), float, len(found))

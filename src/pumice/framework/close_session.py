@@ -3,6 +3,8 @@
 Phases are computed for all jobs at once; only jobs that are reported cost a step of Python.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,6 @@ from pumice.api.quantity import format_quantity
 from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.status import PHASE_CODE, PHASES, Status
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Job
 from pumice.framework.columns import all_jobs
 from pumice.framework.fit_errors import fit_error
 from pumice.framework.job_records import Record
@@ -55,22 +56,23 @@ def close_session(
     reported = _changed(ssn, phases) if only_changes else jobs.listed
     counts = jobs.counts
     waits = (counts[Status.PENDING] > 0) | (counts[Status.PIPELINED] > 0) | (jobs.n_tasks == 0)
-    for row in np.flatnonzero(reported).tolist():
-        job = ssn.job(row)
-        state = _group_state(ssn, job, PHASES[phases[row]])
-        if only_changes and _is_known(job, state):
+    rows = np.flatnonzero(reported)
+    for row, by_status in zip(rows.tolist(), counts[:, rows].T.tolist(), strict=True):
+        state = _group_state(ssn, row, PHASES[phases[row]], by_status)
+        if only_changes and _is_known(jobs.groups[row], state):
             continue
-        decisions.pod_groups[job.key] = state
-        decisions.task_statuses[job.key] = {
-            label: n for label, n in zip(_LABELS, job.counts, strict=True) if n
+        key = jobs.keys[row]
+        decisions.pod_groups[key] = state
+        decisions.task_statuses[key] = {
+            _LABELS[status]: n for status, n in enumerate(by_status) if n
         }
         if phases[row] in _WAITING and not (only_changes and ssn.scheduled[row]):
-            decisions.unschedulable[job.key] = fit_error(ssn, job)
-        sentence = waiting_reason(ssn, job) if waits[row] else ""
+            decisions.unschedulable[key] = fit_error(ssn, ssn.job(row))
+        sentence = waiting_reason(ssn, ssn.job(row)) if waits[row] else ""
         if sentence:
-            decisions.explanations[job.key] = sentence
+            decisions.explanations[key] = sentence
         if row in ssn.records.by_job:
-            decisions.records[job.key] = _record(ssn, ssn.records.by_job[row])
+            decisions.records[key] = _record(ssn, ssn.records.by_job[row])
     if queue_amounts:
         decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
@@ -176,45 +178,46 @@ def _changed(ssn: Session, phases: Phases) -> Mask:
     return changed & jobs.listed
 
 
-def _is_known(job: Job, state: PodGroupState) -> bool:
-    """Return whether a group's own status is the same."""
-    said, marks = job.group.status, job.group.metadata.annotations
-    old = PodGroupState(
-        phase=said.phase,
-        conditions=[Condition(c.type, c.status, c.reason, c.message) for c in said.conditions],
-        hyper_node=marks.get(ALLOCATED_HYPER_NODE),
-        running=said.running,
-        succeeded=said.succeeded,
-        failed=said.failed,
+def _is_known(group: Any, state: PodGroupState) -> bool:
+    """Return whether a group's own status says the same."""
+    said = group.status
+    return (
+        said.phase == state.phase
+        and (said.running, said.succeeded, said.failed)
+        == (state.running, state.succeeded, state.failed)
+        and group.metadata.annotations.get(ALLOCATED_HYPER_NODE) == state.hyper_node
+        and [_condition(each) for each in said.conditions] == state.conditions
     )
-    return old == state
 
 
-def _group_state(ssn: Session, job: Job, phase: str) -> PodGroupState:
-    counts = job.counts
-    domain = ssn.topology.allocated(job)
+def _group_state(ssn: Session, row: int, phase: str, counts: list[int]) -> PodGroupState:
+    domain = None
+    if ssn.snapshot.jobs.has_topology[row]:
+        domain = ssn.topology.allocated(ssn.job(row))
     return PodGroupState(
-        phase=phase,
-        conditions=_conditions(ssn, job),
-        hyper_node=None if domain is None else domain.name,
-        running=counts[Status.RUNNING],
-        succeeded=counts[Status.SUCCEEDED],
-        failed=counts[Status.FAILED],
+        phase,
+        _conditions(ssn, row),
+        None if domain is None else domain.name,
+        *[counts[status] for status in _STATED],
     )
 
 
-def _conditions(ssn: Session, job: Job) -> list[Condition]:
+def _conditions(ssn: Session, row: int) -> list[Condition]:
     """Join old conditions and the new one; one of each type."""
-    out = {
-        c.type: Condition(c.type, c.status, c.reason, c.message)
-        for c in job.group.status.conditions
-    }
-    if ssn.scheduled[job.row]:
+    group: Any = ssn.snapshot.jobs.groups[row]
+    old, new = group.status.conditions, ssn.conditions.get(row)
+    if not old and new is None:
+        return [_SCHEDULED] if ssn.scheduled[row] else []
+    out = {each.type: _condition(each) for each in old}
+    if ssn.scheduled[row]:
         out[_SCHEDULED.type] = _SCHEDULED
-    new = ssn.conditions.get(job.row)
     if new is not None:
         out[new[0]] = Condition(*new)
     return list(out.values())
+
+
+def _condition(said: Any) -> Condition:
+    return Condition(said.type, said.status, said.reason, said.message)
 
 
 def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:

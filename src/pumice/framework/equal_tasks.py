@@ -55,14 +55,16 @@ def equal_run(
     if n < SHORTEST or not goes_by_row(state, tasks[0]):
         return 0
     task = Task(state.snapshot, tasks[0])
+    if state.placing.fit(task).value.max(initial=-np.inf) == -np.inf:
+        return 0  # no node has room now
     n = _alike(state, tasks[:n])
 
     def accepted(k: int) -> Verdict:
-        with _imagine(state.snapshot, task, k - 1):
+        with imagine(state.snapshot, task, k - 1):
             return state.policy.allocatable(task.queue, task)
 
     def unfinished(k: int) -> bool:
-        with _imagine(state.snapshot, task, k):
+        with imagine(state.snapshot, task, k):
             return not is_done()
 
     n = longest(n, accepted)
@@ -109,23 +111,25 @@ def has_plain_shape(shape: Shape) -> bool:
 
 
 @contextmanager
-def _imagine(snapshot: Snapshot, task: Task, n: int) -> Iterator[None]:
+def imagine(snapshot: Snapshot, task: Task, n: int, *, pipelined: bool = False) -> Iterator[None]:
     """Pretend that n more tasks like this one are placed, in counts and sums only."""
     if n:
-        snapshot.count_ahead(task.row, n)
+        snapshot.count_ahead(task.row, n, pipelined=pipelined)
     try:
         yield
     finally:
         if n:
-            snapshot.count_ahead(task.row, -n)
+            snapshot.count_ahead(task.row, -n, pipelined=pipelined)
 
 
 def longest(n: int, holds: Callable[[int], Verdict]) -> int:
     """Return the largest k up to n for which ``holds(k)``, which turns false once and for all."""
-    if n <= 0 or not holds(1):
+    if n <= 0:
         return 0
     if holds(n):
         return n
+    if n == 1 or not holds(1):
+        return 0
     low, high = 1, n
     while high - low > 1:
         middle = (low + high) // 2

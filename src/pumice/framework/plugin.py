@@ -74,11 +74,14 @@ class Plugin:
     judges_alone: ClassVar[frozenset[str]] = frozenset()
     """Its hooks about victims that judge each by itself, whatever other candidates there are."""
     foreseeable: ClassVar[bool] = False
-    """Whether turns of one-task jobs can be foreseen as far as this plugin is concerned.
+    """Whether turns, and evictions for equal tasks, can be foreseen as far as it has a say.
 
     Its hooks about queues and readiness then read nothing that placements change except sums, and
     ``order_queues`` takes them from its argument; a queue that holds more is never allowed
     more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
+    While tasks of a job are promised room it stops starving once and for all, and while they are
+    evicted its keys in ``order_jobs``, which read that job alone, do not come back to what they
+    were.
     """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer is spared."""
@@ -89,7 +92,16 @@ class Plugin:
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""
     position: int = field(default=0, init=False, repr=False, compare=False)
-    """Its place in the configuration, counted over all tiers."""
+    """Where it stands in the configuration, counted over all tiers."""
+    judges_in_turn: frozenset[str] = field(
+        default=frozenset(), init=False, repr=False, compare=False
+    )
+    """Its hooks about victims that count: who stands behind a candidate has no say about it.
+
+    Whom ``bound_victims`` leaves out is refused, counts for nobody, and is left out later, too.
+    And where all of some candidates are offered, any part of them, in the same order, is offered as
+    a whole later.  Later: when others of them were evicted, and tasks like the asker promised room.
+    """
     moving_jobs: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Jobs (rows) whose ``order_tasks`` keys change while their tasks are placed; set at open."""
     ordered_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)

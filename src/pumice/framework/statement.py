@@ -4,6 +4,8 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 ``rollback`` undo them through the journal.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -15,6 +17,17 @@ from pumice.framework.session_state import SessionState
 
 Moves = list[tuple[int, int, bool]]
 """Placements: task, node, and whether the task is only pipelined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Room promised to a task on a node, and who is evicted for it there, in this order."""
+
+    task: int
+    node: int
+    victims: list[int]
+    freed: bool
+    """Whether evictions made it."""
 
 
 class Statement:
@@ -65,6 +78,22 @@ class Statement:
         self._evictions[task] = Evict(self._snapshot.tasks.keys[task], action, beneficiary)
         if node != NOWHERE:
             self._policy.on_evict(Task(self._snapshot, task), node)
+
+    def make_rooms(self, rooms: Sequence[Room], action: str) -> None:
+        """Evict and pipeline for several tasks, all at once; for plugins that follow no moves."""
+        snapshot, keys = self._snapshot, self._snapshot.tasks.keys
+        victims = [victim for room in rooms for victim in room.victims]
+        if victims:
+            snapshot.evict_each(np.array(victims, dtype=np.intp))
+        tasks = np.array([room.task for room in rooms], dtype=np.intp)
+        snapshot.pipeline_each(tasks, np.array([room.node for room in rooms], dtype=np.intp))
+        for room in rooms:
+            for victim in room.victims:
+                self._moves.append(("evict", victim))
+                self._evictions[victim] = Evict(keys[victim], action, keys[room.task])
+            self._moves.append(("pipeline", room.task))
+            if room.freed:
+                self._state.intents.nominate(room.task, room.node)
 
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""

@@ -31,6 +31,7 @@ class Gang(Plugin, name="gang"):
     foreseeable = True
     simulator = SimulatorAssumptions(bounded=True)
     judges_alone = frozenset({"gang_evictable"})
+    judges_in_turn = frozenset({"preemptable", "reclaimable"})
     spares = Spared.VICTIM_GANG
 
     def on_open(self, ssn: PluginSession) -> None:

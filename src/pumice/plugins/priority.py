@@ -24,6 +24,7 @@ class Priority(Plugin, name="priority"):
     priority.
     """
 
+    foreseeable = True
     simulator = SimulatorAssumptions(bounded=True)
     judges_alone = frozenset({"preemptable", "gang_evictable"})
     spares = Spared.NO_LOWER_PRIORITY

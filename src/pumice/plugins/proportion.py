@@ -29,6 +29,7 @@ class Proportion(Plugin, name="proportion"):
     """
 
     foreseeable = True
+    judges_in_turn = frozenset({"reclaimable"})
     simulator = SimulatorAssumptions(bounded=True)
     spares = Spared.QUEUE_WITHIN_DESERVED
 

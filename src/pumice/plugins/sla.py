@@ -24,6 +24,7 @@ _NEVER = 2.0**62
 class Sla(Plugin, name="sla"):
     """Order jobs by deadline; admit an overdue one, and keep its place while it waits."""
 
+    foreseeable = True
     simulator = SimulatorAssumptions(timed=True)
     waiting_time: Duration | None = arg(
         "sla-waiting-time",

@@ -45,6 +45,8 @@ class Tdm(Plugin, name="tdm"):
     When the window is over, shuffle evicts preemptable pods, a few at a time for each job.
     """
 
+    foreseeable = True
+    judges_in_turn = frozenset({"preemptable"})
     simulator = SimulatorAssumptions(timed=True, evicts=True)
     reasons: ClassVar[tuple[Reason, ...]] = (_closed("not allow to dispatch to revocable node"),)
     windows: dict[str, str] = arg_pattern(

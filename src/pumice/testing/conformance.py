@@ -152,6 +152,7 @@ class _Examination:
             self.check_victims_alone()
         with self.leaves_tables_alone("a discarded statement"):
             statement = self.ssn.statement()
+            self.check_victims_in_turn(statement)
             self.check_moves(statement)
             statement.discard()
         after = self.questions.answers()
@@ -259,6 +260,35 @@ class _Examination:
                     raise PluginError(self.name, hook.__name__, text)
 
     # Moves
+
+    def check_victims_in_turn(self, statement: Statement) -> None:
+        """Test that of candidates who are all offered any part is, also when others are evicted."""
+        for hook in VICTIMS:
+            if hook.__name__ not in self.questions.plugin.judges_in_turn:
+                continue
+            for row in self.asking:
+                start = statement.checkpoint()
+                self.check_parts(statement, hook, row, self.offered_line(hook, row))
+                statement.rollback(start)
+
+    def offered_line(self, hook: Method, row: int) -> list[int]:
+        """Return the first of the candidates that could be offered, as long as they are."""
+        every = self.rng.permutation(np.asarray(self.questions.running, dtype=np.intp))
+        bound = self.questions.bound(hook, row, every)
+        line: list[int] = (every if bound is None else every[bound]).tolist()
+        offered = self.questions.victims(hook, row, line)
+        if offered is None or not line:
+            return []
+        return line if offered.all() else line[: int(np.argmin(offered))]
+
+    def check_parts(self, statement: Statement, hook: Method, row: int, line: list[int]) -> None:
+        """Ask about all of a line, then about ever smaller parts of it while others are evicted."""
+        while line:
+            offered = self.questions.victims(hook, row, line)
+            if offered is None or not offered.all():
+                text = "refuses some of those it offered before (see judges_in_turn)"
+                raise PluginError(self.name, hook.__name__, text)
+            statement.evict(line.pop(int(self.rng.integers(len(line)))), "reclaim")
 
     def check_moves(self, statement: Statement) -> None:
         """Test after each move that only the rows it touched have changed."""

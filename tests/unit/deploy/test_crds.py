@@ -122,6 +122,8 @@ def test_every_field_the_scheduler_reads_is_kept(struct: Any) -> None:
 
 def manifests_in(folder: Any) -> Iterator[Any]:
     for path in sorted((ROOT / folder).rglob("*.yaml")):
+        if path.parent.name == "lint":  # these are wrong on purpose
+            continue
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             if not isinstance(document, dict):  # a list of changes
                 continue

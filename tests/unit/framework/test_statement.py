@@ -10,6 +10,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.framework.session import Session
+from pumice.framework.statement import Room
 from pumice.testing import node, pod, pod_group, queue
 
 WORLD = [
@@ -104,3 +105,43 @@ def test_placements_can_be_listed_and_made_again(ssn: Any, row: Any) -> None:
     stmt.rollback(here)
     stmt.repeat(moves)
     assert [status(ssn, row(name)) for name in "ab"] == [Status.ALLOCATED, Status.PIPELINED]
+
+
+def cells_after(ssn: Any) -> dict[str, Any]:
+    """Copy what moves write: books, sums, counts, and the cells of tasks."""
+    tables = ssn.snapshot
+    found = {
+        "books": tables.nodes.books,
+        "pods": tables.nodes.view_pods,
+        "nonzero": tables.nodes.view_nonzero,
+        "status": tables.tasks.status,
+        "node": tables.tasks.node,
+        "in_view": tables.tasks.in_view,
+        "counts": tables.jobs.counts,
+        "jobs": tables.jobs.sums,
+        "queues": tables.queues.sums,
+        "namespaces": tables.namespaces.sums,
+    }
+    return {name: column.tolist() for name, column in found.items()}
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["still view", "live view"])
+def test_rooms_made_at_once_are_those_made_one_by_one(ssn: Any, row: Any, live: bool) -> None:
+    ssn.snapshot.view_is_live = live
+    rooms = [Room(row("a"), 0, [row("runs")], freed=True), Room(row("b"), 0, [], freed=False)]
+    before = cells_after(ssn)
+    stmt = ssn.statement()
+    for room in rooms:
+        for victim in room.victims:
+            stmt.evict(victim, "preempt", ssn.snapshot.tasks.keys[room.task])
+        stmt.pipeline(room.task, room.node, freed=room.freed)
+    expected, victims = cells_after(ssn), stmt.victims()
+    nominations = dict(ssn.intents.nominations)
+    stmt.discard()
+    assert cells_after(ssn) == before
+    stmt = ssn.statement()
+    stmt.make_rooms(rooms, "preempt")
+    assert cells_after(ssn) == expected
+    assert (stmt.victims(), ssn.intents.nominations) == (victims, nominations)
+    stmt.discard()
+    assert cells_after(ssn) == before

@@ -14,6 +14,7 @@ from pumice.core.views import Task
 from pumice.framework.equal_tasks import has_plain_shape
 from pumice.framework.eviction.candidates import IndexArray
 from pumice.framework.eviction.emptied_nodes import EmptiedNodes
+from pumice.framework.eviction.eviction_ladders import amounts_of
 from pumice.framework.eviction.victim_columns import Victims
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
@@ -50,7 +51,7 @@ class EvictionSums:
         """
         if not len(victims.rows):
             return []
-        amounts = self._amounts(victims.rows)
+        amounts = amounts_of(self._snapshot, victims.rows)
         starts = np.searchsorted(victims.place, victims.place)
         gone = amounts.cumsum(axis=1)
         gone -= (gone - amounts)[:, starts]
@@ -95,13 +96,6 @@ class EvictionSums:
             else:
                 goes[each] = True
         return rows[goes]
-
-    def _amounts(self, rows: IndexArray) -> Column:
-        """Return requests of tasks, and below them those with Kubernetes' defaults (R + 2, k)."""
-        known, where = np.unique(self._snapshot.tasks.shape[rows], return_inverse=True)
-        shapes = [self._snapshot.shapes[number] for number in known.tolist()]
-        columns = [np.concatenate([shape.request, shape.nonzero]) for shape in shapes]
-        return np.concatenate(columns, axis=1)[:, where]
 
     def _has_room(self, nodes: IndexArray, gone: Column) -> Mask:
         return fits(self._task.need, self._free[:, nodes] + gone[:-2])

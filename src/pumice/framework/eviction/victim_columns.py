@@ -1,19 +1,27 @@
 """The victims of many nodes at once: one question to each plugin and one sort for all of them.
 
-Possible where every plugin judges candidates one by one and the order of victims is one of keys;
-the answers are those of asking node by node.
+Possible where every plugin judges candidates one by one, or in turn, and the order of victims is
+one of keys; the answers are those of asking node by node.
 """
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import Mask
 from pumice.core.views import Task
-from pumice.framework.dispatch import Method
+from pumice.framework.combining import Ask
+from pumice.framework.dispatch import Bound, Method
 from pumice.framework.eviction.candidates import Candidates, IndexArray, Scope
+from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
+
+_NOBODY, _UNKNOWN = -1, -2
+"""In the place of a tier: none of them offers anybody, or that cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,24 @@ class Victims:
     """Their tasks (k,)."""
     place: IndexArray
     """The place of each one's node among the nodes that were asked about (k,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Candidates of some nodes: node after node, on each who is least worth keeping first."""
+
+    rows: IndexArray
+    """Their tasks (k,)."""
+    place: IndexArray
+    """The place of each one's node among the nodes that were asked about (k,)."""
+    offered: Mask
+    """Whom plugins let go, unless one that judges in turn keeps some of them (k,)."""
+    known: Mask
+    """Nodes whose answer follows from ``offered`` if those who judge in turn offer all (n,)."""
+    final: Callable[[], Mask]
+    """Returns those on which nobody else would be offered once these are gone (n,)."""
+    in_turn: list[tuple[Ask, Mask]]
+    """Who judges in turn on the known nodes, and whom each of them could ever offer (k,)."""
 
 
 class VictimColumns:
@@ -39,8 +65,7 @@ class VictimColumns:
 
         None where plugins must be asked node by node.
         """
-        asked = self._state.hooks.bound(hook)
-        if not all(hook.__name__ in plugin.judges_alone for plugin, _ in asked):
+        if not self._judge_alone(hook):
             return None
         found = self._candidates.on_nodes(hook, scope, task, nodes)
         turns = self._turns_of(scope)
@@ -56,19 +81,102 @@ class VictimColumns:
         order = np.lexsort((turns[at], -ranks, place))
         return Victims(rows[order], place[order])
 
+    def lines(self, hook: Method, scope: Scope, task: Task, nodes: IndexArray) -> Lines | None:
+        """Line up the candidates of a scope on some nodes, of one queue all together.
+
+        Known are the nodes that the same tier decides on as on the first, which is tried first.
+        None where plugins judge otherwise than alone or in turn, or where the order is no order.
+        """
+        name, tiers = hook.__name__, self._state.hooks.tiers(hook)
+        judges = [
+            plugin.judges_alone | plugin.judges_in_turn for tier in tiers for plugin, _ in tier
+        ]
+        at, place = self._candidates.on_nodes(hook, scope, task, nodes)
+        several = len(set(self._candidates.queue[at].tolist())) > 1
+        if several or not all(name in hooks for hooks in judges):
+            return None
+        order = self._line_up(at, place)
+        if order is None:
+            return None
+        rows, place = self._candidates.rows[at][order], place[order]
+        return self._judge(hook, task, rows, place, n=len(nodes))
+
+    def _line_up(self, at: IndexArray, place: IndexArray) -> IndexArray | None:
+        """Order candidates by node, on each who is least worth keeping first."""
+        rows = self._candidates.rows[at]
+        jobs, keys = self._candidates.job[at], self._task_keys(rows)
+        ranks: NDArray[np.intp] | None = np.zeros(len(rows), dtype=np.intp)
+        if len(set(zip(place.tolist(), jobs.tolist(), strict=True))) > len(set(place.tolist())):
+            ranks = self._job_ranks(jobs)
+        if keys is None or ranks is None:
+            return None
+        keys = [place, -ranks, *(-key for key in keys)]
+        order = np.lexsort(keys[::-1])
+        if len(order) > 1 and _has_equals(keys, order):
+            return np.lexsort([-self._uid_ranks(rows), *keys[::-1]])
+        return order
+
+    def _judge(
+        self, hook: Method, task: Task, rows: IndexArray, place: IndexArray, *, n: int
+    ) -> Lines:
+        """Ask tier after tier about candidates in line, up to the one that decides on the first."""
+        offered = np.zeros(len(rows), dtype=bool)
+        decided_by = np.full(n, _NOBODY)
+        in_turn: list[tuple[Ask, Mask]] = []
+        left = self._state.hooks.tiers(hook)
+        all_alone = self._judge_alone(hook)
+        while left and (all_alone or decided_by[0] == _NOBODY):
+            tier, *left = left
+            answers, in_turn = self._answers(hook, tier, task, rows)
+            chosen = _intersection(answers, place, n, forgets=not in_turn)
+            found, undecided = _any(chosen, place, n), decided_by == _NOBODY
+            offered |= chosen & (undecided & found)[place]
+            decided_by[undecided & found] = len(left)
+            if in_turn:
+                open_nodes = np.logical_and.reduce([_any(each, place, n) for each in answers])
+                decided_by[undecided & ~found & open_nodes] = _UNKNOWN
+        by, nobody = decided_by[0], (decided_by == _NOBODY) & (not left)
+        known = nobody | all_alone | (decided_by == by) & (by >= 0)
+
+        @functools.cache
+        def final() -> Mask:
+            """Ask again without those who are gone: a tier may come after one that runs empty."""
+            if not all_alone:
+                return nobody
+            rest = self._judge(hook, task, rows[~offered], place[~offered], n=n)
+            return ~_any(rest.offered, rest.place, n)
+
+        return Lines(rows, place, offered, known, final, in_turn)
+
+    def _judge_alone(self, hook: Method) -> bool:
+        """Return whether all plugins judge each candidate by itself."""
+        asked = self._state.hooks.bound(hook)
+        return all(hook.__name__ in plugin.judges_alone for plugin, _ in asked)
+
+    def _answers(
+        self, hook: Method, tier: list[Bound], task: Task, rows: IndexArray
+    ) -> tuple[list[Mask], list[tuple[Ask, Mask]]]:
+        """Ask a tier whom it lets go; of those who judge in turn, whom they could ever offer."""
+        answers: list[Mask] = []
+        in_turn: list[tuple[Ask, Mask]] = []
+        candidates = rows.tolist()
+        for plugin, ask in tier:
+            if hook.__name__ in plugin.judges_alone:
+                answer = ask(task, candidates)
+            else:
+                bound = self._state.hooks.ask_aside(plugin, Plugin.bound_victims)
+                answer = bound(hook.__name__, task, rows)
+                answer = np.ones(len(rows), dtype=bool) if answer is None else answer
+                in_turn.append((ask, answer))
+            if answer is not None:
+                answers.append(answer)
+        return answers, in_turn
+
     def _offered(self, hook: Method, task: Task, rows: IndexArray, place: IndexArray) -> Mask:
-        """Mark the candidates that plugins offer, by the rule that holds on a single node."""
-        kept = np.zeros(len(rows), dtype=bool)
+        """Mark the candidates that plugins let go, by the rule that holds on a single node."""
         if not len(rows):
-            return kept
-        n, candidates = int(place[-1]) + 1, rows.tolist()
-        undecided = np.ones(n, dtype=bool)
-        for tier in self._state.hooks.tiers(hook):
-            answers = [ask(task, candidates) for _, ask in tier]
-            chosen = _intersection([each for each in answers if each is not None], place, n)
-            kept |= chosen & undecided[place]
-            undecided &= ~_any(chosen, place, n)
-        return kept
+            return np.zeros(0, dtype=bool)
+        return self._judge(hook, task, rows, place, n=int(place[-1]) + 1).offered
 
     def _turns_of(self, scope: Scope) -> NDArray[np.intp] | None:
         """Return the order of a scope's members among equal jobs; None if they have no keys."""
@@ -78,21 +186,31 @@ class VictimColumns:
         return self._turns[key]
 
     def _sort_tasks(self, at: IndexArray) -> NDArray[np.intp] | None:
-        tasks, rows = self._state.snapshot.tasks, self._candidates.rows[at]
-        columns, between = self._state.ordering.task_columns(rows.tolist())
-        one_job = len(np.unique(tasks.job[rows])) < 2
-        if any(np.isnan(each).any() for each in columns) or not (one_job or all(between)):
+        rows = self._candidates.rows[at]
+        keys = self._task_keys(rows)
+        if keys is None:
             return None
-        numbered = tasks.index[rows] >= 0
-        if numbered.any() and not numbered.all():
-            return None
-        uids = np.array([tasks.uids[row] for row in rows.tolist()], dtype=np.str_)
-        names = np.unique(uids, return_inverse=True)[1] if len(uids) else np.zeros(0)
-        keys = [*columns, tasks.index[rows], tasks.created[rows], names]
-        order = np.lexsort([-key for key in reversed(keys)])
+        order = np.lexsort([-key for key in reversed([*keys, self._uid_ranks(rows)])])
         turns = np.zeros(len(self._candidates.rows), dtype=np.intp)
         turns[at[order]] = np.arange(len(at))
         return turns
+
+    def _task_keys(self, rows: IndexArray) -> list[NDArray[Any]] | None:
+        """List the keys of tasks that their uids come after; None if they are no order."""
+        tasks = self._state.snapshot.tasks
+        columns, between = self._state.ordering.task_columns(rows.tolist())
+        one_job = all(between) or len(set(tasks.job[rows].tolist())) < 2
+        if not one_job or any(np.isnan(each).any() for each in columns):
+            return None
+        numbers = tasks.index[rows]
+        numbered = numbers >= 0
+        if numbered.any() and not numbered.all():
+            return None
+        return [*columns, numbers, tasks.created[rows]]
+
+    def _uid_ranks(self, rows: IndexArray) -> NDArray[np.intp]:
+        uids = np.array([self._state.snapshot.tasks.uids[row] for row in rows.tolist()], np.str_)
+        return np.unique(uids, return_inverse=True)[1] if len(uids) else np.zeros(0, dtype=np.intp)
 
     def _job_ranks(self, jobs: NDArray[np.int32]) -> NDArray[np.intp] | None:
         """Rank the jobs of victims by their current keys (k,); None if these form no order.
@@ -112,16 +230,27 @@ class VictimColumns:
         return np.asarray(ranks[where])
 
 
+def _has_equals(keys: list[NDArray[Any]], order: IndexArray) -> bool:
+    """Return whether two neighbours in an order have all keys in common."""
+    equal = np.ones(len(order) - 1, dtype=bool)
+    for key in keys:
+        ordered = key[order]
+        equal &= ordered[1:] == ordered[:-1]
+    return bool(equal.any())
+
+
 def _any(marked: Mask, place: IndexArray, n: int) -> Mask:
     """Mark the nodes on which something is marked (n,)."""
     return np.bincount(place[marked], minlength=n) > 0
 
 
-def _intersection(answers: list[Mask], place: IndexArray, n: int) -> Mask:
-    """Intersect the answers of a tier on each node; nothing where one of them offers no task.
+def _intersection(answers: list[Mask], place: IndexArray, n: int, *, forgets: bool = True) -> Mask:
+    """Intersect the answers of a tier on each node; nothing where one of them offers nobody.
 
     Volcano: an intersection that runs empty is forgotten, and the next plugin starts again.
     """
+    if not forgets:
+        return np.logical_and.reduce(answers)
     kept = np.zeros(len(place), dtype=bool)
     is_open, holds = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
     for answer in answers:

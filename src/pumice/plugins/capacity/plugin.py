@@ -47,6 +47,7 @@ class Capacity(Plugin, name="capacity"):
     """
 
     foreseeable = True
+    judges_in_turn = frozenset({"reclaimable"})
     simulator = SimulatorAssumptions(bounded=True)
     spares = Spared.QUEUE_WITHIN_DESERVED
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
@@ -84,6 +85,9 @@ class Capacity(Plugin, name="capacity"):
         quota = DeviceQuota(snapshot, self._tree, capacities=self.device_capacity_quota)
         self._devices = quota if self.device_quota and quota.states_limits else None
         self._gates = ssn.queue_gates
+        if self.hierarchy and self.ancestor_reclaim_level:
+            # what the reclaimer is promised may make an ancestor of both queues more generous
+            self.judges_in_turn = frozenset()
         self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
         self._leaf_shares: dict[int, tuple[bytes, float]] = {}
         self._standings: dict[int, _Standing] = {}
@@ -261,16 +265,18 @@ class Capacity(Plugin, name="capacity"):
         return np.asarray([walk.take_for(reclaimer, task) for task in tasks], dtype=bool)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Judge each task as if it were the only victim."""
-        answers: dict[tuple[int, int], bool] = {}
-        out = np.zeros(len(candidates), dtype=bool)
-        for i, row in enumerate(candidates.tolist()):
-            task = Task(self._snapshot, row)
-            key = (task.queue, task.shape.id)
-            if key not in answers:
-                answers[key] = self._walk().take_for(asker, task)
-            out[i] = answers[key]
-        return out
+        """Judge each task as if it were the only one to go."""
+        tasks, queues = self._snapshot.tasks, self._snapshot.jobs.queue
+        shapes = tasks.shape[candidates].astype(np.intp)
+        kinds, first, kind = np.unique(
+            queues[tasks.job[candidates]] * (1 + shapes.max(initial=0)) + shapes,
+            return_index=True,
+            return_inverse=True,
+        )
+        answers = np.zeros(len(kinds), dtype=bool)
+        for i, row in enumerate(candidates[first].tolist()):
+            answers[i] = self._walk().take_for(asker, Task(self._snapshot, row))
+        return np.asarray(answers[kind])
 
     def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
         """Offer all to a job of their queue; to others only what a queue has beyond its share."""

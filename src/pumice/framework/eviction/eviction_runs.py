@@ -1,0 +1,333 @@
+"""Runs of equal tasks that evict: room for many tasks of a job is made at once.
+
+What each of them would find, one after the other, is worked out on sums and rows that do not exist
+yet; a run ends where that cannot be promised, and the next task is tried by itself.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from pumice.core.resources import PODS, Column, Mask
+from pumice.core.views import Nodes, Task
+from pumice.framework.combining import Ask
+from pumice.framework.dispatch import Method
+from pumice.framework.equal_tasks import has_plain_shape, imagine, longest
+from pumice.framework.eviction.candidates import Candidates, IndexArray, Scope
+from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
+from pumice.framework.eviction.queue_quota import QueueQuota
+from pumice.framework.eviction.victim_columns import VictimColumns
+from pumice.framework.placing import Codes, Fit
+from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Verdict
+from pumice.framework.session_state import SessionState
+from pumice.framework.statement import Room, Statement
+
+_SHORTEST, _LONGEST = 2, 256
+"""Tasks to make room for at once."""
+_ASKED: Final = (
+    Plugin.job_starving,
+    Plugin.order_jobs,
+    Plugin.filter_task,
+    Plugin.allocatable,
+    Plugin.preemptive,
+)
+"""Hooks that are asked beside those about nodes and victims."""
+_PATIENCE = 2
+"""Runs of a job that came to nothing before its tasks are tried one by one."""
+
+
+class EvictionRuns:
+    """Makes room for equal tasks of one action."""
+
+    def __init__(self, state: SessionState, candidates: Candidates, hook: Method) -> None:
+        self._state = state
+        self._snapshot = state.snapshot
+        self._candidates = candidates
+        self._hook = hook
+        self._columns = VictimColumns(state, candidates)
+        self._spreads = False
+        """Whether nodes outside those that seemed enough became the best."""
+        self._action = "preempt" if hook is Plugin.preemptable else "reclaim"
+        self._can = (
+            state.policy.by_row
+            and not state.hooks.tiers(Plugin.on_evict)
+            and not state.queue_gates.is_reserving
+            and all(plugin.foreseeable for hook in _ASKED for plugin, _ in state.hooks.bound(hook))
+        )
+
+    # Which tasks
+
+    def rest(self, tasks: list[int], serve: Callable[[list[int]], int]) -> Iterator[int]:
+        """Return the tasks of a job that must be served one by one, each when its turn comes.
+
+        ``serve`` makes room for some of the first tasks together and returns for how many.
+        """
+        at, misses = 0, 0
+        while at < len(tasks):
+            if self._can and misses < _PATIENCE and len(tasks) - at >= _SHORTEST:
+                served = serve(tasks[at:])
+                at += served
+                misses = 0 if served else misses + 1
+                if served:
+                    continue
+            yield tasks[at]
+            at += 1
+
+    def equals(self, tasks: list[int], holds: Callable[[], Verdict]) -> int:
+        """Return how many of the first tasks can be served together; 0 if they cannot.
+
+        ``holds`` is asked before each of them, as far as what was promised to those before it is
+        concerned; it turns false once and for all.
+        """
+        if self._state.hooks.failures.errors:
+            return 0
+        task = Task(self._snapshot, tasks[0])
+        n = self._alike(tasks[:_LONGEST])
+        if n < _SHORTEST or not self._is_plain(task):
+            return 0
+
+        def served(k: int) -> Verdict:
+            with imagine(self._snapshot, task, k - 1, pipelined=True):
+                return holds()
+
+        n = longest(n, served)
+        if n < _SHORTEST or self._state.policy.filter_task(task) is not None:
+            return 0
+        placing = self._state.placing
+        return 0 if placing.ranks(task, placing.fit(task)) else n
+
+    def _alike(self, tasks: list[int]) -> int:
+        """Return how many of the first tasks are equal to the first, which may evict."""
+        table, pods, barred = self._snapshot.tasks, self._snapshot.tasks.pods, self._barred
+        rows = np.array(tasks, dtype=np.intp)
+        same = np.ones(len(rows), dtype=bool)
+        for column in (table.shape, table.role, table.priority, table.label_class):
+            same &= column[rows] == column[rows[0]]
+        n = len(rows) if same.all() else int(np.argmin(same))
+        for i, row in enumerate(tasks[:n]):
+            pod: Any = pods[row]
+            waits = pod.status.nominated_node_name or pod.spec.preemption_policy == "Never"
+            if waits or barred(row):
+                return i
+        return n
+
+    def _barred(self, row: int) -> bool:
+        found = self._state.records.barred.get(row)
+        return found is not None and bool(found.any())
+
+    def _is_plain(self, task: Task) -> bool:
+        """Tell tasks whose answers follow from node rows alone."""
+        return (
+            has_plain_shape(task.shape)
+            and not task.best_effort
+            and not task.shape.coarse
+            and all(vary_by(task) is None for vary_by in self._state.placing.varying)
+        )
+
+    # Which nodes
+
+    def in_order(self, tasks: list[int], scope: Scope, nodes: IndexArray) -> list[Room]:
+        """Find room for equal tasks on the first nodes that can be made to hold them.
+
+        Nodes that no member of the scope is left on are passed over.
+        """
+        task = Task(self._snapshot, tasks[0])
+        n = len(tasks)
+        ladders = self._ladders(task, scope, self._enough(task, scope, nodes[:n], n))
+        if ladders is None:
+            return []
+        ladders.climb(task.request)
+        steps: list[Step] = []
+        members = self._candidates.sums(scope)[PODS, ladders.nodes].tolist()
+        for place, left in enumerate(members):
+            chain = ladders.chain(place, n - len(steps), left)
+            steps += chain
+            fails = len(steps) < n and (not chain or chain[-1].after < left)
+            if fails and not ladders.may_fail(place, len(chain)):
+                break
+        barred = self._state.placing.barred(self._verdicts(task, ladders, steps, more=1))
+        cut = int(np.argmax(barred)) + 1 if barred.any() else len(steps)
+        return self._rooms(tasks, ladders, steps[:cut])
+
+    def by_score(self, tasks: list[int], scope: Scope, nodes: IndexArray, fit: Fit) -> list[Room]:
+        """Find room for equal tasks on the best nodes that can be made to hold them."""
+        task = Task(self._snapshot, tasks[0])
+        scores = fit.score[nodes]
+        if fit.rankers or np.isnan(scores).any():
+            return []
+        ranked = _best(nodes, scores, len(tasks) + 1)
+        some = ranked[: len(tasks)]
+        if not self._spreads:
+            some = self._enough(task, scope, some, len(tasks))
+        ladders = self._ladders(task, scope, some)
+        if ladders is None:
+            return []
+        ladders.climb(task.need)
+        outside = (np.inf, 0)
+        if len(some) < len(ranked):
+            outside = -float(fit.score[ranked[len(some)]]), int(ranked[len(some)])
+        steps = self._climb_by_score(task, fit, ladders, outside, len(tasks))
+        refused = np.flatnonzero(self._verdicts(task, ladders, steps, more=0))
+        return self._rooms(tasks, ladders, steps[: refused[0]] if len(refused) else steps)
+
+    def _enough(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> IndexArray:
+        """Return the first nodes that could take n tasks if all members of a scope left."""
+        room = Nodes(self._snapshot, nodes).future_idle + self._candidates.sums(scope)[:, nodes]
+        taken = copies_in(room, task.request, task.need).cumsum()
+        return nodes[: 1 + int(np.searchsorted(taken, n))]
+
+    def _climb_by_score(
+        self, task: Task, fit: Fit, ladders: Ladders, outside: tuple[float, int], n: int
+    ) -> list[Step]:
+        """Take n steps, each on the node that is best then, as long as none outside is better."""
+        places = range(len(ladders.nodes))
+        rows, values = ladders.nodes.tolist(), [-each for each in fit.score[ladders.nodes].tolist()]
+        chains = [ladders.chain(place, n) for place in places]
+        after = self._scores_after(task, fit, ladders, chains)
+        steps: list[Step] = []
+        taken = [0] * len(chains)
+        quota = QueueQuota(self._state, task)
+        while len(steps) < n:
+            place = min(places, key=lambda i: (values[i], rows[i]))
+            at = taken[place]
+            if values[place] == np.inf or (values[place], rows[place]) > outside:
+                self._spreads |= values[place] < np.inf
+                break
+            if at == len(chains[place]):
+                if not ladders.may_fail(place, at):
+                    break
+                values[place] = np.inf
+                continue
+            step = chains[place][at]
+            if not quota.takes(ladders.amounts(step)):
+                break
+            steps.append(step)
+            taken[place] = at + 1
+            values[place] = -after[step] if at + 1 < ladders.hopeful[place] else np.inf
+            if np.isnan(values[place]):
+                break
+        return steps
+
+    def _scores_after(
+        self, task: Task, fit: Fit, ladders: Ladders, chains: list[list[Step]]
+    ) -> dict[Step, float]:
+        """Score nodes as each step leaves them; not a number where no eviction opens them then."""
+        steps = [step for chain in chains for step in chain]
+        if not steps:
+            return {}
+        placing, (nodes, rows) = self._state.placing, ladders.nodes_after(steps, more=1)
+        answers = placing.answers(fit, task, nodes, rows)
+        barred = placing.barred(np.broadcast_to(np.asarray(answers.verdict), rows.shape))
+        scores = np.where(barred, np.nan, answers.score)
+        return dict(zip(steps, scores.tolist(), strict=True))
+
+    def _ladders(self, task: Task, scope: Scope, nodes: IndexArray) -> Ladders | None:
+        """Work out the steps on nodes of which the first is tried first; None if that cannot be."""
+        lines = self._columns.lines(self._hook, scope, task, nodes) if len(nodes) else None
+        if lines is None or any(self._snapshot.shapes[i].coarse for i in self._shapes(lines.rows)):
+            return None
+        sums = self._candidates.sums(scope)[:, nodes]
+        return Ladders(self._snapshot, task, nodes, lines, sums)
+
+    def _shapes(self, rows: IndexArray) -> set[int]:
+        return set(self._snapshot.tasks.shape[rows].tolist())
+
+    def _verdicts(self, task: Task, ladders: Ladders, steps: list[Step], *, more: int) -> Codes:
+        """Ask the filters about nodes whose victims are gone, with so many more tasks on them."""
+        if not steps:
+            return np.zeros(0, dtype=np.int16)
+        placing, (nodes, rows) = self._state.placing, ladders.nodes_after(steps, more=more)
+        verdict = placing.verdict(placing.fit(task), task, nodes, rows)
+        return np.broadcast_to(np.asarray(verdict, dtype=np.int16), rows.shape)
+
+    # Whether it stands
+
+    def _rooms(self, tasks: list[int], ladders: Ladders, steps: list[Step]) -> list[Room]:
+        """Keep the steps that everybody agrees to."""
+        steps = steps[: self._n_offered(Task(self._snapshot, tasks[0]), ladders, steps)]
+        if not steps or not self._order_stands(ladders, steps):
+            return []
+        best_effort, reclaims = self._snapshot.tasks.best_effort, self._hook is Plugin.reclaimable
+        rooms: list[Room] = []
+        for task, step in zip(tasks, steps, strict=False):
+            victims = ladders.going(step)
+            freed = any(reclaims or not best_effort[victim] for victim in victims)
+            rooms.append(Room(task, int(ladders.nodes[step.place]), victims, freed))
+        return rooms
+
+    def _n_offered(self, task: Task, ladders: Ladders, steps: list[Step]) -> int:
+        """Return for how many steps those who judge in turn offer all that are in line."""
+        judges = ladders.lines.in_turn
+        if not judges:
+            return len(steps)
+        line: list[int] = []
+        ends: list[int] = []
+        for step in steps:
+            line += ladders.in_line(step)
+            ends.append(len(line))
+        offered = _offered(judges, task, ladders.lines.rows, line)
+        if offered == len(line):
+            return len(steps)
+        n = bisect_right(ends, offered)
+        line = line[: ends[n - 1]] if n else []
+        return n if _offered(judges, task, ladders.lines.rows, line) == len(line) else 0
+
+    def _order_stands(self, ladders: Ladders, steps: list[Step]) -> bool:
+        """Return whether evictions leave the jobs in line on each node in their order.
+
+        Of a job of which nobody is left in line the last victim is not counted: its key counted
+        before that one went.
+        """
+        job = self._snapshot.tasks.job
+        going = [victim for step in steps for victim in ladders.going(step)]
+        lines = [ladders.line(place) for place in {step.place for step in steps}]
+        if not going or all(len(set(job[line].tolist())) < 2 for line in lines):
+            return True
+        gone = set(going)
+        left = {int(job[row]) for line in lines for row in line.tolist() if row not in gone}
+        last = {int(job[row]): row for row in going}
+        early = [row for row in going if int(job[row]) in left or last[int(job[row])] != row]
+        jobs = sorted(set(job[early].tolist()))
+        if not jobs:
+            return True
+        keys, mark = self._state.ordering.job_policy_keys, self._state.journal.mark()
+        before = keys(jobs)
+        self._snapshot.evict_each(np.array(early, dtype=np.intp))
+        after = keys(jobs)
+        self._state.journal.rollback(mark)
+        return after == before
+
+    def make(self, stmt: Statement, rooms: list[Room]) -> bool:
+        """Make the rooms that were found; False if there are none, or a plugin failed meanwhile."""
+        if not rooms or self._state.hooks.failures.errors:
+            return False
+        stmt.make_rooms(rooms, self._action)
+        return True
+
+
+def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
+    """Return the n best nodes, the best first; of equals that of the lower row."""
+    if len(nodes) > n:
+        least = np.partition(scores, len(scores) - n)[len(scores) - n]
+        better = np.flatnonzero(scores > least)
+        chosen = np.concatenate([better, np.flatnonzero(scores == least)[: n - len(better)]])
+        nodes, scores = nodes[chosen], scores[chosen]
+    return nodes[np.lexsort((nodes, -scores))]
+
+
+def _offered(judges: list[tuple[Ask, Mask]], task: Task, rows: IndexArray, line: list[int]) -> int:
+    """Return how many of the first in line are offered by all who could ever offer them."""
+    at, n = np.array(line, dtype=np.intp), len(line)
+    for ask, bound in judges:
+        mine = np.flatnonzero(bound[at])
+        if not len(mine):
+            continue
+        answer = ask(task, rows[at[mine]].tolist())
+        if answer is None:
+            return 0
+        if not answer.all():
+            n = min(n, int(mine[np.argmin(answer)]))
+    return n
