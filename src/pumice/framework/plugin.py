@@ -79,9 +79,7 @@ class Plugin:
     Its hooks about queues and readiness then read nothing that placements change except sums, and
     ``order_queues`` takes them from its argument; a queue that holds more is never allowed
     more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
-    While tasks of a job are promised room it stops starving once and for all, and while they are
-    evicted its keys in ``order_jobs``, which read that job alone, do not come back to what they
-    were.
+    It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
     """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer is spared."""
@@ -96,12 +94,7 @@ class Plugin:
     judges_in_turn: frozenset[str] = field(
         default=frozenset(), init=False, repr=False, compare=False
     )
-    """Its hooks about victims that count: who stands behind a candidate has no say about it.
-
-    Whom ``bound_victims`` leaves out is refused, counts for nobody, and is left out later, too.
-    And where all of some candidates are offered, any part of them, in the same order, is offered as
-    a whole later.  Later: when others of them were evicted, and tasks like the asker promised room.
-    """
+    """Its hooks about victims that count (docs/writing-plugins.md): later ones have no say."""
     moving_jobs: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Jobs (rows) whose ``order_tasks`` keys change while their tasks are placed; set at open."""
     ordered_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)

@@ -19,7 +19,7 @@ from pumice.framework.eviction.candidates import Candidates, IndexArray, Scope
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.eviction.victim_columns import VictimColumns
-from pumice.framework.placing import Codes, Fit
+from pumice.framework.fits import Codes, Fit
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
