@@ -1,4 +1,4 @@
-"""How many equal tasks nodes can take with ever more of their victims gone, worked out on sums.
+"""How many equal tasks nodes can take with ever more of their victims gone, computed on sums.
 
 Amounts are whole numbers, so what is added up here is what evictions one by one would leave.
 """

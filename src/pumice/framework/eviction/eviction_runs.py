@@ -1,6 +1,6 @@
 """Runs of equal tasks that evict: room for many tasks of a job is made at once.
 
-What each of them would find, one after the other, is worked out on sums and rows that do not exist
+What each of them would find, one after the other, is computed on sums and rows that do not exist
 yet; a run ends where that cannot be promised, and the next task is tried by itself.
 """
 
@@ -119,7 +119,7 @@ class EvictionRuns:
         return found is not None and bool(found.any())
 
     def _is_plain(self, task: Task) -> bool:
-        """Tell tasks whose answers follow from node rows alone."""
+        """Return whether the answers for a task follow from node rows alone."""
         return (
             has_plain_shape(task.shape)
             and not task.best_effort
@@ -132,7 +132,7 @@ class EvictionRuns:
     def in_order(self, tasks: list[int], scope: Scope, nodes: IndexArray) -> list[Room]:
         """Find room for equal tasks on the first nodes that can be made to hold them.
 
-        Nodes that no member of the scope is left on are passed over.
+        Nodes that no member of the scope is left on are skipped.
         """
         task = Task(self._snapshot, tasks[0])
         n = len(tasks)
