@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 from hypothesis import strategies as st
@@ -80,17 +81,9 @@ tiers:
 }
 
 
-class _FirstOfEquals(Placing):
-    """Takes the first of equally good nodes instead of drawing lots."""
-
-    def spin(self, n: Any) -> int:
-        return 0
-
-
-class PlainScheduler(Scheduler):
-    """Draws no lots: those drawn for a gang that then does not fit would shift all later ones."""
-
-    placing = _FirstOfEquals
+first_of_equals = patch.object(Placing, "spin", lambda _placing, _n: 0)
+"""Takes the first of equally good nodes: lots drawn for a gang that then does not fit would shift
+all later ones."""
 
 
 @dataclass
@@ -117,9 +110,10 @@ def things(cluster: Any) -> Any:
     return [from_manifest(in_namespace(manifest)) for manifest in cluster]
 
 
+@first_of_equals
 def by_engine(workload: Any, cluster: Any, conf: Any, **options: Any) -> Any:
     """Run a workload in the simulator."""
-    engine = Engine(workload, things(cluster), conf, scheduler=PlainScheduler(conf), **options)
+    engine = Engine(workload, things(cluster), conf, **options)
     while engine.now <= HORIZON and engine.step():
         pass
     story, runs, names = Story(), engine.runs, engine.snapshot.nodes.names
@@ -170,11 +164,12 @@ class Listener:
             store.clock.call_at(store.now(), lambda: store.create(again))
 
 
+@first_of_equals
 def by_plane(workload: Any, cluster: Any, conf: Any) -> Any:
     """Run a workload on a whole control plane."""
     store = EmbeddedCluster(VirtualClock(EPOCH))
     kubelet = Kubelet(store, grace_s=0)
-    scheduler = PlainScheduler(conf)
+    scheduler = Scheduler(conf)
     plane = EmbeddedControlPlane(conf, cluster=store, kubelet=kubelet, scheduler=scheduler)
     for manifest in cluster:
         try:

@@ -15,15 +15,7 @@ from pumice.sim.bounds import Shortcuts
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import State
-from tests.properties.planes import (
-    CONFS,
-    PlainScheduler,
-    by_engine,
-    by_plane,
-    clusters,
-    things,
-    workloads,
-)
+from tests.properties.planes import CONFS, by_engine, by_plane, clusters, things, workloads
 
 
 def shortcuts(conf: SchedulerConf) -> Shortcuts:
@@ -60,7 +52,7 @@ def test_what_must_hold_after_every_event(name: Any, data: Any) -> None:
     """No node or queue beyond its limit, no gang in part, and an end to every job."""
     conf = parse_conf(CONFS[name])
     workload, cluster = data.draw(workloads()), data.draw(clusters(tree=name == "tree"))
-    engine = Engine(workload, things(cluster), conf, scheduler=PlainScheduler(conf))
+    engine = Engine(workload, things(cluster), conf)
     watch = Watch(engine, cluster, shortcuts(conf))
     while engine.now < 2000 and engine.step():
         watch.look()
