@@ -29,8 +29,9 @@ class Reach:
     """What was measured; empty if nothing was."""
 
     def __init__(self) -> None:
-        self._data = CoverageData(str(DATA))
-        self._data.read()
+        self._data = CoverageData(str(DATA), no_disk=not DATA.exists())
+        if DATA.exists():
+            self._data.read()
 
     def tests(self, file: Path, lines: range) -> list[str]:
         """Return the tests that reach some lines of a file, as pytest names them."""

@@ -14,6 +14,7 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.combining import FIRST_DIFFERENCE, Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin
+from pumice.framework.simulator_assumptions import UNDECLARED
 
 Key = Any
 _ALONE: Final[Key] = ()
@@ -22,6 +23,8 @@ _ALONE: Final[Key] = ()
 
 class Heap:
     """Rows in the order of their keys, which are computed when a row is added to others.
+
+    With ``ask_alone`` also that of a single row, so that a plugin that fails is noticed there, too.
 
     A ``live`` heap computes a key again when its row comes up: evictions move the keys of rows that
     sit inside, placements only those of the row that is out.
@@ -33,13 +36,15 @@ class Heap:
         rows: Iterable[int] = (),
         *,
         live: bool = False,
+        ask_alone: bool = False,
     ) -> None:
         self._keys = keys
         self._live = live
+        self._ask_alone = ask_alone
         start = list(rows)
         self.entries: list[tuple[Key, int]] = []
         """Keys and rows, the first first."""
-        if len(start) == 1:
+        if len(start) == 1 and not ask_alone:
             self.entries.append((_ALONE, start[0]))
         elif start:
             self.entries += zip(keys(start), start, strict=True)
@@ -51,10 +56,10 @@ class Heap:
     def push(self, row: int) -> None:
         """Put a row (back) in."""
         entries = self.entries
-        if not entries:
+        if not entries and not self._ask_alone:
             entries.append((_ALONE, row))
             return
-        if entries[0][0] is _ALONE:
+        if entries and entries[0][0] is _ALONE:
             entries[0] = (self._keys([entries[0][1]])[0], entries[0][1])
         heapq.heappush(entries, (self._keys([row])[0], row))
 
@@ -81,6 +86,11 @@ class Ordering:
             plugin.ordered_jobs is not None for plugin, _ in self._task_orders
         )
         self._queue_policy = hooks.keys(Plugin.order_queues)
+        self._ask_alone = any(
+            plugin.simulator is UNDECLARED
+            for hook in (Plugin.order_jobs, Plugin.order_queues)
+            for plugin, _ in hooks.bound(hook)
+        )
         self.moving_jobs: frozenset[int] = frozenset().union(
             *(plugin.moving_jobs for plugin, _ in self._task_orders)
         )
@@ -173,11 +183,11 @@ class Ordering:
 
     def queue_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Return a heap of queues, the best first."""
-        return Heap(self.queue_keys, rows, live=live)
+        return Heap(self.queue_keys, rows, live=live, ask_alone=self._ask_alone)
 
     def job_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Return a heap of jobs, the best first."""
-        return Heap(self.job_keys, rows, live=live)
+        return Heap(self.job_keys, rows, live=live, ask_alone=self._ask_alone)
 
     def sort_jobs(self, rows: Iterable[int]) -> list[int]:
         """Order jobs once."""

@@ -262,7 +262,7 @@ class _Examination:
     # Moves
 
     def check_victims_in_turn(self, statement: Statement) -> None:
-        """Test that of candidates who are all offered any part is, also when others are evicted."""
+        """Test that candidates who are all offered stay so while some before them are evicted."""
         for hook in VICTIMS:
             if hook.__name__ not in self.questions.plugin.judges_in_turn:
                 continue
@@ -282,13 +282,17 @@ class _Examination:
         return line if offered.all() else line[: int(np.argmin(offered))]
 
     def check_parts(self, statement: Statement, hook: Method, row: int, line: list[int]) -> None:
-        """Ask about all of a line, then about ever smaller parts of it while others are evicted."""
+        """Ask about the rest of a line, again and again, while some of those before it go."""
         while line:
             offered = self.questions.victims(hook, row, line)
             if offered is None or not offered.all():
                 text = "refuses some of those it offered before (see judges_in_turn)"
                 raise PluginError(self.name, hook.__name__, text)
-            statement.evict(line.pop(int(self.rng.integers(len(line)))), "reclaim")
+            before = 1 + int(self.rng.integers(len(line)))
+            for victim in line[:before]:
+                if self.rng.integers(2):
+                    statement.evict(victim, "reclaim")
+            line = line[before:]
 
     def check_moves(self, statement: Statement) -> None:
         """Test after each move that only the rows it touched have changed."""

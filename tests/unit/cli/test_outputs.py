@@ -25,6 +25,8 @@ WITHOUT: Final = {
     "serve scheduler": "runs until it is stopped",
     "serve webhooks": "runs until it is stopped",
     "snapshot save": "writes a file, JSON if its name says so",
+    "trace convert": "writes a file",
+    "trace sample": "writes a file",
     "ui": "runs until it is stopped",
     "up": "runs until it is stopped",
     "vcctl": "prints what Volcano's own vcctl prints, byte for byte",

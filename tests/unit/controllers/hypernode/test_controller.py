@@ -147,7 +147,7 @@ def test_hypernodes_of_others_are_counted_and_left_alone() -> None:
     assert mine["status"]["nodeCount"] == 1
     (condition,) = mine["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("MembersFound", "False")
-    assert condition["message"] == "not there: Node gone"
+    assert condition["message"] == "missing: Node gone"
     world.node("gone")
     world.look()
     mine = world.get(HYPER_NODE, "", "mine")
