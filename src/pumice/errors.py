@@ -286,6 +286,13 @@ class RejectedError(ClusterError):
     reason = "Invalid"
 
 
+class UnauthorizedError(RejectedError):
+    """A request whose credentials the cluster does not accept."""
+
+    code = 401
+    reason = "Unauthorized"
+
+
 class DeniedError(RejectedError):
     """A write that admission refuses; ``problem`` is the whole message, ready for the user."""
 

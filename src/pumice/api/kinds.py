@@ -44,6 +44,8 @@ GRACE_PERIOD_S: Final = 30
 
 SYSTEM_NAMESPACE: Final = "volcano-system"
 """Where Volcano is installed, and Pumice in its place."""
+EMBEDDED_BUILD: Final = "+pumice"
+"""Suffix of the Kubernetes version that the embedded cluster reports."""
 SCHEDULER_LEASE: Final = "volcano"
 CONTROLLERS_LEASE: Final = "vc-controller-manager"
 DEFAULT_QUEUE: Final = "default"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.api.kinds import EMBEDDED_BUILD, Kind, Kinds, Manifest
 from pumice.apiserver import openapi
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -12,7 +12,7 @@ SCALED: Final = frozenset({"Deployment.apps", "ReplicaSet.apps", "StatefulSet.ap
 VERSION: Final = {
     "major": "1",
     "minor": "32",
-    "gitVersion": "v1.32.0+pumice",
+    "gitVersion": f"v1.32.0{EMBEDDED_BUILD}",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "2026-01-01T00:00:00Z",

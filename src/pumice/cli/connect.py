@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from pumice.cluster.base import Cluster
 from pumice.errors import ClusterError, ServiceError, UnavailableError
 
 if TYPE_CHECKING:
+    from pumice.cluster.kube.cluster import KubeCluster
     from pumice.cluster.kube.connection import Connection
 
 _NOTHING = (
@@ -39,7 +39,7 @@ def endpoint_file(env: Mapping[str, str] = os.environ) -> Path:
 
 def connect(
     options: ConnectOptions, env: Mapping[str, str] = os.environ
-) -> AbstractContextManager[Cluster]:
+) -> "AbstractContextManager[KubeCluster]":
     """Return the cluster, to be used as a context manager; nothing is sent yet.
 
     The first that is named counts: --kubeconfig, KUBECONFIG, the endpoint of a running `pumice up`,

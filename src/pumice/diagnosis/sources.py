@@ -85,14 +85,23 @@ def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manif
 
 
 def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
-    """Find the scheduler's ConfigMap: by its usual name, else by the key of its text."""
+    """Find the scheduler's ConfigMap; one that cannot be read counts as missing."""
+    try:
+        return stored_configuration(cluster)
+    except ClusterError:
+        return None
+
+
+def stored_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
+    """Find the scheduler's ConfigMap: by its usual name, else by the key of its text.
+
+    Raises:
+        ClusterError: the ConfigMaps cannot be read.
+    """
     try:
         found = _conf_texts([cluster.get("ConfigMap", SYSTEM_NAMESPACE, CONF_NAME)])
     except ClusterError:
-        try:
-            found = _conf_texts(cluster.list("ConfigMap")[0])
-        except ClusterError:
-            found = []
+        found = _conf_texts(cluster.list("ConfigMap")[0])
     return found[0] if found else None
 
 

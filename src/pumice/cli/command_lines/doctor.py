@@ -13,7 +13,7 @@ from pumice.cli.command_lines.cluster_options import cluster_options, output_opt
 def doctor(**given: Any) -> None:
     """Check whether a cluster has what Pumice needs, and show what to do if it does not.
 
-    Nothing is changed. Exits with 1 if something is wrong.
+    Nothing is changed. Exits with 1 if something is wrong, or if nothing could be checked.
     """
     from pumice.cli.doctor import doctor as perform
 

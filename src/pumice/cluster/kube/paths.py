@@ -17,6 +17,7 @@ from pumice.errors import (
     NamespaceTerminatingError,
     NotFoundError,
     RejectedError,
+    UnauthorizedError,
     UnavailableError,
 )
 
@@ -33,8 +34,10 @@ _REASONS: Final[Mapping[str, type[ClusterError]]] = {
     "ServerTimeout": UnavailableError,
     "Timeout": UnavailableError,
     "TooManyRequests": UnavailableError,
+    "Unauthorized": UnauthorizedError,
 }
 _CODES: Final[Mapping[int, type[ClusterError]]] = {
+    401: UnauthorizedError,
     404: NotFoundError,
     409: ConflictError,
     410: GoneError,

@@ -5,17 +5,22 @@ from typing import Final
 
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown
-from pumice.diagnosis.doctor.installation import custom_resources, is_embedded, leaders, webhooks
+from pumice.diagnosis.doctor.installation import custom_resources, leaders, webhooks
 from pumice.diagnosis.doctor.policy import configuration, nodes, queues, scheduler_names
 from pumice.diagnosis.doctor.rights import rights
+from pumice.diagnosis.doctor.server import ServedCluster, is_embedded
 
 Check = Callable[[Cluster], Iterator[Checked]]
 INSTALLATION: Final[tuple[Check, ...]] = (custom_resources, leaders, rights, webhooks)
 POLICY: Final[tuple[Check, ...]] = (configuration, queues, scheduler_names, nodes)
 
 
-def examine_cluster(cluster: Cluster) -> list[Checked]:
-    """Run every check; an object that one cannot read ends that check and no other."""
+def examine_cluster(cluster: ServedCluster) -> list[Checked]:
+    """Run every check; an object that one cannot read ends that check and no other.
+
+    Raises:
+        ServiceError: no API server answers, or it does not accept the credentials.
+    """
     found: list[Checked] = []
     checks = INSTALLATION + POLICY
     if is_embedded(cluster):

@@ -32,17 +32,6 @@ _SOON_S: Final = 7 * 86400.0
 _LARGEST_SKEW_S: Final = 5.0
 
 
-def is_embedded(cluster: Cluster) -> bool:
-    """Return whether a cluster is one of `pumice up`, which runs all processes."""
-    try:
-        cluster.list(CRDS)
-    except NotFoundError:
-        return True
-    except ClusterError:
-        return False
-    return False
-
-
 def custom_resources(cluster: Cluster) -> Iterator[Checked]:
     """Check that the custom resources are served, in the versions that Pumice uses."""
     wanted = {f"{kind.plural}.{kind.group}": kind for kind in BUILT_IN if _VOLCANO in kind.group}

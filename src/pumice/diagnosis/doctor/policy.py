@@ -10,7 +10,7 @@ from pumice.api.wording import counted, first_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import group_of
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown, warning, wrong
-from pumice.diagnosis.sources import scheduler_configuration
+from pumice.diagnosis.sources import stored_configuration
 from pumice.errors import ClusterError, ConfError
 from pumice.scheduler import Scheduler
 
@@ -19,7 +19,11 @@ _PENDING: Final = ("", "Pending", "Inqueue")
 
 def configuration(cluster: Cluster) -> Iterator[Checked]:
     """Check the configuration as a scheduler would read it."""
-    text, source = scheduler_configuration(cluster) or (DEFAULT_CONF, "")
+    try:
+        text, source = stored_configuration(cluster) or (DEFAULT_CONF, "")
+    except ClusterError as error:
+        yield unknown("configuration", error.problem)
+        return
     if not source:
         yield ok("configuration", "no ConfigMap: the built-in configuration is used")
     try:

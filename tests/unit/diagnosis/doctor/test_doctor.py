@@ -12,8 +12,16 @@ from cryptography.x509.oid import NameOID
 
 from pumice.api.kinds import BUILT_IN
 from pumice.api.times import rfc3339
+from pumice.apiserver.discovery import VERSION
 from pumice.diagnosis.doctor.examination import examine_cluster
-from pumice.errors import ClusterError, NotFoundError, UnavailableError
+from pumice.errors import (
+    ClusterError,
+    NotFoundError,
+    RejectedError,
+    ServiceError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from pumice.testing import node, pod, pod_group, queue
 
 NOW = 1_800_000_000.0
@@ -84,11 +92,19 @@ class Api:
             ("Service", "volcano-admission-service"): {},
             ("ConfigMap", "volcano-scheduler-configmap"): conf,
         }
+        self.server = "https://api.test:6443"
+        self.version: Any = {"gitVersion": "v1.34.1"}
         self.refused: set[str] = set()
         self.errors: dict[str, ClusterError] = {}
 
     def now(self) -> float:
         return NOW
+
+    def read_path(self, target: str, **_: Any) -> Any:
+        assert target == "/version"
+        if isinstance(self.version, ClusterError):
+            raise self.version
+        return self.version
 
     def list(self, kind: str, *_: Any) -> Any:
         if kind in self.errors:
@@ -96,6 +112,8 @@ class Api:
         return self.objects.get(kind, []), "1"
 
     def get(self, kind: str, namespace: str, name: str) -> Any:
+        if kind in self.errors:
+            raise self.errors[kind]
         if (kind, name) not in self.single:
             raise NotFoundError(kind, namespace, name)
         return self.single[kind, name]
@@ -220,6 +238,7 @@ def test_a_cluster_whose_nodes_are_all_closed_is_wrong(api: Any) -> None:
     [
         "CustomResourceDefinition.apiextensions.k8s.io",
         "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
+        "ConfigMap",
         "Queue.scheduling.volcano.sh",
         "Pod",
         "Node",
@@ -240,7 +259,35 @@ def test_an_odd_object_ends_its_check_and_no_other(api: Any) -> None:
 
 
 def test_a_cluster_of_pumice_up_brings_its_processes(api: Any) -> None:
-    kind = "CustomResourceDefinition.apiextensions.k8s.io"
-    api.errors[kind] = NotFoundError(kind)
+    api.version = VERSION
     assert found(api, "processes")[0].state == "ok"
     assert found(api, "rights") == []
+
+
+@pytest.mark.parametrize(
+    "error", [NotFoundError("CustomResourceDefinition"), UnavailableError(problem="no")]
+)
+def test_a_cluster_without_definitions_is_not_one_of_pumice_up(api: Any, error: Any) -> None:
+    api.errors["CustomResourceDefinition.apiextensions.k8s.io"] = error
+    assert found(api, "processes") == []
+    assert [each.state for each in found(api, "custom resources")] == ["unknown"]
+
+
+def test_a_server_that_hides_its_version_is_examined(api: Any) -> None:
+    api.version = RejectedError(problem="forbidden: cannot get path")
+    assert {each.state for each in examine_cluster(api)} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (UnavailableError(problem="connection refused"), "cannot reach the cluster at {}: conn"),
+        (UnauthorizedError(problem="Unauthorized"), "the cluster at {} refuses the credentials"),
+        (NotFoundError(), "no API server answers at {}"),
+    ],
+)
+def test_a_server_that_does_not_answer_ends_it_all(api: Any, error: Any, text: str) -> None:
+    api.version = error
+    with pytest.raises(ServiceError) as raised:
+        examine_cluster(api)
+    assert raised.value.problem.startswith(text.format(api.server))
