@@ -13,7 +13,7 @@ import yaml
 
 from pumice.api.json_text import NOT_JSON, parse_json_stream, starts_like_json
 from pumice.api.objects import KubeObject, from_manifest, in_namespace
-from pumice.api.text_files import STDIN, read_text
+from pumice.api.text_files import read_text, shown_name
 from pumice.api.yaml_nodes import line_of
 from pumice.api.yaml_text import Builder, child, compose_all, line_at, parse_yaml
 from pumice.errors import ManifestError
@@ -98,7 +98,7 @@ def _open(path_or_text: Path | str) -> tuple[str, str]:
         if not start or "\n" in path_or_text or start[0] in "{[":
             return TEXT, path_or_text
     path = Path(path_or_text)
-    return "<stdin>" if path == STDIN else str(path), read_text(path, ManifestError)
+    return shown_name(path), read_text(path, ManifestError)
 
 
 def _read(document: Document) -> KubeObject:

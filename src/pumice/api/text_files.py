@@ -16,13 +16,18 @@ MOST_BYTES: Final = 1 << 30
 _FOREIGN: Final = ((b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"))
 
 
+def shown_name(path: Path) -> str:
+    """Return the name of a file, or of standard input, for messages."""
+    return "<stdin>" if path == STDIN else str(path)
+
+
 def read_text(path: Path, error: type[InputError] = InputError) -> str:
     """Read a file, or standard input for ``-``, as UTF-8 text; a byte order mark is left out.
 
     Raises:
         InputError: it cannot be read, is too large or is not such text; raised as ``error``.
     """
-    name = "<stdin>" if path == STDIN else str(path)
+    name = shown_name(path)
     try:
         if path == STDIN:
             content = _stdin().read(MOST_BYTES + 1)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pumice.api.conf import Problem, SchedulerConf, read_conf
-from pumice.api.text_files import read_text
+from pumice.api.text_files import read_text, shown_name
 from pumice.api.wording import nearest
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import all_plugins, conf_problems, print_warnings
@@ -28,20 +28,20 @@ def check(
     ctx: click.Context, *, file: Path, strict: bool, plugins: PluginSources, output: str
 ) -> None:
     """Print what a scheduler would refuse or warn about, and which plugins decide what."""
-    conf = read_conf(read_text(file))
+    conf, source = read_conf(read_text(file)), shown_name(file)
     problems = conf_problems(conf, plugins)
     errors = errors_of(problems)
     deciding = [] if errors else deciding_order(conf, all_plugins(plugins))
     if output == "table":
-        _print_check(file, conf, problems, deciding)
+        _print_check(source, conf, problems, deciding)
     else:
-        print_data(_checked(file, conf, problems, deciding), output)
+        print_data(_checked(source, conf, problems, deciding), output)
     if errors or (strict and problems):
         ctx.exit(1)
 
 
 def _checked(
-    file: Path, conf: SchedulerConf, problems: Sequence[Problem], deciding: Sequence[_Deciding]
+    source: str, conf: SchedulerConf, problems: Sequence[Problem], deciding: Sequence[_Deciding]
 ) -> dict[str, Any]:
     """Return the result of a check as plain data."""
     found = [
@@ -55,7 +55,7 @@ def _checked(
         for one in problems
     ]
     return {
-        "file": str(file),
+        "file": source,
         "usable": not errors_of(problems),
         "problems": found,
         "actions": list(conf.actions),
@@ -67,15 +67,15 @@ def _checked(
 
 
 def _print_check(
-    file: Path, conf: SchedulerConf, problems: Sequence[Problem], deciding: Sequence[_Deciding]
+    source: str, conf: SchedulerConf, problems: Sequence[Problem], deciding: Sequence[_Deciding]
 ) -> None:
     errors = errors_of(problems)
     for problem in errors:
-        click.echo(f"{file}: {problem}")
-    print_warnings(problems, str(file))
+        click.echo(f"{source}: {problem}")
+    print_warnings(problems, source)
     if errors:
         return
-    click.echo(f"{file}: {'no errors' if problems else 'no problems'}")
+    click.echo(f"{source}: {'no errors' if problems else 'no problems'}")
     click.echo(f"actions: {', '.join(conf.actions)}")
     rows = [(hook, flag, rule, ", then ".join(tiers)) for hook, flag, rule, tiers in deciding]
     print_rows(("hook", "switch", "rule", "plugins in order"), rows)

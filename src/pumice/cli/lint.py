@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from pumice.api.manifests import load_documents
+from pumice.api.manifests import TEXT, load_documents
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
@@ -66,6 +66,7 @@ def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], in
     read = list(_documents(paths))
     lines = [one for one in read if isinstance(one, Line)]
     documents = [one for one in read if not isinstance(one, Line)]
+    lines += [_configuration(one) for one in documents if _is_configuration(one.content)]
     files = Files((one.content for one in documents if is_checked(one.content)), queues)
     checked, seen = 0, dict[tuple[str, ...], str]()
     for document in documents:
@@ -98,6 +99,18 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
             yield from sorted(str(one) for one in inside if one.is_file())
         else:
             yield path
+
+
+def _is_configuration(content: Any) -> bool:
+    return isinstance(content, dict) and content.keys() >= {"actions", "tiers"}
+
+
+def _configuration(document: Any) -> Line:
+    """Return the finding for a scheduler configuration, which has rules of its own."""
+    name = _STDIN if document.file == TEXT else document.file
+    wanted = f"manifests: check it with 'pumice config check {name}'"
+    found = "a scheduler configuration"
+    return Line(_file(document), document.line, "", "", found, wanted, f"{found}, not a manifest")
 
 
 def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
@@ -136,7 +149,7 @@ def _line(document: Any, finding: Any) -> Line:
 
 
 def _file(document: Any) -> str:
-    return "<stdin>" if document.file == "<text>" else str(document.file)
+    return "<stdin>" if document.file == TEXT else str(document.file)
 
 
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
@@ -144,7 +157,7 @@ def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     node = document.node
     if node is not None:
         return line_at(node, steps)
-    if document.file == "<text>":
+    if document.file == TEXT:
         return int(document.line)
     # JSON is YAML too; only lists of objects would have to be looked into.
     roots = list(compose_all(read_text(Path(document.file)), document.file))

@@ -26,6 +26,7 @@ from pumice.api.wording import nearest
 from pumice.framework.argument_kinds import KINDS, MAPPING, Amount, Duration, Kind, bare, kind_of
 
 __all__ = [
+    "UNKNOWN",
     "Amount",
     "ArgumentRow",
     "Duration",
@@ -37,6 +38,8 @@ __all__ = [
     "dump_arguments",
 ]
 
+UNKNOWN: Final = "an argument that exists"
+"""What a problem about an unknown argument wants."""
 _METADATA: Final = "pumice.argument"
 
 
@@ -252,7 +255,7 @@ class _Binding:
             hint = f"did you mean '{near}'?" if near else ""
             if is_switch(key):
                 hint = "it is a switch: write it beside the name"
-            self.note(key, "an argument that exists", key, hint)
+            self.note(key, UNKNOWN, key, hint)
             return
         try:
             bound = self.read(argument, key, value)

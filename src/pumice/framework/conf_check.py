@@ -5,6 +5,7 @@ effect here either, and odd settings work as written.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pumice.api.conf import PluginConf, Problem, SchedulerConf
@@ -12,8 +13,8 @@ from pumice.api.conf_checks import check_names, check_repeats
 from pumice.api.conf_lines import summary
 from pumice.api.usage_conf import read_usage_conf
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
-from pumice.framework.arguments import bind_arguments
-from pumice.framework.plugin import Plugin
+from pumice.framework.arguments import UNKNOWN, bind_arguments, describe_arguments
+from pumice.framework.plugin import Plugin, implements
 from pumice.framework.victim_guards import check_guards
 
 
@@ -26,11 +27,13 @@ def check_conf(
     """
     problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
     problems += check_repeats(conf)
+    problems += _check_limits(conf, plugins)
     problems += read_usage_conf(conf.metrics, conf.metrics_lines)[1]
     for tier in conf.tiers:
         for entry in tier.plugins:
             if entry.name in plugins:
-                problems += _check_arguments(entry, plugins[entry.name])
+                found = _check_arguments(entry, plugins[entry.name])
+                problems += [_of_other_plugin(problem, plugins) for problem in found]
     for action, arguments in conf.configurations.items():
         if action in actions:
             declared = ACTION_ARGUMENTS.get(action, NoArguments)
@@ -44,6 +47,45 @@ def check_conf(
 def errors_of(problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems for which a configuration is refused; the others are warnings."""
     return [problem for problem in problems if problem.severity == "error"]
+
+
+def _check_limits(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> list[Problem]:
+    """List every further plugin that limits queues: a job then needs the consent of each."""
+    limiting = [
+        entry
+        for tier in conf.tiers
+        for entry in tier.plugins
+        if entry.name in plugins and implements(plugins[entry.name], "queue_limits")
+    ]
+    return [
+        Problem(
+            line=entry.line,
+            field=entry.path,
+            wanted="one plugin that limits queues",
+            found=entry.name,
+            hint=f"{limiting[0].name} on line {limiting[0].line} limits them too; choose one",
+            severity="odd",
+        )
+        for entry in limiting[1:]
+        if entry.name != limiting[0].name
+    ]
+
+
+def _of_other_plugin(problem: Problem, plugins: Mapping[str, type[Plugin]]) -> Problem:
+    """Name the plugin that has an unknown argument, such as one that has moved there."""
+    _, dot, last = problem.field.rpartition(".")
+    if problem.wanted != UNKNOWN or not dot:
+        return problem
+    having = [
+        (name, row.key)
+        for name, cls in plugins.items()
+        for row in describe_arguments(cls)
+        if row.key.endswith(f".{last}")
+    ]
+    if len(having) != 1:
+        return problem
+    [(name, key)] = having
+    return replace(problem, hint=f"it is an argument of the plugin {name}: '{key}'")
 
 
 def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:

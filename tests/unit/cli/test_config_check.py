@@ -28,3 +28,34 @@ def test_config_check_tells_of_a_part_that_is_enabled_without_a_weight(tmp_path:
     result = check(path)
     assert "sra is enabled and has no effect" in result.stderr
     assert result.exit_code == 0
+
+
+def conf_with(*plugins: str) -> str:
+    return f'actions: "allocate"\ntiers:\n- plugins: [{", ".join(plugins)}]\n'
+
+
+def test_two_plugins_that_limit_queues_are_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "my.conf"
+    path.write_text(conf_with("{name: proportion}", "{name: gang}", "{name: capacity}"))
+    result = check(path)
+    assert result.exit_code == 0
+    assert "wanted one plugin that limits queues, found 'capacity'" in result.stderr
+    assert "proportion on line 3 limits them too" in result.stderr
+    path.write_text(conf_with("{name: proportion}", "{name: gang}"))
+    assert check(path).stderr == ""
+
+
+def test_an_argument_that_has_moved_names_its_plugin(tmp_path: Path) -> None:
+    path = tmp_path / "my.conf"
+    arguments = "{predicate.GPUSharingEnable: true, predicate.PodAfinityEnable: true}"
+    path.write_text(conf_with(f"{{name: predicates, arguments: {arguments}}}"))
+    moved, misspelt = check(path).stderr.splitlines()
+    assert "argument of the plugin deviceshare: 'deviceshare.GPUSharingEnable'" in moved
+    assert "did you mean 'predicate.PodAffinityEnable'?" in misspelt
+
+
+def test_config_check_reads_standard_input() -> None:
+    given = conf_with("{name: gnag}")
+    result = CliRunner().invoke(main, ["config", "check", "-"], input=given)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("<stdin>: line 3: ")

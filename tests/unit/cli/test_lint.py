@@ -200,3 +200,12 @@ def test_the_capability_of_the_root_is_compared_with_the_queues_below(lint: Any)
     assert told(lint, f"{ROOT}---\n{TREE}", "root") == [
         "spec.capability.cpu: found 3, wanted at least 4, as the queues below"
     ]
+
+
+@pytest.mark.parametrize("name", ["-", "volcano-scheduler.conf"])
+def test_a_scheduler_configuration_is_sent_to_its_own_check(lint: Any, name: str) -> None:
+    text = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}]\n'
+    code, lines = lint(name, files={"volcano-scheduler.conf": text}, given=text)
+    assert code == 1
+    assert "found a scheduler configuration" in lines[0]
+    assert lines[0].endswith(f"check it with 'pumice config check {name}'")

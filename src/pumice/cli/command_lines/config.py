@@ -16,7 +16,9 @@ def config() -> None:
 
 @config.command("check")
 @click.argument(
-    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+    "file",
+    metavar="FILE|-",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @plugin_option
@@ -25,7 +27,7 @@ def config() -> None:
 def check(ctx: click.Context, /, **given: Any) -> None:
     """Show what a scheduler would refuse or warn about in FILE, and which plugins decide what.
 
-    Exits with 1 if a scheduler would refuse FILE.
+    - reads standard input. Exits with 1 if a scheduler would refuse FILE.
     """
     from pumice.cli.config import check as perform
 
