@@ -28,7 +28,7 @@ def flag_rows(process: Any) -> Any:
     for flag in FLAGS[process]:
         default = written_default(flag)
         if flag.kind == "gates":
-            default = "see below"
+            default = "see above"
         meaning = f"no effect: {flag.ignored}" if flag.ignored else flag.help
         rows.append(f"| `{shown(flag)}` | {f'`{default}`' if default else ''} | {meaning} |")
     return rows
