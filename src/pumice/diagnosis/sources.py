@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
-from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, SYSTEM_NAMESPACE, Manifest
+from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, load_documents, object_lines
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
@@ -27,12 +27,10 @@ from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import created, expand_jobs, is_expected
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
+from pumice.diagnosis.stored_configuration import CONF_SUFFIX, scheduler_configuration
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
 
-CONF_NAME: Final = "volcano-scheduler-configmap"
-CONF_SUFFIX: Final = "scheduler.conf"
-"""Suffix of a ConfigMap's key whose text is a scheduler configuration."""
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
 _MEASURING: Final = frozenset({"usage", "rescheduling"})
@@ -82,42 +80,6 @@ def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manif
             raise
         notes.append(f"{kind} left out: {error.problem}")
         return []
-
-
-def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
-    """Find the scheduler's ConfigMap; one that cannot be read counts as missing."""
-    try:
-        return stored_configuration(cluster)
-    except ClusterError:
-        return None
-
-
-def stored_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
-    """Find the scheduler's ConfigMap: by its usual name, else by the key of its text.
-
-    Raises:
-        ClusterError: the ConfigMaps cannot be read.
-    """
-    try:
-        found = _conf_texts([cluster.get("ConfigMap", SYSTEM_NAMESPACE, CONF_NAME)])
-    except ClusterError:
-        found = _conf_texts(cluster.list("ConfigMap")[0])
-    return found[0] if found else None
-
-
-def _conf_texts(maps: Iterable[Manifest]) -> list[tuple[str, str]]:
-    """Return text and place of each configuration, the one with the usual name first."""
-    found = [
-        (one["metadata"]["name"] != CONF_NAME, one["metadata"].get("namespace", ""), one, text)
-        for one in maps
-        for key, text in (one.get("data") or {}).items()
-        if str(key).endswith(CONF_SUFFIX)
-    ]
-    found.sort(key=lambda entry: (*entry[:2], entry[2]["metadata"]["name"]))
-    return [
-        (str(text), f"ConfigMap {namespace}/{one['metadata']['name']}")
-        for _, namespace, one, text in found
-    ]
 
 
 def measured_use(

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,7 +14,7 @@ from pumice.diagnosis.doctor.finding import warning
 
 
 class _Handler(BaseHTTPRequestHandler):
-    statuses: dict[str, int]
+    statuses: ClassVar[dict[str, int]] = {}
 
     def do_GET(self) -> None:
         status = self.statuses.get(self.path, self.statuses["*"])
@@ -32,13 +32,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def doctor() -> Iterator[Any]:
-    handler = type("Handler", (_Handler,), {"statuses": {}})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_address[1]}"
 
         def run(statuses: dict[str, int], master: str = address) -> Result:
-            handler.statuses = statuses
+            _Handler.statuses = statuses
             return CliRunner().invoke(main, ["doctor", "--master", master], env={"KUBECONFIG": ""})
 
         yield run

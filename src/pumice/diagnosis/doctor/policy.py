@@ -10,7 +10,7 @@ from pumice.api.wording import counted, first_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import group_of
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown, warning, wrong
-from pumice.diagnosis.sources import stored_configuration
+from pumice.diagnosis.stored_configuration import stored_configuration
 from pumice.errors import ClusterError, ConfError
 from pumice.scheduler import Scheduler
 
