@@ -6,8 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from pumice.core.resources import Column
 from pumice.framework.plugin_loading import PluginSource
 from pumice.library.configurations import Configuration, read_configuration
 from pumice.library.html import render
@@ -23,8 +22,6 @@ from pumice.sim.report.tables import summary_rows
 from pumice.sim.result_files import REPORT, ResultFiles
 from pumice.sim.workload import Workload
 
-SHORTEST_RUN_S = 10.0
-"""Shorter runs count as this long in bounded slowdowns, as in the literature."""
 _SECONDS = frozenset({"arrival", "start", "end", "wait", "run", "seconds", "waited"})
 """Columns of times."""
 
@@ -121,27 +118,22 @@ class Result:
     def figures(self) -> dict[str, float | None]:
         """The figures that papers compare: waits, slowdowns, makespan, utilisation, fairness."""
         found = self.summary
-        slowdowns = self.bounded_slowdowns
         return {
             "jobs": found["jobs"],
             "finished": found["finished"],
             "makespan": found["makespan"],
             "mean_wait": found["wait"]["mean"],
             "p95_wait": found["wait"]["p95"],
-            "mean_bounded_slowdown": float(slowdowns.mean()) if len(slowdowns) else None,
+            "mean_bounded_slowdown": found["bounded_slowdown"]["mean"],
             **{f"{name}_utilisation": part for name, part in found["utilisation"].items()},
             "fairness": found["fairness"]["mean"],
             "evictions": found["evictions"],
         }
 
-    @cached_property
-    def bounded_slowdowns(self) -> Any:
+    @property
+    def bounded_slowdowns(self) -> Column:
         """(wait + run) / run of every finished job, runs counted as ten seconds at least."""
-        rows = [
-            (row["end"] - row["arrival"], row["run"]) for row in self.jobs if row["end"] is not None
-        ]
-        spent, runs = np.array(rows, dtype=float).reshape(-1, 2).T
-        return np.maximum(spent / np.maximum(runs, SHORTEST_RUN_S), 1.0)
+        return self.measures.bounded_slowdowns
 
     @property
     def plot(self) -> Plots:

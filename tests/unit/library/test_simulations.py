@@ -98,6 +98,25 @@ def test_bounded_slowdown_takes_short_runs_for_ten_seconds() -> None:
     assert sorted(found.bounded_slowdowns.tolist()) == [1.0, 1.0]
 
 
+def test_mean_slowdown_is_one_figure_everywhere() -> None:
+    """Two runs of twenty seconds on one CPU: slowdowns of 1 and 2."""
+    rows = [{"arrival": 0, "run": 20}, {"arrival": 0, "run": 20}]
+    found = pumice.simulate(pumice.workload(rows), pumice.nodes(1, cpu=1), FIFO)
+    assert found.bounded_slowdowns.tolist() == [1.0, 2.0]
+    assert found.summary["bounded_slowdown"]["mean"] == 1.5
+    assert found.figures["mean_bounded_slowdown"] == 1.5
+    assert "bounded slowdown, mean</th><td>1.50</td>" in found._repr_html_()
+
+
+def test_waits_are_drawn_up_to_the_part_of_the_jobs_that_started() -> None:
+    rows = [{"arrival": 0, "run": 20}, {"arrival": 0, "run": 20, "cpu": 2}]
+    found = pumice.simulate(pumice.workload(rows), pumice.nodes(1, cpu=1), FIFO)
+    ax = found.plot.waits()
+    assert max(ax.lines[0].get_ydata()) == 0.5
+    mpl.pyplot.close(ax.figure)
+    assert "<td>1 of 2</td>" in found._repr_html_()
+
+
 @pytest.mark.parametrize("what", ["waits", "utilisation", "queue_lengths", "shares", "gantt"])
 def test_plots_are_drawn(both: pumice.Results, what: str) -> None:
     ax = getattr(both.plot, what)()
