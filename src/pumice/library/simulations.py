@@ -1,7 +1,7 @@
 """Simulations for programs: a workload run to its end, as tables, figures and plots."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -202,7 +202,7 @@ def compare(
     **options: Any,
 ) -> Results:
     """Run a workload under several configurations: files, or texts by name."""
-    chosen = SimulationOptions(**options)
+    chosen = _chosen(options)
     if not isinstance(workload, Workload):
         workload = read_workload(Path(workload), trace_format=trace_format, seed=seed)
     cluster = read_cluster(Path(nodes)) if isinstance(nodes, str | Path) else nodes
@@ -217,6 +217,20 @@ def compare(
     end = max(each.end for each in outcomes.values())
     measured = [Measures(name, each, end) for name, each in outcomes.items()]
     return Results(setup, measured, {"seed": seed, **asdict(chosen)})
+
+
+def _chosen(options: Mapping[str, Any]) -> SimulationOptions:
+    """Read the options of a run.
+
+    Raises:
+        TypeError: One is not known.
+        InputError: One has a value that cannot be used.
+    """
+    known = [field.name for field in fields(SimulationOptions)]
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise TypeError(f"unknown argument {unknown!r}; options of a run: {', '.join(known)}")
+    return SimulationOptions(**options)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:

@@ -108,3 +108,8 @@ def test_a_request_lists_what_the_pod_asks_for_and_nothing_else(cluster: pumice.
     asked = [each["numbers"]["requests"] for each in causes if "requests" in each["numbers"]]
     assert asked
     assert all(each.keys() == {"cpu", "memory"} for each in asked)
+
+
+def test_one_node_to_drain_needs_no_list(cluster: pumice.Cluster) -> None:
+    one, several = (pumice.whatif(cluster, drain=each) for each in ("node-a", ["node-a"]))
+    assert one.to_dict() == several.to_dict()
