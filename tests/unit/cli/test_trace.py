@@ -98,7 +98,8 @@ def test_what_a_form_cannot_hold_is_told(tmp_path: Path) -> None:
 def test_what_the_standard_workload_format_cannot_hold_is_told(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text(
-        "arrival,run,cpu,gpu,pods,needed\n0,9,1,2,1,1\n0,9,500m,,1,1\n0,9,2,,4,3\n", encoding="utf-8"
+        "arrival,run,cpu,gpu,pods,needed\n0,9,1,2,1,1\n0,9,500m,,1,1\n0,9,2,,4,3\n",
+        encoding="utf-8",
     )
     said = run("convert", table, tmp_path / "t.swf")
     assert "1 job: nvidia.com/gpu, which the format does not know" in said
@@ -200,6 +201,7 @@ def test_a_window_keeps_the_jobs_that_come_in_it(mixed: Path, tmp_path: Path) ->
         (("--jobs", 1001), "--jobs: wanted at most 1,000 jobs, as the trace has, found 1001"),
         (("--from", "9d"), "wanted a time in which jobs arrive, from 0 to 59940 seconds"),
         (("--from", "soon"), "wanted a duration"),
+        (("--from", "3x"), "days such as \"2d\", or seconds, found '3x'"),
         (("--jobs", 0), "Invalid value for '--jobs'"),
     ],
 )
