@@ -1,8 +1,8 @@
 """A step interface for policies that learn, in the style of Gymnasium, on Pumice's simulator.
 
 At each step the scheduler is about to run a cycle; the action says which of the oldest waiting jobs
-goes first.  Needs nothing but Pumice: ``reset`` and ``step`` are called as those of Gymnasium, whose
-spaces ``n_actions`` and ``observation_shape`` describe.
+goes first.  Needs nothing but Pumice: ``reset`` and ``step`` are called as those of Gymnasium,
+whose spaces ``n_actions`` and ``observation_shape`` describe.
 """
 
 import math

@@ -1,7 +1,6 @@
 """Workloads and nodes that a program describes itself: jobs as rows, nodes as amounts."""
 
 from collections.abc import Iterable, Mapping
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -9,6 +8,7 @@ from pumice.api.objects import Node
 from pumice.errors import InputError
 from pumice.sim.inputs import equal_nodes
 from pumice.sim.limits import check_nodes
+from pumice.sim.options import is_count
 from pumice.sim.readers.job_table import AMOUNTS, jobs_from
 from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.workload import Workload, in_order
@@ -72,7 +72,7 @@ def nodes(count: int, **amounts: Any) -> list[Node]:
     Raises:
         InputError: None, or too many.
     """
-    if not (isinstance(count, Integral) and count >= 1):
+    if not is_count(count):
         raise InputError(wanted="a whole number from 1", found=count, field="count")
     check_nodes(count, "nodes")
     named = {AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}

@@ -18,6 +18,15 @@ Evicted = Literal["requeue", "restart", "lose"]
 few are left; or it is gone."""
 
 
+def is_count(value: object) -> bool:
+    """Return whether a value of a program is a whole number from 1."""
+    return isinstance(value, Integral) and int(value) >= 1
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < inf
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
     """Choices that hold for every configuration, trace and seed alike."""
@@ -37,9 +46,9 @@ class SimulationOptions:
     def __post_init__(self) -> None:
         """Refuse values that cannot be used."""
         for field, value in (("period", self.period), ("speed", self.speed)):
-            if not (isinstance(value, Real) and 0 < value < inf):
+            if not _is_positive(value):
                 raise InputError(wanted="a number above 0", found=value, field=field)
-        if not (self.limit is None or (isinstance(self.limit, Integral) and self.limit >= 1)):
+        if not (self.limit is None or is_count(self.limit)):
             raise InputError(wanted="a whole number from 1", found=self.limit, field="limit")
         if self.evicted not in get_args(Evicted):
             wanted = ", ".join(get_args(Evicted))

@@ -167,6 +167,7 @@ def test_a_data_frame_is_a_workload(library: str) -> None:
     made = pytest.importorskip(library).DataFrame(
         {"arrival": [0, 5], "run": [10.0, 20.0], "pods": [2, None], "queue": ["a", None]}
     )
+    rows: list[dict[str, Any]]
     rows = [{"arrival": 0, "run": 10, "pods": 2, "queue": "a"}, {"arrival": 5, "run": 20}]
     assert pumice.workload(made).jobs == pumice.workload(rows).jobs
 
@@ -192,8 +193,10 @@ def test_an_option_that_cannot_be_used_is_named(option: dict[str, Any], message:
 
 
 def test_an_unknown_option_is_named_with_the_known_ones() -> None:
-    with pytest.raises(TypeError, match="unknown argument 'limt'; options of a run: period, .*lim"):
-        pumice.simulate(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, limt=3)
+    with pytest.raises(
+        TypeError, match="unknown argument 'pause'; options of a run: period, evict"
+    ):
+        pumice.simulate(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, pause=3)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])

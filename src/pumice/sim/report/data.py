@@ -105,8 +105,8 @@ def waits(sorted_waits: Sequence[Column], n_jobs: int) -> dict[str, Any]:
     """Lay out the cumulative part of all jobs by wait time, as steps.
 
     Every step is where a job's wait ends, with the true part at that time; of very many waits
-    some are left out.  A last time beyond all waits shows the end of the curve, the part that started.  ``parts``
-    is empty if no job started.
+    some are left out.  A last time beyond all waits shows the end of the curve, the part that
+    started.  ``parts`` is empty if no job started.
     """
     sorted_waits = [each.round(3) for each in sorted_waits]
     times = {0.0}

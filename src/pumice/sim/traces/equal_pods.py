@@ -1,7 +1,7 @@
 """Jobs for forms whose jobs have equal pods, and what is lost by that."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pumice.api.pods import PodSpec
@@ -41,7 +41,7 @@ def losses(workload: Workload) -> list[str]:
     found = []
     if several:
         found.append(f"{counted(several, 'job')} of pods that differ: the mean of them is written")
-    wishes = _jobs_with(workload, _has_wishes)
+    wishes = _jobs_with(workload, {id(spec) for spec in _specs(workload) if _has_wishes(spec)})
     if wishes:
         found.append(f"{counted(wishes, 'job')}: all but what pods ask for, such as affinities")
     kinds = Counter(type(thing).__name__ for thing in workload.objects)
@@ -65,10 +65,10 @@ def losses_in_swf(workload: Workload) -> list[str]:
     others = sorted({name for asked in amounts.values() for name in asked} - {"cpu", "memory"})
     found = []
     for name in others:
-        n = _jobs_with(workload, lambda spec, name=name: amounts[id(spec)].get(name, 0) > 0)
+        n = _jobs_with(workload, {key for key, asked in amounts.items() if asked.get(name)})
         if n:
             found.append(f"{counted(n, 'job')}: {name}, which the format does not know")
-    parts = _jobs_with(workload, lambda spec: amounts[id(spec)].get("cpu", 1.0) % 1 > 0)
+    parts = _jobs_with(workload, {key for key, asked in amounts.items() if asked.get("cpu", 0) % 1})
     if parts:
         found.append(f"{counted(parts, 'job')}: parts of a CPU, rounded up to whole processors")
     early = sum(0 < job.min_member < job.size for job in workload.jobs)
@@ -81,10 +81,9 @@ def _specs(workload: Workload) -> list[PodSpec]:
     return list({id(task.spec): task.spec for job in workload.jobs for task in job.tasks}.values())
 
 
-def _jobs_with(workload: Workload, holds: Callable[[PodSpec], bool]) -> int:
-    """Count the jobs with a pod of which something holds."""
-    those = {id(spec) for spec in _specs(workload) if holds(spec)}
-    return sum(any(id(task.spec) in those for task in job.tasks) for job in workload.jobs)
+def _jobs_with(workload: Workload, specs: set[int]) -> int:
+    """Count the jobs with pods of some specifications, named by their identity."""
+    return sum(any(id(task.spec) in specs for task in job.tasks) for job in workload.jobs)
 
 
 def _has_wishes(spec: PodSpec) -> bool:
