@@ -1,7 +1,8 @@
 """A step interface for policies that learn, in the style of Gymnasium, on Pumice's simulator.
 
 At each step the scheduler is about to run a cycle; the action says which of the oldest waiting jobs
-goes first.  Needs nothing but Pumice: the methods are those that learners of Gymnasium call.
+goes first.  Needs nothing but Pumice: ``reset`` and ``step`` are called as those of Gymnasium,
+whose spaces ``n_actions`` and ``observation_shape`` describe.
 """
 
 import math
@@ -53,9 +54,19 @@ class SchedulingEnvironment:
         self.n_actions = shown
         self.observation_shape = (shown, len(FEATURES))
         self._chosen = ""
+        self._seed = -1
 
-    def reset(self, seed: int = 0) -> tuple[Observation, dict[str, Any]]:
-        """Draw a workload and go to the first decision."""
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Draw a workload and go to the first decision; without a seed, that of the next one.
+
+        Raises:
+            ValueError: There are options; none is known.
+        """
+        if options:
+            raise ValueError(f"wanted no options, found {', '.join(options)}")
+        self._seed = seed = self._seed + 1 if seed is None else seed
         workload = self._draw(seed)
         nodes = pumice.nodes(self._nodes, cpu=self._cpus, memory="64Gi")
         self._setup, conf = prepare(workload, nodes), parse_conf(CONF)
@@ -68,7 +79,15 @@ class SchedulingEnvironment:
         return self._observation(), {}
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Put the job of a row first; return observation, reward, over, cut short, and more."""
+        """Put the job of a row first; return observation, reward, over, cut short, and more.
+
+        A row without a job stands for the last one that has one.
+
+        Raises:
+            ValueError: There is no such row.
+        """
+        if not 0 <= action < self.n_actions:
+            raise ValueError(f"wanted an action from 0 to {self.n_actions - 1}, found {action}")
         waiting = self.waiting()
         self._chosen = waiting[min(int(action), len(waiting) - 1)].key if waiting else ""
         before = self._engine.now

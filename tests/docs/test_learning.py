@@ -99,3 +99,20 @@ def test_a_greedy_policy_and_a_learned_one_beat_first_come(example: Any) -> None
     )
     assert greedy < 0.8 * first
     assert learned < 0.9 * first
+
+
+@pytest.mark.parametrize("action", [-1, 16])
+def test_an_action_out_of_range_is_refused(environment: Any, action: int) -> None:
+    environment.reset(seed=1)
+    with pytest.raises(ValueError, match=f"wanted an action from 0 to 15, found {action}"):
+        environment.step(action)
+
+
+def test_a_reset_takes_the_arguments_of_gymnasium(environment: Any) -> None:
+    first, _ = environment.reset(seed=4, options=None)
+    second, _ = environment.reset()
+    again, _ = environment.reset(seed=5)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(second, again)
+    with pytest.raises(ValueError, match="wanted no options, found speed"):
+        environment.reset(seed=4, options={"speed": 2})

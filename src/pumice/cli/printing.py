@@ -12,21 +12,29 @@ import yaml
 
 
 def print_data(data: Any, output: str) -> None:
-    """Print plain data for programs."""
+    """Print plain data for programs; a number that JSON cannot express is null."""
+    text = _json(data)
     if output == "json":
-        click.echo(_json_text(data))
+        click.echo(_laid_out(text))
         return
-    plain = json.loads(json.dumps(data))  # tuples become lists
+    plain = json.loads(text)  # tuples become lists
     click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100), nl=False)
 
 
-def _json_text(data: Any) -> str:
+def _json(data: Any) -> str:
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # infinite, or not a number; a manifest may hold .inf
+        plain = json.loads(json.dumps(data, ensure_ascii=False), parse_constant=lambda _: None)
+        return json.dumps(plain, ensure_ascii=False)
+
+
+def _laid_out(text: str) -> str:
     """Write JSON by lines, as ``json.dumps`` does; laying it out afterwards is much faster."""
-    text = json.dumps(data, ensure_ascii=False)
     try:
         return msgspec.json.format(text, indent=1)
-    except (msgspec.DecodeError, UnicodeEncodeError):  # not valid JSON: NaN, half a character
-        return json.dumps(data, indent=1, ensure_ascii=False)
+    except (msgspec.DecodeError, UnicodeEncodeError):  # half a character
+        return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
 
 
 def print_text(text: str, *, indent: str = "", first: str | None = None, **style: Any) -> None:

@@ -35,9 +35,10 @@ from pumice.sim.sweep import (
 from pumice.sim.workload import Workload
 
 _COLUMNS = (
-    *("configuration", "trace", "seed", "makespan", "wait p50", "p90", "p99", "used"),
-    *("evictions", "fairness", "wall", "cpu", "error"),
+    *("configuration", "trace", "seed", "finished", "makespan", "wait", "p50", "p90", "p99"),
+    *("slowdown", "used", "evictions", "fairness", "wall", "cpu", "error"),
 )
+_SECONDS = ("makespan", "wait_mean", "wait_p50", "wait_p90", "wait_p99")
 
 
 def sweep(
@@ -139,7 +140,9 @@ def _cells(record: dict[str, Any]) -> list[str]:
         record["configuration"],
         record["trace"],
         str(record["seed"]),
-        *(_compared(record, name) for name in ("makespan", "wait_p50", "wait_p90", "wait_p99")),
+        "" if record["jobs"] is None else f"{record['finished']} of {record['jobs']}",
+        *(_compared(record, name) for name in _SECONDS),
+        _number(record["bounded_slowdown"], 2),
         f"{used[busiest]:.0%} {busiest}" if busiest else "",
         _number(record["evictions"], 0),
         _number(record["fairness"], 3),

@@ -75,13 +75,14 @@ def sample(
     if jobs is not None and jobs < before:
         times = before / jobs
         print_text(
-            f"jobs arrive {times:.3g} times as rarely: sim --speed {times:.6g} makes up for it"
+            f"one job in {times:.3g} is left, in the same time: "
+            f"sim --speed {times:.6g} makes up for it"
         )
 
 
 def _write(workload: Workload, target: Path, form: str | None) -> None:
     for loss in write_trace(workload, target, form or ""):
-        click.echo(f"warning: {loss}", err=True)
+        click.echo(f"warning: not written: {loss}", err=True)
     click.echo(f"wrote {target}: {len(workload.jobs):,} jobs")
 
 

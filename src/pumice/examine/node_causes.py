@@ -110,8 +110,9 @@ def _asks(funnel: Funnel) -> str:
 
 
 def _amounts(funnel: Funnel, column: Any) -> dict[str, float]:
+    """Name the amounts above zero; what a pod does not ask for is below any amount."""
     names = funnel.snapshot.resources.names
-    rows = np.flatnonzero(column).tolist()
+    rows = np.flatnonzero(column > 0).tolist()
     return {names[row]: float(column[row]) for row in rows if names[row] != "pods"}
 
 

@@ -178,7 +178,7 @@ def whatif(
     conf: Configuration = None,
     settings: Mapping[str, object] | None = None,
     add_nodes: str | int | None = None,
-    drain: Sequence[str] = (),
+    drain: str | Sequence[str] = (),
     default_runtime: str | None = None,
 ) -> WhatIf:
     """Try a job or changes on a copy of a cluster.
@@ -189,7 +189,7 @@ def whatif(
         conf: Try this configuration.
         settings: Fields to set, as in ``{"queue/a.capability.cpu": 20}``.
         add_nodes: Number of nodes to add, like the largest; or ``"2=NODE"``.
-        drain: Nodes to cordon and empty of pods.
+        drain: A node, or several, to cordon and empty of pods.
         default_runtime: Run time of pods that state none, such as ``"90m"``.
     """
     state, changes = cluster.state, list[Change]()
@@ -206,7 +206,7 @@ def whatif(
         change(setting_from_text(state, f"{field}={value}"))
     if add_nodes is not None:
         change(nodes_from_text(state, str(add_nodes)))
-    for node in drain:
+    for node in [drain] if isinstance(drain, str) else drain:
         change(drain_node(state, node))
     runtime = None if default_runtime is None else parse_duration(default_runtime)
     is_file = bool(job) and Path(job).is_file()

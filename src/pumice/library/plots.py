@@ -21,15 +21,16 @@ class Plots:
         self._time = f"time ({name})"
 
     def waits(self, ax: Any = None) -> Any:
-        """Draw the cumulative part of the jobs by wait time."""
+        """Draw the cumulative part of all jobs by wait time; it ends at the part that started."""
         ax = _axes(ax)
         longest = max((float(each.waits().max(initial=0.0)) for each in self._measured), default=0)
         unit, name = _unit(longest)
         for each in self._measured:
             waits = np.concatenate([[0.0], each.waits()]) / unit
-            parts = np.arange(len(waits)) / max(1, len(waits) - 1)
+            parts = np.arange(len(waits)) / max(1, len(each.outcome.runs))
             ax.step(waits, parts, where="post", label=each.name)
-        return self._finish(ax, f"wait ({name})", "part of the jobs", "Time from arrival to start")
+        ax.set_ylim(0, 1.02)
+        return self._finish(ax, f"wait ({name})", "part of all jobs", "Time from arrival to start")
 
     def utilisation(self, resource: str = "", ax: Any = None) -> Any:
         """Draw the part of a resource in use over time; the scarcest one if none is named."""

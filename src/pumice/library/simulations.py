@@ -1,13 +1,12 @@
 """Simulations for programs: a workload run to its end, as tables, figures and plots."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from pumice.core.resources import Column
 from pumice.framework.plugin_loading import PluginSource
 from pumice.library.configurations import Configuration, read_configuration
 from pumice.library.html import render
@@ -23,8 +22,6 @@ from pumice.sim.report.tables import summary_rows
 from pumice.sim.result_files import REPORT, ResultFiles
 from pumice.sim.workload import Workload
 
-SHORTEST_RUN_S = 10.0
-"""Shorter runs count as this long in bounded slowdowns, as in the literature."""
 _SECONDS = frozenset({"arrival", "start", "end", "wait", "run", "seconds", "waited"})
 """Columns of times."""
 
@@ -121,27 +118,22 @@ class Result:
     def figures(self) -> dict[str, float | None]:
         """The figures that papers compare: waits, slowdowns, makespan, utilisation, fairness."""
         found = self.summary
-        slowdowns = self.bounded_slowdowns
         return {
             "jobs": found["jobs"],
             "finished": found["finished"],
             "makespan": found["makespan"],
             "mean_wait": found["wait"]["mean"],
             "p95_wait": found["wait"]["p95"],
-            "mean_bounded_slowdown": float(slowdowns.mean()) if len(slowdowns) else None,
+            "mean_bounded_slowdown": found["bounded_slowdown"]["mean"],
             **{f"{name}_utilisation": part for name, part in found["utilisation"].items()},
             "fairness": found["fairness"]["mean"],
             "evictions": found["evictions"],
         }
 
-    @cached_property
-    def bounded_slowdowns(self) -> Any:
+    @property
+    def bounded_slowdowns(self) -> Column:
         """(wait + run) / run of every finished job, runs counted as ten seconds at least."""
-        rows = [
-            (row["end"] - row["arrival"], row["run"]) for row in self.jobs if row["end"] is not None
-        ]
-        spent, runs = np.array(rows, dtype=float).reshape(-1, 2).T
-        return np.maximum(spent / np.maximum(runs, SHORTEST_RUN_S), 1.0)
+        return self.measures.bounded_slowdowns
 
     @property
     def plot(self) -> Plots:
@@ -210,7 +202,7 @@ def compare(
     **options: Any,
 ) -> Results:
     """Run a workload under several configurations: files, or texts by name."""
-    chosen = SimulationOptions(**options)
+    chosen = _chosen(options)
     if not isinstance(workload, Workload):
         workload = read_workload(Path(workload), trace_format=trace_format, seed=seed)
     cluster = read_cluster(Path(nodes)) if isinstance(nodes, str | Path) else nodes
@@ -225,6 +217,20 @@ def compare(
     end = max(each.end for each in outcomes.values())
     measured = [Measures(name, each, end) for name, each in outcomes.items()]
     return Results(setup, measured, {"seed": seed, **asdict(chosen)})
+
+
+def _chosen(options: Mapping[str, Any]) -> SimulationOptions:
+    """Read the options of a run.
+
+    Raises:
+        TypeError: One is not known.
+        InputError: One has a value that cannot be used.
+    """
+    known = [field.name for field in fields(SimulationOptions)]
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise TypeError(f"unknown argument {unknown!r}; options of a run: {', '.join(known)}")
+    return SimulationOptions(**options)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:

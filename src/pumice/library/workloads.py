@@ -2,38 +2,78 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pumice.api.objects import Node
 from pumice.errors import InputError
 from pumice.sim.inputs import equal_nodes
 from pumice.sim.limits import check_nodes
+from pumice.sim.options import is_count
 from pumice.sim.readers.job_table import AMOUNTS, jobs_from
+from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.workload import Workload, in_order
 
 
-def workload(jobs: Iterable[Mapping[str, Any]], *, name: str = "workload") -> Workload:
-    """Make a workload from rows, one for each job.
+@runtime_checkable
+class PandasFrame(Protocol):
+    """A data frame of pandas, or one with its method."""
+
+    def to_dict(self, orient: Literal["records"]) -> list[dict[str, Any]]:
+        """Return its rows."""
+        ...
+
+
+@runtime_checkable
+class PolarsFrame(Protocol):
+    """A data frame of polars, or one with its method."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return its rows."""
+        ...
+
+
+Rows = Iterable[Mapping[str, Any]] | PandasFrame | PolarsFrame
+
+
+def workload(jobs: Rows, *, name: str = "workload") -> Workload:
+    """Make a workload from rows, one for each job, or a data frame of them.
 
     A row has ``arrival`` and ``run`` in seconds, and as it needs: ``name``, ``pods`` (1),
     ``needed`` (all of them), ``cpu`` (1), ``memory``, ``gpu``, ``request`` (resource to amount),
     ``queue``, ``priority_class``, ``user``, ``walltime`` (the seconds that its user asked for).
+    Empty cells of a data frame say nothing.
 
     Raises:
         InputError: A row lacks something, or has an unknown column.
     """
-    found = list(jobs_from((f"jobs[{number}]", row) for number, row in enumerate(jobs)))
+    found = list(jobs_from((f"jobs[{number}]", row) for number, row in enumerate(_rows(jobs))))
     if not found:
         raise InputError(wanted="at least one job", found="none", file=name)
-    return Workload(name=name, format="rows", jobs=in_order(found))
+    return Workload(name=name, format="rows", jobs=in_order(found), node_hint=node_for(found))
+
+
+def _rows(jobs: Rows) -> Iterable[Mapping[str, Any]]:
+    """Return rows; a data frame writes an empty cell as None or as a number unequal to itself."""
+    if isinstance(jobs, PolarsFrame):
+        rows = jobs.to_dicts()
+    elif isinstance(jobs, PandasFrame):
+        rows = jobs.to_dict("records")
+    else:
+        return jobs
+    return [
+        {name: cell for name, cell in row.items() if cell is not None and cell == cell}  # noqa: PLR0124
+        for row in rows
+    ]
 
 
 def nodes(count: int, **amounts: Any) -> list[Node]:
     """Make equal nodes, as in ``nodes(8, cpu=32, memory="128Gi", gpu=4)``; 110 pods fit each.
 
     Raises:
-        InputError: too many.
+        InputError: None, or too many.
     """
+    if not is_count(count):
+        raise InputError(wanted="a whole number from 1", found=count, field="count")
     check_nodes(count, "nodes")
     named = {AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}
     return equal_nodes(count, {"pods": "110", **named})

@@ -152,14 +152,14 @@ class Engine:
     def _plan_cycle(self) -> None:
         """Schedule a cycle at the next tick of the scheduler's own clock."""
         self._pause = self._period
-        if self._next_cycle is None or self._next_cycle > self.now + self._period:
-            self._next_cycle = max(self._tick(), self._last_cycle + self._period)
+        planned = math.inf if self._next_cycle is None else self._next_cycle
+        self._next_cycle = min(planned, max(self._tick(), self._last_cycle + self._period))
 
     def _tick(self) -> float:
         """Return the next tick of the scheduler: the present moment if it is one."""
         periods = self.now / self._period
         if math.isclose(periods, round(periods), rel_tol=1e-12, abs_tol=1e-6):
-            return self.now
+            return max(self.now, round(periods) * self._period)
         return math.ceil(periods) * self._period
 
     def _moment(self) -> float:

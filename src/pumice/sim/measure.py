@@ -22,6 +22,8 @@ from pumice.sim.series import TimeBins, water_fill
 
 N_SPANS = 240
 PERCENTILES = (50, 90, 95, 99)
+SHORTEST_RUN_S = 10.0
+"""Shorter runs count as this long in bounded slowdowns, as in the literature."""
 
 
 class Measures(LogColumns):
@@ -188,6 +190,14 @@ class Measures(LogColumns):
         ]
         return np.sort(np.array(found, dtype=float))
 
+    @cached_property
+    def bounded_slowdowns(self) -> Column:
+        """(wait + run) / run of every job that finished, in the order of their arrival."""
+        done = [run for run in self.outcome.runs if run.is_finished]
+        spent = np.array([run.ended - run.spec.arrival for run in done], dtype=float)
+        seconds = self.run_seconds[[run.number for run in done]]
+        return np.maximum(spent / np.maximum(seconds, SHORTEST_RUN_S), 1.0)
+
     def summary(self) -> dict[str, Any]:
         """Sum up as plain data; nothing in it depends on how fast this machine is."""
         runs, cost = self.outcome.runs, self.outcome.cost
@@ -211,6 +221,7 @@ class Measures(LogColumns):
             "utilisation": self._by_resource(self.mean_use),
             "wasted": self._by_resource(self.wasted / self._offered),
             "wait": spread(self.waits()),
+            "bounded_slowdown": spread(np.sort(self.bounded_slowdowns)),
             "queues": {name: self._queue_summary(name) for name in self.queues.names},
             "evictions": self.evictions,
             "lost": sum(run.tally[State.LOST] for run in runs),

@@ -1,7 +1,11 @@
 """How a workload is run: the common options of `pumice sim` and `pumice sweep`."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from math import inf
+from numbers import Integral, Real
+from typing import Final, Literal, get_args
+
+from pumice.errors import InputError
 
 FORMATS: Final = (
     *("manifests", "openb", "philly", "swf", "synthetic", "alibaba2018", "alibaba2025", "jobs"),
@@ -12,6 +16,15 @@ WRITTEN: Final = ("jobs", "swf", "manifests")
 Evicted = Literal["requeue", "restart", "lose"]
 """The fate of an evicted pod: a new one waits in its place; so do all pods of its job, if too
 few are left; or it is gone."""
+
+
+def is_count(value: object) -> bool:
+    """Return whether a value of a program is a whole number from 1."""
+    return isinstance(value, Integral) and int(value) >= 1
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +42,14 @@ class SimulationOptions:
     """Whether pods are created only once their job is admitted."""
     start: float | None = None
     """When the first job arrives, in seconds since 1970; None: as the trace states."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that cannot be used."""
+        for field, value in (("period", self.period), ("speed", self.speed)):
+            if not _is_positive(value):
+                raise InputError(wanted="a number above 0", found=value, field=field)
+        if not (self.limit is None or is_count(self.limit)):
+            raise InputError(wanted="a whole number from 1", found=self.limit, field="limit")
+        if self.evicted not in get_args(Evicted):
+            wanted = ", ".join(get_args(Evicted))
+            raise InputError(wanted=f"one of {wanted}", found=self.evicted, field="evicted")

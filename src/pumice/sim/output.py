@@ -131,6 +131,9 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
     return {
         "makespan": _less(after["makespan"], before["makespan"]),
         "wait": {name: _less(after["wait"][name], before["wait"][name]) for name in after["wait"]},
+        "bounded_slowdown": _less(
+            after["bounded_slowdown"]["mean"], before["bounded_slowdown"]["mean"]
+        ),
         "utilisation": {
             name: _less(after["utilisation"].get(name), part)
             for name, part in before["utilisation"].items()

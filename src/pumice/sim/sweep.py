@@ -21,7 +21,7 @@ from pumice.api.wording import crash_text
 from pumice.errors import PumiceError, ServiceError
 from pumice.processes import worker_processes
 from pumice.sim.inputs import SimulationInput, read_configuration, simulate
-from pumice.sim.measure import Measures
+from pumice.sim.measure import Measures, spread
 from pumice.sim.options import SimulationOptions
 from pumice.sim.outcome import Outcome
 from pumice.sim.output import write_json, write_table
@@ -59,9 +59,12 @@ class Figures:
     jobs: int
     finished: int
     makespan: float | None
+    wait_mean: float | None
     wait_p50: float | None
     wait_p90: float | None
     wait_p99: float | None
+    bounded_slowdown: float | None
+    """The mean over the jobs that finished."""
     utilisation: Mapping[str, float]
     """Part of the nodes' capacity in use, by resource, over the makespan."""
     evictions: int
@@ -256,20 +259,19 @@ def gather(
 def measure(outcome: Outcome) -> Figures:
     """Compute the figures of a row from a finished simulation."""
     measures = Measures("", outcome)
-    waits, names = measures.waits(), measures.resources
-    p50, p90, p99 = (
-        np.percentile(waits, (50, 90, 99)).tolist() if len(waits) else (None, None, None)
-    )
+    wait, slowdown = spread(measures.waits()), spread(np.sort(measures.bounded_slowdowns))
     return Figures(
         jobs=len(outcome.runs),
         finished=len(measures.ends),
         makespan=measures.makespan if measures.ends else None,
-        wait_p50=p50,
-        wait_p90=p90,
-        wait_p99=p99,
+        wait_mean=wait["mean"],
+        wait_p50=wait["p50"],
+        wait_p90=wait["p90"],
+        wait_p99=wait["p99"],
+        bounded_slowdown=slowdown["mean"],
         utilisation={
             name: float(measures.mean_use[i])
-            for i, name in enumerate(names)
+            for i, name in enumerate(measures.resources)
             if measures.ends and measures.total[i] > 0
         },
         evictions=measures.evictions,
@@ -278,10 +280,10 @@ def measure(outcome: Outcome) -> Figures:
 
 
 _FIGURES = (
-    *("jobs", "finished", "makespan", "wait_p50", "wait_p90", "wait_p99"),
-    *("utilisation", "evictions", "fairness"),
+    *("jobs", "finished", "makespan", "wait_mean", "wait_p50", "wait_p90", "wait_p99"),
+    *("bounded_slowdown", "utilisation", "evictions", "fairness"),
 )
-_COMPARED = ("finished", "makespan", "wait_p50", "wait_p90", "wait_p99", "evictions", "fairness")
+_COMPARED = tuple(name for name in _FIGURES if name not in ("jobs", "utilisation"))
 
 
 def records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from pumice.cli.printing import print_data
 
@@ -20,10 +21,20 @@ def drawn(rng: np.random.Generator, depth: int) -> Any:
     return {str(rng.integers(9)): drawn(rng, depth - 1) for _ in range(rng.integers(4))}
 
 
-@pytest.mark.parametrize("data", [[], {}, {"a": []}, [float("nan"), float("-inf")], "plain"])
+@pytest.mark.parametrize("data", [[], {}, {"a": []}, "plain"])
 def test_json_is_laid_out_by_lines(data: Any, capsys: pytest.CaptureFixture[str]) -> None:
     print_data(data, "json")
     assert capsys.readouterr().out == json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_json_cannot_express_is_null(
+    number: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_data({"a": [number, 1]}, "json")
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {"a": [None, 1]}
+    print_data({"a": [number, 1]}, "yaml")
+    assert yaml.safe_load(capsys.readouterr().out) == {"a": [None, 1]}
 
 
 def test_drawn_data_is_laid_out_by_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,8 @@ def test_a_sweep_and_a_simulation_tell_the_same_of_one_point(tmp_path: Path) -> 
     (row,), (found,) = rows_of(tmp_path / "sweep"), rows_of(tmp_path)["configurations"]
     for mine, theirs in (
         (row["makespan"], found["makespan"]),
+        (row["wait_mean"], found["wait"]["mean"]),
+        (row["bounded_slowdown"], found["bounded_slowdown"]["mean"]),
         (row["wait_p50"], found["wait"]["p50"]),
         (row["wait_p99"], found["wait"]["p99"]),
         (row["utilisation"]["cpu"], found["utilisation"]["cpu"]),

@@ -89,10 +89,35 @@ def test_any_form_takes_any_trace(tmp_path: Path, source: str, target: str) -> N
 
 def test_what_a_form_cannot_hold_is_told(tmp_path: Path) -> None:
     said = run("convert", TRACES / "alibaba2018_instances.csv", tmp_path / "t.csv")
-    assert "warning: 1 jobs of pods that differ are written with the mean of them" in said
+    assert "warning: not written: 1 job of pods that differ: the mean of them is written" in said
     said = run("convert", TRACES / "openb_pods.csv", tmp_path / "t.csv")
-    assert "jobs lose all but what their pods ask for, such as affinities" in said
+    assert "1 job: all but what pods ask for, such as affinities" in said
     assert "warning" not in run("convert", TRACES / "openb_pods.csv", tmp_path / "t.yaml")
+
+
+def test_what_the_standard_workload_format_cannot_hold_is_told(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text(
+        "arrival,run,cpu,gpu,pods,needed\n0,9,1,2,1,1\n0,9,500m,,1,1\n0,9,2,,4,3\n",
+        encoding="utf-8",
+    )
+    said = run("convert", table, tmp_path / "t.swf")
+    assert "1 job: nvidia.com/gpu, which the format does not know" in said
+    assert "1 job: parts of a CPU, rounded up to whole processors" in said
+    assert "1 job: that some of the pods are enough to start" in said
+    assert "warning" not in run("convert", table, tmp_path / "again.csv")
+
+
+def test_a_table_that_loses_the_number_of_nodes_says_so(tmp_path: Path) -> None:
+    said = run("sample", TRACES / "small.swf", tmp_path / "t.csv", "--jobs", 2)
+    assert "warning: not written: the number of nodes, 4; name nodes with --nodes" in said
+    assert "number of nodes" not in run("convert", TRACES / "small.swf", tmp_path / "t.swf")
+
+
+def test_images_and_restart_policies_are_no_wishes(tmp_path: Path) -> None:
+    said = run("convert", ROOT / "examples" / "sim" / "manifests.yaml", tmp_path / "t.csv")
+    assert "affinities" not in said
+    assert "what the cluster is made of: " in said
 
 
 def test_forecasts_go_by_the_time_that_users_requested(log: Path, tmp_path: Path) -> None:
@@ -176,6 +201,7 @@ def test_a_window_keeps_the_jobs_that_come_in_it(mixed: Path, tmp_path: Path) ->
         (("--jobs", 1001), "--jobs: wanted at most 1,000 jobs, as the trace has, found 1001"),
         (("--from", "9d"), "wanted a time in which jobs arrive, from 0 to 59940 seconds"),
         (("--from", "soon"), "wanted a duration"),
+        (("--from", "3x"), "days such as \"2d\", or seconds, found '3x'"),
         (("--jobs", 0), "Invalid value for '--jobs'"),
     ],
 )

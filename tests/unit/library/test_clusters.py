@@ -23,7 +23,7 @@ def cluster() -> pumice.Cluster:
 def command(*words: str) -> Any:
     result = CliRunner().invoke(main, [*words, "-o", "json"])
     assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+    return json.loads(result.stdout, parse_constant=pytest.fail)
 
 
 def waiting_job(cluster: pumice.Cluster) -> str:
@@ -93,3 +93,23 @@ def test_a_bad_configuration_is_refused(conf: str) -> None:
 def test_an_unknown_job_is_refused(cluster: pumice.Cluster) -> None:
     with pytest.raises(InputError, match="no-such-job"):
         pumice.explain(cluster, "no-such-job")
+
+
+def test_no_answer_holds_a_number_that_json_cannot_express(cluster: pumice.Cluster) -> None:
+    for job in cluster.waiting()["job"]:
+        json.dumps(pumice.explain(cluster, job).to_dict(), allow_nan=False)
+        json.dumps(pumice.whatif(cluster, job, drain=["node-a"]).to_dict(), allow_nan=False)
+    command("run", str(FIRST))
+
+
+def test_a_request_lists_what_the_pod_asks_for_and_nothing_else(cluster: pumice.Cluster) -> None:
+    """A pod that asks for no GPU says nothing about GPUs, even if nodes have some."""
+    causes = pumice.explain(cluster, "ai/sweep").to_dict()["causes"]
+    asked = [each["numbers"]["requests"] for each in causes if "requests" in each["numbers"]]
+    assert asked
+    assert all(each.keys() == {"cpu", "memory"} for each in asked)
+
+
+def test_one_node_to_drain_needs_no_list(cluster: pumice.Cluster) -> None:
+    one, several = (pumice.whatif(cluster, drain=each) for each in ("node-a", ["node-a"]))
+    assert one.to_dict() == several.to_dict()

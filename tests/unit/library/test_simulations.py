@@ -98,6 +98,25 @@ def test_bounded_slowdown_takes_short_runs_for_ten_seconds() -> None:
     assert sorted(found.bounded_slowdowns.tolist()) == [1.0, 1.0]
 
 
+def test_mean_slowdown_is_one_figure_everywhere() -> None:
+    """Two runs of twenty seconds on one CPU: slowdowns of 1 and 2."""
+    rows = [{"arrival": 0, "run": 20}, {"arrival": 0, "run": 20}]
+    found = pumice.simulate(pumice.workload(rows), pumice.nodes(1, cpu=1), FIFO)
+    assert found.bounded_slowdowns.tolist() == [1.0, 2.0]
+    assert found.summary["bounded_slowdown"]["mean"] == 1.5
+    assert found.figures["mean_bounded_slowdown"] == 1.5
+    assert "bounded slowdown, mean</th><td>1.50</td>" in found._repr_html_()
+
+
+def test_waits_are_drawn_up_to_the_part_of_the_jobs_that_started() -> None:
+    rows = [{"arrival": 0, "run": 20}, {"arrival": 0, "run": 20, "cpu": 2}]
+    found = pumice.simulate(pumice.workload(rows), pumice.nodes(1, cpu=1), FIFO)
+    ax = found.plot.waits()
+    assert max(ax.lines[0].get_ydata()) == 0.5
+    mpl.pyplot.close(ax.figure)
+    assert "<td>1 of 2</td>" in found._repr_html_()
+
+
 @pytest.mark.parametrize("what", ["waits", "utilisation", "queue_lengths", "shares", "gantt"])
 def test_plots_are_drawn(both: pumice.Results, what: str) -> None:
     ax = getattr(both.plot, what)()
@@ -121,6 +140,10 @@ def test_a_plot_names_a_unit_that_suits_the_time(both: pumice.Results) -> None:
         ({"arrival": 0, "run": 1, "cpus": 2}, r"jobs\[0\]: wanted a known column, found 'cpus'"),
         ({"arrival": 0, "run": 1, "pods": 0}, r"jobs\[0\].pods"),
         ({"arrival": "soon", "run": 1}, r"jobs\[0\].arrival"),
+        (
+            {"arrival": 0, "run": 1, "pods": 2, "needed": 3},
+            r"jobs\[0\].needed: wanted at most its 2 pods, found 3",
+        ),
     ],
 )
 def test_a_bad_row_is_named(row: dict[str, Any], message: str) -> None:
@@ -137,3 +160,46 @@ def test_a_single_result_shows_its_figures() -> None:
     found = pumice.simulate(pumice.workload(jobs(3)), pumice.nodes(2, cpu=1), FIFO)
     assert repr(found) == "<Result given: 3 of 3 jobs finished>"
     assert "makespan" in found._repr_html_()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_is_a_workload(library: str) -> None:
+    made = pytest.importorskip(library).DataFrame(
+        {"arrival": [0, 5], "run": [10.0, 20.0], "pods": [2, None], "queue": ["a", None]}
+    )
+    rows: list[dict[str, Any]]
+    rows = [{"arrival": 0, "run": 10, "pods": 2, "queue": "a"}, {"arrival": 5, "run": 20}]
+    assert pumice.workload(made).jobs == pumice.workload(rows).jobs
+
+
+def test_rows_without_nodes_run_on_generated_ones_like_a_file() -> None:
+    found = pumice.simulate(pumice.workload(jobs(3)), conf=FIFO)
+    assert found.figures["finished"] == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"period": 0}, "period: wanted a number above 0, found 0"),
+        ({"speed": -1}, "speed: wanted a number above 0, found -1"),
+        ({"limit": 0}, "limit: wanted a whole number from 1, found 0"),
+        ({"limit": 1.5}, "limit: wanted a whole number from 1, found 1.5"),
+        ({"evicted": "x"}, "evicted: wanted one of requeue, restart, lose, found 'x'"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        pumice.simulate(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, **option)
+
+
+def test_an_unknown_option_is_named_with_the_known_ones() -> None:
+    with pytest.raises(
+        TypeError, match="unknown argument 'pause'; options of a run: period, evict"
+    ):
+        pumice.simulate(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, pause=3)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5])
+def test_a_number_of_nodes_that_cannot_be_is_refused(count: Any) -> None:
+    with pytest.raises(InputError, match=f"count: wanted a whole number from 1, found {count}"):
+        pumice.nodes(count, cpu=1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 from pumice.actions import ACTIONS
@@ -268,3 +269,38 @@ def test_a_quota_forgets_who_was_admitted_in_the_cycle_before() -> None:
     (fast, _), (slow, _) = both_ways(made, jobs, [TEN, queue("q"), QUOTA])
     assert fast == slow
     assert [time for time, what, _ in fast if what == "ENQUEUE"] == [0.0, 1.0, 2.0]
+
+
+def starts(plugin: str, jobs: Iterable[tuple[float, float, int]]) -> list[float]:
+    """Run jobs (arrival, seconds, pods) on three CPUs; return when each starts."""
+    spec = PodSpecs().spec({"cpu": "1"})
+    made = [
+        JobSpec(f"job-{n}", arrival, (TaskSpec(spec, pods, run),), pods)
+        for n, (arrival, run, pods) in enumerate(jobs)
+    ]
+    chosen = scheduler([f"{{name: {plugin}}}, {{name: gang}}, {{name: predicates}}"])
+    workload = Workload(name="made", format="rows", jobs=in_order(made))
+    cluster = [from_manifest(node(f"node-{n}", cpu="1")) for n in range(3)]
+    outcome = Engine(workload, cluster, chosen.conf, scheduler=chosen).run()
+    return [run.started for run in outcome.runs]
+
+
+def test_pods_that_end_between_two_looks_free_room_at_once() -> None:
+    jobs = [(0.0, 4.0, 3), (1.0, 4.0, 3)]
+    assert starts("stranger", jobs) == starts("orderly", jobs) == [0.0, 4.0]
+
+
+def test_a_moment_that_misses_a_tick_by_rounding_is_that_tick() -> None:
+    """Thirds add up to a little less than a whole second."""
+    jobs = [(0.0, 6.0, 3), (1 / 3, 1.0, 1), (1 / 3 + 17 / 3 - 1e-15, 1.0, 2)]
+    assert starts("stranger", jobs) == starts("orderly", jobs) == [0.0, 6.0, 6.0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_plugin_without_a_declaration_starts_jobs_at_the_same_times(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jobs = [
+        (int(rng.integers(30)) / int(rng.choice([1, 3])), int(rng.integers(1, 12)), int(pods))
+        for pods in rng.integers(1, 4, size=6)
+    ]
+    assert starts("stranger", jobs) == starts("orderly", jobs)

@@ -43,8 +43,9 @@ def _seconds(_ctx: click.Context, param: click.Parameter, text: str | None) -> f
         pass
     try:
         return parse_duration(text)
-    except InputError as error:
-        raise click.BadParameter(str(error), param=param) from None
+    except InputError:
+        wanted = 'wanted a duration such as "90s", "36h" or "1h30m", days such as "2d", or seconds'
+        raise click.BadParameter(f"{wanted}, found {text!r}", param=param) from None
 
 
 @click.group()

@@ -92,7 +92,11 @@ def _check(place: str, row: Row) -> None:
             continue
         if not (isinstance(value, Real) and least <= float(value) < math.inf):
             raise InputError(wanted=f"a number from {least}", found=value, field=f"{place}.{field}")
-    check_at_most(float(row.get("pods", 1)), MAX_JOB_PODS, "pods of a job", field=f"{place}.pods")
+    pods, needed = row.get("pods", 1), row.get("needed")
+    if needed is not None and needed > pods:
+        wanted = f"at most its {pods:g} pods"
+        raise InputError(wanted=wanted, found=needed, field=f"{place}.needed")
+    check_at_most(float(pods), MAX_JOB_PODS, "pods of a job", field=f"{place}.pods")
 
 
 def _request(row: Row) -> dict[str, str]:

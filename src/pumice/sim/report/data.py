@@ -44,7 +44,7 @@ def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
             for i in first.shown
         ],
         "main": first.shown.index(first.main_resource),
-        "waits": waits([each.waits() for each in measured]),
+        "waits": waits([each.waits() for each in measured], len(first.outcome.runs)),
         "queues": top_queues(measured),
         "configurations": [
             {**_configuration(each, measured), "gantt": chart}
@@ -101,12 +101,12 @@ def _configuration(measures: Measures, measured: Sequence[Measures]) -> dict[str
     }
 
 
-def waits(sorted_waits: Sequence[Column]) -> dict[str, Any]:
-    """Lay out the cumulative part of the jobs by wait time, as steps.
+def waits(sorted_waits: Sequence[Column], n_jobs: int) -> dict[str, Any]:
+    """Lay out the cumulative part of all jobs by wait time, as steps.
 
     Every step is where a job's wait ends, with the true part at that time; of very many waits
-    some are left out.  A last time beyond all waits shows the end of the curve.  ``parts``
-    is empty if no job started.
+    some are left out.  A last time beyond all waits shows the end of the curve, the part that
+    started.  ``parts`` is empty if no job started.
     """
     sorted_waits = [each.round(3) for each in sorted_waits]
     times = {0.0}
@@ -116,7 +116,7 @@ def waits(sorted_waits: Sequence[Column]) -> dict[str, Any]:
     times.add(round(1.2 * max(*times, 1.0), 3))
     seconds = np.array(sorted(times))
     parts = [
-        (np.searchsorted(each, seconds, side="right") / len(each)).round(4).tolist()
+        (np.searchsorted(each, seconds, side="right") / n_jobs).round(4).tolist()
         if len(each)
         else [None] * len(seconds)
         for each in sorted_waits

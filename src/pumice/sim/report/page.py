@@ -56,6 +56,7 @@ def render(
         files=list(files),
         notes=summary["trace"]["notes"],
         storms=_storms(summary),
+        unfinished=_unfinished(summary),
         summary_table=summary_table(summary),
         queue_table=queue_table(summary),
         data=data,
@@ -92,6 +93,19 @@ def _file(name: str) -> str:
 def _storms(summary: Summary) -> list[tuple[str, str]]:
     found = summary["configurations"]
     return [(each["configuration"], each["storm"]["text"]) for each in found if each["storm"]]
+
+
+def _unfinished(summary: Summary) -> list[tuple[str, str]]:
+    """Count the jobs that did not finish, by configuration."""
+    found = []
+    for each in summary["configurations"]:
+        jobs = each["unfinished"]
+        never = sum(not job["started"] for job in jobs)
+        if jobs:
+            told = f"{len(jobs):,} of {each['jobs']:,} jobs did not finish"
+            more = f"; {never:,} of them never started, and no figure of waits counts them"
+            found.append((each["configuration"], told + (more if never else "")))
+    return found
 
 
 # Legends

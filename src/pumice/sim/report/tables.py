@@ -60,10 +60,15 @@ class Figure(NamedTuple):
     show: Callable[[float], str]
     better: int
     """Whether more is better (+1), worse (-1) or neither (0)."""
+    total: str = ""
+    """The count of which the figure is a part."""
 
-    def text(self, value: float | None) -> str:
-        """Write a value of the figure."""
-        return _NOTHING if value is None else self.show(value)
+    def text(self, found: Summary) -> str:
+        """Write the figure of a configuration."""
+        value = self.get(found)
+        if value is None:
+            return _NOTHING
+        return self.show(value) + (f" of {self.show(found[self.total])}" if self.total else "")
 
     def change(self, before: float | None, after: float | None) -> Change | None:
         """Write how one value differs from another; None if one of them is missing."""
@@ -87,13 +92,14 @@ class Figure(NamedTuple):
 def _figures(found: Sequence[Summary]) -> list[Figure]:
     waits = (("mean", "mean"), ("median", "p50"), ("95th percentile", "p95"), ("longest", "max"))
     return [
-        Figure("jobs finished", _at("finished"), _count, 1),
+        Figure("jobs finished", _at("finished"), _count, 1, "jobs"),
         Figure("makespan", _at("makespan"), duration, -1),
         *(
             Figure(f"{name} in use", _at("utilisation", name), _percent, 1)
             for name in found[0]["utilisation"]
         ),
         *(Figure(f"wait, {name}", _at("wait", key), duration, -1) for name, key in waits),
+        Figure("bounded slowdown, mean", _at("bounded_slowdown", "mean"), _two, -1),
         Figure("fairness, mean", _at("fairness", "mean"), _three, 1),
         Figure("fairness, least", _at("fairness", "least"), _three, 1),
         Figure("evictions", _at("evictions"), _count, -1),
@@ -117,6 +123,10 @@ def _count(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
+
+
+def _two(value: float) -> str:
+    return f"{value:,.2f}"
 
 
 def _three(value: float) -> str:
@@ -144,9 +154,11 @@ def summary_table(summary: Summary) -> Table:
     found = summary["configurations"]
     rows = []
     for figure in _figures(found):
-        first, *others = (figure.get(each) for each in found)
-        cells = [Cell(figure.text(first))]
-        cells += [Cell(figure.text(value), figure.change(first, value)) for value in others]
+        first = figure.get(found[0])
+        cells = [Cell(figure.text(found[0]))]
+        cells += [
+            Cell(figure.text(each), figure.change(first, figure.get(each))) for each in found[1:]
+        ]
         rows.append(Row(figure.label, cells))
     return Table(["", *(each["configuration"] for each in found)], [Group(rows)])
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from pumice.errors import InputError
 from pumice.sim.options import WRITTEN
-from pumice.sim.traces.equal_pods import losses
+from pumice.sim.traces.equal_pods import losses, losses_in_swf, losses_in_table
 from pumice.sim.traces.job_table_file import as_csv, write_parquet
 from pumice.sim.traces.manifest_file import as_manifests
 from pumice.sim.traces.swf_file import as_swf
@@ -45,11 +45,14 @@ def write_trace(workload: Workload, path: Path, named: str = "") -> list[str]:
     form = form_of(path, named)
     if form == "jobs" and path.suffix == ".parquet":
         write_parquet(workload, path)
-        return losses(workload)
+        return [*losses(workload), *losses_in_table(workload)]
     if form == "manifests":
         text = as_manifests(workload, as_json=_suffix(path) == ".json")
     else:
         text = as_csv(workload) if form == "jobs" else as_swf(workload)
     data = text.encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-    return [] if form == "manifests" else losses(workload)
+    if form == "manifests":
+        return []
+    more = losses_in_table if form == "jobs" else losses_in_swf
+    return [*losses(workload), *more(workload)]

@@ -203,6 +203,13 @@ def test_without_a_job_that_started_the_page_says_so() -> None:
     assert 'data-chart="waits"' not in page
 
 
+def test_jobs_that_did_not_finish_are_counted_at_the_top() -> None:
+    page = page_of(simulate(["never", "neither"], cpus=2))
+    assert "2 of 2 jobs did not finish; 2 of them never started" in page
+    assert "<td>0 of 2</td>" in page
+    assert "did not finish" not in page_of(simulate(["only"]))
+
+
 def test_with_one_queue_the_page_says_why_fairness_is_not_drawn() -> None:
     assert "Two queues never have demand at the same time." in page_of(simulate(["only"]))
 
