@@ -8,7 +8,7 @@ pod's room and its devices.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from pumice import logs
 from pumice.api.decisions import BindVolumes, ClaimChoice, Decisions
@@ -25,6 +25,8 @@ from pumice.errors import ClusterError, ConflictError, UnavailableError
 from pumice.serve.scheduler.recovery import Recovery
 
 _log = logs.get("volumes")
+_CONFLICT_S: Final = 5.0
+"""Seconds to wait for the newer version after a conflict; one that never comes was no conflict."""
 
 _State = Literal["to write", "sent", "written", "outdated", "told", "failed"]
 """State of a claim's write: confirmed by the cluster, or outdated by another client."""
@@ -51,6 +53,8 @@ class _Claim:
     state: _State = "to write"
     version: str = ""
     """The version of the written object before the write."""
+    again_at: float = 0.0
+    """When an outdated write is tried again, though no newer version was seen."""
     problem: str = ""
 
 
@@ -67,6 +71,7 @@ class VolumeBinding:
         self._recovery = recovery
         self._waits: dict[str, _Wait] = {}
         self._claims: dict[str, _Claim] = {}
+        self._now = 0.0
 
     def __len__(self) -> int:
         """Count the pods that wait for their claims."""
@@ -74,11 +79,13 @@ class VolumeBinding:
 
     @property
     def next_deadline(self) -> float | None:
-        """When the first pod has waited long enough; None: none waits."""
-        return min((wait.until for wait in self._waits.values()), default=None)
+        """When a pod has waited long enough or a write is tried again; None: none waits."""
+        again = (each.again_at for each in self._claims.values() if each.state == "outdated")
+        return min((*again, *(wait.until for wait in self._waits.values())), default=None)
 
     def begin(self, decisions: Decisions, now: float) -> Decisions:
         """Assume and write what pods need first; return the decisions without their binds."""
+        self._now = now
         if not decisions.volumes:
             return decisions
         binds = dict(decisions.binds)
@@ -102,9 +109,11 @@ class VolumeBinding:
             claim = by_object.get((result.what, result.key))
             if claim is not None and claim.state == "sent":
                 claim.state, claim.problem = _after(result.error)
+                claim.again_at = self._now + _CONFLICT_S
 
     def step(self, now: float) -> None:
         """Bind pods whose claims are bound, release those whose claims will not be."""
+        self._now = now
         for pod in list(self._waits):
             self._step(pod, self._waits[pod], now)
         used = {each.claim for wait in self._waits.values() for each in wait.volumes.choices}
@@ -222,8 +231,8 @@ class VolumeBinding:
     def _was_undone(self, waiting: _Claim, thing: KubeObject) -> bool:
         """Return whether a write was undone; it is missing now."""
         moved = thing.metadata.resource_version != waiting.version
-        if waiting.state == "outdated" and moved:
-            waiting.state = "to write"  # on top of another client's write
+        if waiting.state == "outdated" and (moved or self._now >= waiting.again_at):
+            waiting.state = "to write"  # on top of another client's write, if there was one
         return waiting.state == "told" or (waiting.state == "written" and moved)
 
     def _write(

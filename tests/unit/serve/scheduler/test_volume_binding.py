@@ -345,6 +345,19 @@ def test_a_conflict_is_tried_again_on_top_of_what_changed(world: World) -> None:
     assert len(world.wire.of(CLAIM)) == 2
 
 
+def test_a_conflict_without_a_change_is_tried_again_soon(world: World) -> None:
+    world.claim("c")
+    world.pod("p", "c")
+    world.wire.fail[CLAIM] = ConflictError(CLAIM, "default", "c", "changed")
+    world.second()
+    world.wire.fail.clear()
+    for _ in range(6):
+        world.second()
+    world.turn(2)
+    assert world.node_of("p") == world.selected("c")
+    assert len(world.wire.of(CLAIM)) == 2
+
+
 def test_a_volume_that_somebody_else_took_is_not_taken_from_them(world: World) -> None:
     world.volume("v", "a")
     world.volume("w", "b")
