@@ -7,6 +7,7 @@ for one by one (SubjectAccessReview), with the rights that `kubectl get podgroup
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pumice import logs
@@ -24,6 +25,19 @@ _MOST_NAMESPACES: Final = 500
 _GROUP: Final = "scheduling.volcano.sh"
 
 
+@dataclass(slots=True)
+class _Known:
+    """The cluster's answers about one user."""
+
+    until: float
+    cluster: bool
+    """Whether they may see nodes and queues."""
+    everywhere: bool
+    """Whether they may see all namespaces."""
+    namespaces: dict[str, bool] = field(default_factory=dict)
+    """Namespaces that were asked about, and whether they may see them."""
+
+
 class ClusterLogin:
     """Users of a cluster."""
 
@@ -38,7 +52,9 @@ class ClusterLogin:
         self._namespaces = namespaces
         self._clock = clock
         self._lock = threading.Lock()
-        self._scopes: dict[Person, tuple[float, Scope]] = {}
+        self._known: dict[Person, _Known] = {}
+        self._earlier: list[str] = []
+        """Namespaces that had something to show so far."""
 
     def identify(self, token: str) -> Person | None:
         """Ask the cluster whose token it is."""
@@ -50,17 +66,31 @@ class ClusterLogin:
         return Person(str(user["username"]), groups)
 
     def scope(self, person: Person) -> Scope:
-        """Ask the cluster what a person may see; the answer is cached for a minute."""
+        """Ask the cluster what a person may see; an answer is cached for a minute.
+
+        Namespaces that are new since then are asked about at once.
+        """
         now = self._clock()
         with self._lock:
-            until, known = self._scopes.get(person, (0.0, None))
-        if known is not None and now < until:
-            return known
-        found = self._scope(person)
+            known = self._known.get(person)
+        if known is None or now >= known.until:
+            known = self._asked(person, now)
+        if known.everywhere:
+            return Scope(None, cluster=known.cluster)
+        named = self._named()
+        for name in named:
+            if name not in known.namespaces:
+                known.namespaces[name] = self._sees(person, name)
+        seen = frozenset(name for name in named if known.namespaces[name])
+        return Scope(seen, cluster=known.cluster)
+
+    def _named(self) -> list[str]:
+        """List namespaces with something to show, then those that had: a job may be suspended."""
+        now = list(self._namespaces())
         with self._lock:
-            self._scopes = {who: kept for who, kept in self._scopes.items() if kept[0] > now}
-            self._scopes[person] = (now + _TRUSTED_S, found)
-        return found
+            named = list(dict.fromkeys([*now, *self._earlier]))[:_MOST_NAMESPACES]
+            self._earlier = named
+        return named
 
     def may(self, person: Person, right: Right) -> bool:
         """Ask the cluster whether a person has a right."""
@@ -75,15 +105,16 @@ class ClusterLogin:
         status = self._ask("authorization.k8s.io/v1", "SubjectAccessReview", asked)
         return status.get("allowed") is True
 
-    def _scope(self, person: Person) -> Scope:
+    def _asked(self, person: Person, now: float) -> _Known:
         cluster = all(
             self.may(person, Right("list", group, resource))
             for group, resource in (("", "nodes"), (_GROUP, "queues"))
         )
-        if self._sees(person):
-            return Scope(None, cluster=cluster)
-        named = list(self._namespaces())[:_MOST_NAMESPACES]
-        return Scope(frozenset(name for name in named if self._sees(person, name)), cluster=cluster)
+        known = _Known(now + _TRUSTED_S, cluster, self._sees(person))
+        with self._lock:
+            self._known = {who: kept for who, kept in self._known.items() if kept.until > now}
+            self._known[person] = known
+        return known
 
     def _sees(self, person: Person, namespace: str = "") -> bool:
         return all(

@@ -175,6 +175,20 @@ def test_somebody_sees_the_namespaces_that_they_may_list() -> None:
     assert login.scope(ANN) == Scope(None, cluster=False)
 
 
+def test_a_new_namespace_is_seen_at_once_and_one_without_jobs_stays() -> None:
+    reviewer = Reviewer({("podgroups", "a"), ("pods", "a"), ("podgroups", "b"), ("pods", "b")})
+    named: list[str] = []
+    login = ClusterLogin(reviewer, lambda: named, lambda: 0.0)  # type: ignore[arg-type]
+    assert login.scope(ANN) == Scope(frozenset(), cluster=False)
+    named.append("a")
+    assert login.scope(ANN) == Scope(frozenset({"a"}), cluster=False)
+    named[:] = ["b"]
+    assert login.scope(ANN) == Scope(frozenset({"a", "b"}), cluster=False)
+    asked = reviewer.asked
+    login.scope(ANN)
+    assert reviewer.asked == asked
+
+
 def test_a_right_is_asked_for_as_the_cluster_knows_it() -> None:
     asked = []
 
