@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pumice.core.resources import Mask, fits
+from pumice.core.resources import IndexArray, Mask, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
-from pumice.framework.eviction.candidates import Candidates, IndexArray, Scope, fits_after_evictions
+from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.eviction.eviction_sums import EvictionSums
 from pumice.framework.eviction.victim_columns import VictimColumns
 from pumice.framework.plugin import Plugin, implements

@@ -7,16 +7,15 @@ so that only the first is read; where sums are not exact they are taken one by o
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.api.pods import Pod
 from pumice.api.times import epoch
 from pumice.cache.identity import index_of, key_of
 from pumice.cache.task_rows import TaskRows
+from pumice.core.resources import IndexArray
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 
-Rows = NDArray[np.intp]
 _FEW = 3
 """Fewer pods are faster one by one."""
 
@@ -106,7 +105,7 @@ class EqualPods:
         for pod in pods:
             self._rows.write(pod, self._rows.read(pod))
 
-    def _count_on_nodes(self, like: int, on: Rows, sign: int) -> None:
+    def _count_on_nodes(self, like: int, on: IndexArray, sign: int) -> None:
         """Count a pod like the given one (row) on each of some nodes, or remove it."""
         nodes, shape = self._snapshot.nodes, self._snapshot.shapes[self._snapshot.tasks.shape[like]]
         rows, counts = np.unique(on, return_counts=True)

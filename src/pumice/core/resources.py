@@ -17,6 +17,7 @@ from pumice.errors import InputError
 
 Column = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+IndexArray = NDArray[np.intp]
 
 CPU, MEMORY, PODS = 0, 1, 2
 STEP = 0.1

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.core.resources import IndexArray
 from pumice.core.snapshot import Snapshot
-
-Rows = NDArray[np.intp]
 
 
 class AlikeNodes:
@@ -24,7 +23,7 @@ class AlikeNodes:
         self._asked, self._group = _groups(_bits(snapshot))
         self._n = self._n_first = len(self._asked)
 
-    def groups(self) -> tuple[Rows, Rows]:
+    def groups(self) -> tuple[IndexArray, IndexArray]:
         """Return one node of each group, and the number of the group of each node (n,)."""
         for entry in self._moved[self._cursor :]:
             for row in (entry,) if isinstance(entry, int) else entry.tolist():
@@ -48,7 +47,7 @@ class AlikeNodes:
         self._n += 1
 
 
-def refine(group: Rows, codes: Iterable[NDArray[np.int16]]) -> tuple[Rows, Rows]:
+def refine(group: IndexArray, codes: Iterable[NDArray[np.int16]]) -> tuple[IndexArray, IndexArray]:
     """Part groups (n,) by further numbers of their nodes; return what ``groups`` does."""
     key = group
     for column in codes:
@@ -74,7 +73,7 @@ def _bits(snapshot: Snapshot) -> NDArray[np.int64]:
     return np.concatenate(each).view(np.int64)
 
 
-def _groups(bits: NDArray[np.int64]) -> tuple[Rows, Rows]:
+def _groups(bits: NDArray[np.int64]) -> tuple[IndexArray, IndexArray]:
     """Return the first of all equal columns, and for each column which of these it equals."""
     mixed = np.zeros(bits.shape[1], dtype=np.int64)
     for row in bits[(bits != bits[:, :1]).any(axis=1)]:

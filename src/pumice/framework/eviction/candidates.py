@@ -8,9 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, STEP, Column, Mask, fits, sum_by
+from pumice.core.resources import PODS, STEP, Column, IndexArray, Mask, fits, sum_by
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
@@ -18,7 +17,6 @@ from pumice.framework.dispatch import Method
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
-IndexArray = NDArray[np.intp]
 _PATIENCE = 8
 """Nodes to ask one by one before all others are filtered at once."""
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pumice.core.resources import STEP, Column
+from pumice.core.resources import STEP, Column, IndexArray
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Nodes, Task
-from pumice.framework.eviction.candidates import IndexArray
 from pumice.framework.eviction.emptied_nodes import PromisedNodes
 from pumice.framework.eviction.victim_columns import Lines
 

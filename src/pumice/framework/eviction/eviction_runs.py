@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from pumice.core.resources import PODS, Column, Mask
+from pumice.core.resources import PODS, Column, IndexArray, Mask
 from pumice.core.views import Nodes, Task
 from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
 from pumice.framework.equal_tasks import has_plain_shape, imagine, longest
-from pumice.framework.eviction.candidates import Candidates, IndexArray, Scope
+from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.eviction.victim_columns import VictimColumns

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, Mask, fits
+from pumice.core.resources import Column, IndexArray, Mask, fits
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import has_plain_shape
-from pumice.framework.eviction.candidates import IndexArray
 from pumice.framework.eviction.emptied_nodes import EmptiedNodes
 from pumice.framework.eviction.eviction_ladders import amounts_of
 from pumice.framework.eviction.victim_columns import Victims

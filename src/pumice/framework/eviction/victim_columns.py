@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Mask
+from pumice.core.resources import IndexArray, Mask
 from pumice.core.views import Task
 from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Bound, Method
-from pumice.framework.eviction.candidates import Candidates, IndexArray, Scope
+from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from pumice.errors import InputError
 from pumice.sim.options import WRITTEN
-from pumice.sim.traces.equal_pods import losses, losses_in_swf, losses_in_table
 from pumice.sim.traces.job_table_file import as_csv, write_parquet
 from pumice.sim.traces.manifest_file import as_manifests
 from pumice.sim.traces.swf_file import as_swf
+from pumice.sim.traces.uniform_jobs import losses, losses_in_swf, losses_in_table
 from pumice.sim.workload import Workload
 
 _SUFFIXES: Final = {

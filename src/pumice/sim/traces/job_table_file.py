@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pumice.sim.output import write_table
 from pumice.sim.readers.job_table import AMOUNTS, REQUEST
-from pumice.sim.traces.equal_pods import EqualPods
+from pumice.sim.traces.uniform_jobs import UniformJob
 from pumice.sim.workload import Workload, seconds_text
 
 _COLUMNS: Final = (
@@ -19,7 +19,7 @@ _MEBI: Final = 1 << 20
 
 def write_parquet(workload: Workload, path: Path) -> None:
     """Write jobs as Parquet, numbers as such."""
-    equal = [EqualPods.of(job) for job in workload.jobs]
+    equal = [UniformJob.of(job) for job in workload.jobs]
     columns = _columns(equal)
     write_table(path, columns, _typed(_rows(equal, columns)))
 
@@ -27,7 +27,7 @@ def write_parquet(workload: Workload, path: Path) -> None:
 def as_csv(workload: Workload) -> str:
     """Write jobs as CSV."""
     out = io.StringIO()
-    equal = [EqualPods.of(job) for job in workload.jobs]
+    equal = [UniformJob.of(job) for job in workload.jobs]
     columns = _columns(equal)
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -35,13 +35,13 @@ def as_csv(workload: Workload) -> str:
     return out.getvalue()
 
 
-def _columns(jobs: Iterable[EqualPods]) -> list[str]:
+def _columns(jobs: Iterable[UniformJob]) -> list[str]:
     own = {resource: column for column, resource in AMOUNTS.items()}
     names = {name: None for job in jobs for name in job.asked}
     return [*_COLUMNS, *(own.get(name, f"{REQUEST}{name}") for name in names)]
 
 
-def _rows(jobs: Iterable[EqualPods], columns: Sequence[str]) -> Iterator[list[str]]:
+def _rows(jobs: Iterable[UniformJob], columns: Sequence[str]) -> Iterator[list[str]]:
     resources = [AMOUNTS.get(name, name.removeprefix(REQUEST)) for name in columns]
     for each in jobs:
         job, walltime = each.job, each.job.walltime

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from pumice.sim.traces.equal_pods import EqualPods
+from pumice.sim.traces.uniform_jobs import UniformJob
 from pumice.sim.workload import Workload, seconds_text
 
 
@@ -13,7 +13,7 @@ def as_swf(workload: Workload) -> str:
     users = {name: n for n, name in enumerate(dict.fromkeys(job.user for job in workload.jobs), 1)}
     lines = [*_header(workload, queues)]
     lines += [
-        " ".join(_row(number, EqualPods.of(job), users, queues))
+        " ".join(_row(number, UniformJob.of(job), users, queues))
         for number, job in enumerate(workload.jobs, start=1)
     ]
     return "\n".join(lines) + "\n"
@@ -36,7 +36,7 @@ def _header(workload: Workload, queues: Mapping[str, int]) -> Iterator[str]:
 
 
 def _row(
-    number: int, each: EqualPods, users: Mapping[str, int], queues: Mapping[str, int]
+    number: int, each: UniformJob, users: Mapping[str, int], queues: Mapping[str, int]
 ) -> list[str]:
     job = each.job
     cpus = max(math.ceil(each.asked.get("cpu", 1.0) - 1e-9), 1)

@@ -11,7 +11,7 @@ from pumice.sim.workload import JobSpec, Workload
 
 
 @dataclass(frozen=True, slots=True)
-class EqualPods:
+class UniformJob:
     """A job as a form holds it whose jobs have equal pods."""
 
     job: JobSpec
@@ -21,7 +21,7 @@ class EqualPods:
     """By one pod."""
 
     @classmethod
-    def of(cls, job: JobSpec) -> "EqualPods":
+    def of(cls, job: JobSpec) -> "UniformJob":
         """Take the mean of pods that differ."""
         if len(job.tasks) == 1:
             [task] = job.tasks
