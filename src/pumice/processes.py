@@ -3,6 +3,7 @@
 Used by the runner of scenarios and by sweeps.
 """
 
+import logging
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,7 +21,7 @@ def worker_processes(
     ``method`` is how a worker starts; None is the platform's default.
     """
     others = set(active_children())
-    pool = ProcessPoolExecutor(count, mp_context=get_context(method), initializer=_leave_ctrl_c)
+    pool = ProcessPoolExecutor(count, mp_context=get_context(method), initializer=_prepare)
     try:
         yield pool
     except BaseException:
@@ -31,6 +32,12 @@ def worker_processes(
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_ctrl_c() -> None:
-    """Leave Ctrl-C, which reaches every process of a terminal, to the parent process."""
+def _prepare() -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, and logs to the parent process.
+
+    A worker that is not forked would print warnings that the parent has chosen not to print.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    log = logging.getLogger("pumice")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())

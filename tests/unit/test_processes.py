@@ -1,5 +1,6 @@
 """Worker processes end with the block that uses them."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 from multiprocessing import active_children
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -44,6 +46,19 @@ def _interrupted() -> None:
 def test_a_block_that_ends_gets_its_results() -> None:
     with worker_processes(2) as pool:
         assert list(pool.map(abs, [-1, -2, -3])) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_warnings_of_workers_are_not_printed(
+    method: Literal["fork", "spawn"], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with worker_processes(1, method) as pool:
+        pool.submit(_warn).result()
+    assert capfd.readouterr().err == ""
+
+
+def _warn() -> None:
+    logging.getLogger("pumice.api").warning("a weight of zero")
 
 
 def test_ctrl_c_ends_a_test_run_in_several_processes(tmp_path: Path) -> None:
