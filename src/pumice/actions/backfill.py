@@ -3,7 +3,7 @@
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.fits import Fit
-from pumice.framework.job_records import Stage
+from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.plugin import Reason
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
@@ -77,7 +77,8 @@ def _place(ssn: Session, job: int, row: int) -> None:
 
 def _note_no_node(ssn: Session, task: Task, why: Fit | Reason) -> None:
     if isinstance(why, Reason):
-        ssn.records.no_node(task, {why.text: ssn.snapshot.nodes.n})
+        found = NoNode({why.text: ssn.snapshot.nodes.n})
     else:
-        placing = ssn.placing
-        ssn.records.no_node(task, placing.count_reasons(why.verdict), placing.barred(why.verdict))
+        placing, refusals = ssn.placing, why.verdict
+        found = NoNode(placing.count_reasons(refusals), placing.barred(refusals))
+    ssn.records.no_node(task, found)

@@ -53,17 +53,18 @@ class Preemption:
         self._runs = EvictionRuns(ssn, self._candidates, Plugin.preemptable)
         guards = ssn.hooks.bound(Plugin.allocatable)
         self._foreseeable = all(plugin.foreseeable for plugin, _ in guards)
+        self._adds_up = self._foreseeable and not any(each.coarse for each in ssn.snapshot.shapes)
         self._refused: dict[tuple[int, int], Mask] = {}
         self._hopeless: set[Hashable] = set()
         by_dry_run = arguments.by_dry_run
-        self._dry_run = DryRun(ssn, self._candidates) if by_dry_run else None
+        self._dry_run = DryRun(ssn, self._candidates, self._over_quota) if by_dry_run else None
 
     def between_jobs(self, job: int) -> None:
         """Evict tasks of other jobs of the queue until the job no longer starves."""
         ssn = self._ssn
         stmt = ssn.statement()
         tasks = ssn.ordering.sort_tasks(ssn.pending_tasks(job))
-        for row in self._runs.rest(tasks, lambda left: self._serve_together(stmt, left)):
+        for row in self._runs.rest(stmt, tasks, lambda left: self._serve_together(stmt, left)):
             if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
@@ -83,18 +84,20 @@ class Preemption:
             self._ssn.policy,
             self._candidates,
         )
-        n = 0
-        if self._dry_run is None and not self._hopeless:  # else an equal one just failed, mostly
-            n = self._runs.equals(tasks, lambda: policy.job_starving(task.job))
-        if not n:
+        if self._dry_run is not None or self._hopeless:  # an equal one just failed, mostly
             return 0
         scope = candidates.of_queue(task.queue, best_effort_only=False)
-        nodes = np.flatnonzero(self._usable(task) & candidates.with_room(scope, task))
-        rooms = self._runs.by_score(tasks[:n], scope, nodes, self._ssn.placing.fit(task))
-        if not self._runs.make(stmt, rooms):
+        if self._over_quota(task, scope):
             return 0
-        self._hopeless.clear()
-        return len(rooms)
+        n = self._runs.equals(tasks, lambda: policy.job_starving(task.job))
+        if not n:
+            return 0
+        nodes = np.flatnonzero(self._usable(task) & candidates.with_room(scope, task))
+        fit = self._ssn.placing.fit(task)
+        served = self._runs.by_score(stmt, tasks[:n], scope, nodes, fit)
+        if served:
+            self._hopeless.clear()
+        return served
 
     def within_job(self, job: int) -> None:
         """Evict less important tasks of the job itself; each success is committed by itself."""
@@ -177,7 +180,7 @@ class Preemption:
     def _first_that_fits(self, stmt: Statement, task: Task, scope: Scope, usable: Mask) -> bool:
         """Take the best-scored node that can be made to fit."""
         hopeful = usable & self._candidates.with_room(scope, task)
-        if not hopeful.any():
+        if not hopeful.any() or self._over_quota(task, scope):
             return False
         rows = np.flatnonzero(usable)
         scores = self._ssn.placing.scores(task, rows)
@@ -216,6 +219,13 @@ class Preemption:
             freed = freed or not snapshot.tasks.best_effort[victim]
         stmt.pipeline(task.row, node, freed=freed)
         return None
+
+    def _over_quota(self, task: Task, scope: Scope) -> bool:
+        """Return whether the queue refuses a task whichever members of a scope leave a node."""
+        if not self._adds_up:
+            return False
+        most = self._candidates.sums(scope).max(axis=1, initial=0.0)
+        return not QueueQuota(self._ssn, task).takes(most)
 
     def _quota_adds_up(self, victims: list[int]) -> bool:
         """Return whether what victims ask for tells what the queue says once they are gone."""

@@ -4,6 +4,7 @@ Used by preempt when ``enableTopologyAwarePreemption`` is set; tries leave no tr
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +37,14 @@ class _Plan:
 class DryRun:
     """Looks for the node where the least is lost."""
 
-    def __init__(self, ssn: Session, candidates: Candidates) -> None:
+    def __init__(
+        self, ssn: Session, candidates: Candidates, over_quota: Callable[[Task, Scope], bool]
+    ) -> None:
+        """Make it; ``over_quota`` knows tasks that their queue refuses whoever leaves a node."""
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._candidates = candidates
+        self._over_quota = over_quota
         self._columns = VictimColumns(ssn, candidates)
         arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
         self._percentage = arguments.percentage
@@ -56,6 +61,8 @@ class DryRun:
         wanted = self._plans_wanted(len(rows))
         hopeful = self._candidates.with_room(scope, task) & self._candidates.occupied(scope)
         nodes = rows[hopeful[rows]]
+        if len(nodes) and self._over_quota(task, scope):
+            return False
         plans = self._plans_by_sums(task, scope, nodes, wanted)
         if plans is None:
             plans = self._plans_by_trial(stmt, task, scope, nodes, wanted)

@@ -45,7 +45,9 @@ class Reclamation:
         ssn = self._ssn
         stmt = ssn.statement()
         tasks = ssn.ordering.sort_tasks(ssn.pending_tasks(job))
-        for row in self._runs.rest(tasks, lambda left: self._serve_together(stmt, left, queue)):
+        for row in self._runs.rest(
+            stmt, tasks, lambda left: self._serve_together(stmt, left, queue)
+        ):
             if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
@@ -75,11 +77,10 @@ class Reclamation:
             return 0
         scope = candidates.of_other_queues(task.queue)
         nodes = np.flatnonzero(self._hopeful(task, scope, self._usable(task)))
-        rooms = self._runs.in_order(tasks[:n], scope, nodes)
-        if not self._runs.make(stmt, rooms):
-            return 0
-        self._hopeless.clear()
-        return len(rooms)
+        served = self._runs.in_order(stmt, tasks[:n], scope, nodes)
+        if served:
+            self._hopeless.clear()
+        return served
 
     def _may_reclaim(self, task: Task, queue: int) -> bool:
         if task.pod.spec.preemption_policy == "Never":

@@ -115,9 +115,9 @@ class Condition:
         return {key: text for key, text in texts.items() if text}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PodGroupState:
-    """Status of one pod group after the session was closed."""
+    """Status of one pod group after the session was closed; equal groups may share it."""
 
     phase: str
     conditions: list[Condition] = field(default_factory=list)
@@ -144,6 +144,15 @@ class Short:
     used: float
     request: float
     limit: float
+
+    def numbers(self) -> dict[str, Any]:
+        """Return them as the numbers of a refusal."""
+        return {
+            "resource": self.resource,
+            "used": self.used,
+            "request": self.request,
+            "limit": self.limit,
+        }
 
 
 def short_of(numbers: Mapping[str, Any]) -> list[Short]:

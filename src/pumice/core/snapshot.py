@@ -4,7 +4,7 @@ Ingest fills the tables between sessions; a session moves tasks through the meth
 journal can undo every move.  Nothing is copied to open a session.
 """
 
-from collections import Counter
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.journal import Journal
-from pumice.core.resources import Column, Resources
+from pumice.core.resources import Column, Mask, Resources
 from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, QueueTable, TaskTable
 
 ViewWatcher = Callable[[int, int, int], None]
 """Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
-_Counts = tuple[NDArray[np.intp], Column]
+_Counts = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Distinct rows, and how often each was there."""
 
 
@@ -29,8 +29,11 @@ class _Moves(NamedTuple):
     step: str
     tasks: NDArray[np.intp]
     nodes: NDArray[np.intp]
-    change: tuple[NDArray[np.int8], NDArray[np.int8]]
-    """Their status before and after."""
+    old: NDArray[np.int8]
+    """Their status before."""
+    new: Status
+    left: list[tuple[int, _Counts]]
+    """Those of each status before, by job."""
     shares: list[tuple[Shape, list[_Counts]]]
     """Tasks of each shape by node, job, queue and namespace."""
 
@@ -263,35 +266,32 @@ class Snapshot:
         self, step: str, tasks: NDArray[np.intp], nodes: NDArray[np.intp], status: Status
     ) -> None:
         """Make a step with tasks of any jobs, of which several may be on one node."""
-        old = self.tasks.status[tasks]
-        change = old, np.full_like(old, status)
-        shares = [self._share(number, tasks, nodes) for number in self._shapes_of(tasks)]
-        moves = _Moves(step, tasks, nodes, change, shares)
+        jobs, old = self.tasks.job[tasks], self.tasks.status[tasks]
+        left = [(each, _count(jobs[mine])) for each, mine in _groups(old)]
+        shares = [
+            (self.shapes[number], [_count(nodes[mine]), *self._holders(jobs[mine])])
+            for number, mine in _groups(self.tasks.shape[tasks])
+        ]
+        moves = _Moves(step, tasks, nodes, old, status, left, shares)
         self.journal.on_rollback(self._apply_each, moves, -1)
         self._apply_each(moves, 1)
-        self.journal.touch(_count(nodes)[0])
+        self.journal.touch(shares[0][1][0][0] if len(shares) == 1 else _count(nodes)[0])
         self.tell_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
 
-    def _shapes_of(self, tasks: NDArray[np.intp]) -> list[int]:
-        return sorted(set(self.tasks.shape[tasks].tolist()))
-
-    def _share(
-        self, number: int, tasks: NDArray[np.intp], nodes: NDArray[np.intp]
-    ) -> tuple[Shape, list[_Counts]]:
-        """Count tasks of one shape by node, job, queue and namespace."""
-        mine = self.tasks.shape[tasks] == number
-        jobs = self.tasks.job[tasks[mine]]
-        owners = nodes[mine], jobs, self.jobs.queue[jobs], self.jobs.namespace[jobs]
-        return self.shapes[number], [_count(rows) for rows in owners]
+    def _holders(self, jobs: NDArray[np.int32]) -> list[_Counts]:
+        """Count tasks of jobs by job, queue and namespace."""
+        rows, n = _count(jobs)
+        owners = self.jobs.queue[rows], self.jobs.namespace[rows]
+        return [(rows, n), *(_count(each, n) for each in owners)]
 
     def _apply_each(self, moves: _Moves, sign: int) -> None:
         """Do or take back a step of several tasks."""
         table, counts = self.tasks, self.jobs.counts
-        step, tasks, on, (old, new), shares = moves
-        jobs = table.job[tasks]
+        step, tasks, on, old, new, left, shares = moves
         table.status[tasks] = new if sign > 0 else old
-        np.subtract.at(counts, (old, jobs), sign)
-        np.add.at(counts, (new, jobs), sign)
+        for status, (rows, n) in left:
+            counts[status, rows] -= sign * n
+            counts[new, rows] += sign * n
         enters = step in _ENTERS
         if enters:
             table.node[tasks] = on if sign > 0 else NOWHERE
@@ -334,7 +334,16 @@ class Snapshot:
         self.view_watchers.clear()
 
 
-def _count(rows: NDArray[np.intp]) -> _Counts:
-    """Count equal rows."""
-    found = Counter(rows.tolist())
-    return np.fromiter(found, np.intp, len(found)), np.fromiter(found.values(), float, len(found))
+def _count(rows: NDArray[Any], times: NDArray[np.intp] | None = None) -> _Counts:
+    """Count equal rows, each as often as it is there."""
+    found: dict[int, int] = {}
+    each = itertools.repeat(1) if times is None else times.tolist()
+    for row, n in zip(rows.tolist(), each, strict=False):
+        found[row] = found.get(row, 0) + n
+    return np.array([*found], np.intp), np.array([*found.values()], np.intp)
+
+
+def _groups(values: NDArray[Any]) -> list[tuple[int, slice | Mask]]:
+    """Return the distinct values, and where each of them is."""
+    found = sorted(set(values.tolist()))
+    return [(each, slice(None) if len(found) == 1 else values == each) for each in found]

@@ -21,7 +21,7 @@ from pumice.api.decisions import (
     Reserve,
 )
 from pumice.api.quantity import format_quantity
-from pumice.core.resources import PODS, STEP, Mask
+from pumice.core.resources import PODS, STEP, IndexArray, Mask
 from pumice.core.status import PHASE_CODE, PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.framework.columns import all_jobs
@@ -52,32 +52,39 @@ def close_session(
     _tell_misplaced(ssn)
     decisions = _moves(ssn)
     phases = phases_of(ssn)
-    jobs = ssn.snapshot.jobs
-    reported = _changed(ssn, phases) if only_changes else jobs.listed
-    counts = jobs.counts
-    waits = (counts[Status.PENDING] > 0) | (counts[Status.PIPELINED] > 0) | (jobs.n_tasks == 0)
-    rows = np.flatnonzero(reported)
-    for row, by_status in zip(rows.tolist(), counts[:, rows].T.tolist(), strict=True):
-        state = _group_state(ssn, row, PHASES[phases[row]], by_status)
-        if only_changes and _is_known(jobs.groups[row], state):
-            continue
-        key = jobs.keys[row]
-        decisions.pod_groups[key] = state
-        decisions.task_statuses[key] = {
-            _LABELS[status]: n for status, n in enumerate(by_status) if n
-        }
-        if phases[row] in _WAITING and not (only_changes and ssn.scheduled[row]):
-            decisions.unschedulable[key] = fit_error(ssn, ssn.job(row))
-        sentence = waiting_reason(ssn, ssn.job(row)) if waits[row] else ""
-        if sentence:
-            decisions.explanations[key] = sentence
-        if row in ssn.records.by_job:
-            decisions.records[key] = _record(ssn, ssn.records.by_job[row])
+    reported = _changed(ssn, phases) if only_changes else ssn.snapshot.jobs.listed
+    _report_groups(ssn, decisions, phases, np.flatnonzero(reported), only_changes=only_changes)
     if queue_amounts:
         decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
     decisions.failed_for = _failed_for(ssn)
     return decisions
+
+
+def _report_groups(
+    ssn: Session, decisions: Decisions, phases: Phases, rows: IndexArray, *, only_changes: bool
+) -> None:
+    """Report pod groups; what those of equal numbers have in common is made once."""
+    jobs, by_job, states = ssn.snapshot.jobs, ssn.records.by_job, _GroupStates(ssn)
+    counts = jobs.counts
+    waits = (counts[Status.PENDING] > 0) | (counts[Status.PIPELINED] > 0) | (jobs.n_tasks == 0)
+    columns = (rows, phases[rows], counts[:, rows].T, ssn.scheduled[rows], waits[rows])
+    for row, phase, by_status, is_scheduled, is_waiting in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        state, statuses = states.of(row, phase, by_status, is_scheduled=is_scheduled)
+        if only_changes and _is_known(jobs.groups[row], state):
+            continue
+        key = jobs.keys[row]
+        decisions.pod_groups[key] = state
+        decisions.task_statuses[key] = statuses
+        if phase in _WAITING and not (only_changes and is_scheduled):
+            decisions.unschedulable[key] = fit_error(ssn, ssn.job(row))
+        sentence = waiting_reason(ssn, ssn.job(row)) if is_waiting else ""
+        if sentence:
+            decisions.explanations[key] = sentence
+        if row in by_job:
+            decisions.records[key] = _record(ssn, by_job[row])
 
 
 def _failed_for(ssn: Session) -> dict[str, list[str]]:
@@ -190,27 +197,48 @@ def _is_known(group: Any, state: PodGroupState) -> bool:
     )
 
 
-def _group_state(ssn: Session, row: int, phase: str, counts: list[int]) -> PodGroupState:
-    domain = None
-    if ssn.snapshot.jobs.has_topology[row]:
-        domain = ssn.topology.allocated(ssn.job(row))
-    return PodGroupState(
-        phase,
-        _conditions(ssn, row),
-        None if domain is None else domain.name,
-        *[counts[status] for status in _STATED],
-    )
+class _GroupStates:
+    """States of pod groups; groups without further conditions and domains share equal ones."""
+
+    def __init__(self, ssn: Session) -> None:
+        self._ssn = ssn
+        self._has_topology = ssn.snapshot.jobs.has_topology
+        self._shared: dict[tuple[int, ...], tuple[PodGroupState, dict[str, int]]] = {}
+
+    def of(
+        self, row: int, phase: int, counts: list[int], *, is_scheduled: bool
+    ) -> tuple[PodGroupState, dict[str, int]]:
+        """Return the state of a group, and its tasks by status."""
+        group: Any = self._ssn.snapshot.jobs.groups[row]
+        told = group.status.conditions or row in self._ssn.conditions
+        if told or self._has_topology[row]:
+            return self._state(row, phase, counts, _conditions(self._ssn, row))
+        key = (phase, is_scheduled, *counts)
+        found = self._shared.get(key)
+        if found is None:
+            conditions = [_SCHEDULED] if is_scheduled else []
+            found = self._shared[key] = self._state(row, phase, counts, conditions)
+        return found
+
+    def _state(
+        self, row: int, phase: int, counts: list[int], conditions: list[Condition]
+    ) -> tuple[PodGroupState, dict[str, int]]:
+        domain = None
+        if self._has_topology[row]:
+            domain = self._ssn.topology.allocated(self._ssn.job(row))
+        stated = [counts[status] for status in _STATED]
+        name = None if domain is None else domain.name
+        by_status = {_LABELS[status]: n for status, n in enumerate(counts) if n}
+        return PodGroupState(PHASES[phase], conditions, name, *stated), by_status
 
 
 def _conditions(ssn: Session, row: int) -> list[Condition]:
     """Join old conditions and the new one; one of each type."""
     group: Any = ssn.snapshot.jobs.groups[row]
-    old, new = group.status.conditions, ssn.conditions.get(row)
-    if not old and new is None:
-        return [_SCHEDULED] if ssn.scheduled[row] else []
-    out = {each.type: _condition(each) for each in old}
+    out = {each.type: _condition(each) for each in group.status.conditions}
     if ssn.scheduled[row]:
         out[_SCHEDULED.type] = _SCHEDULED
+    new = ssn.conditions.get(row)
     if new is not None:
         out[new[0]] = Condition(*new)
     return list(out.values())

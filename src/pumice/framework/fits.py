@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.views import Nodes, Rows, Task
 from pumice.framework.combining import Ask
+from pumice.framework.job_records import NoNode
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Failed, Reason
 
@@ -43,6 +44,8 @@ class Fit:
     rankers: list[Ask] = field(default_factory=list)
     """The plugins that compare candidates for such tasks beyond their scores."""
     cursor: int = 0
+    no_node: NoNode | None = None
+    """Why no node takes such tasks, once that was asked; until a row changes."""
 
     @property
     def n_bytes(self) -> int:
@@ -52,6 +55,7 @@ class Fit:
 
     def take(self, rows: Rows, answers: "Answers") -> None:
         """Store the current answers of some rows."""
+        self.no_node = None
         self.verdict[rows] = answers.verdict
         self.room[rows] = answers.room
         self.score[rows] = answers.score

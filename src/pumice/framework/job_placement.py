@@ -13,9 +13,9 @@ from pumice.core.resources import Mask
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.equal_tasks import SHORTEST, equal_run, has_plain_shape, pick_run
+from pumice.framework.equal_tasks import SHORTEST, equal_run, goes_by_row, has_plain_shape, pick_run
 from pumice.framework.fits import NO_ROOM, Codes, Fit
-from pumice.framework.job_records import Stage
+from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.neighbour_runs import NeighbourRun, has_hard_terms
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles
@@ -164,6 +164,7 @@ class JobPlacement:
             state.records.note_refused(
                 self.job, Stage.QUOTA, allowed, Why.OVER_QUOTA, task=task.key, queue=queue
             )
+            self._skip_equals(row)
             return None
         if row in state.queue_gates.held:
             state.queue_gates.open(row)  # placed once the cluster reports that the gate is gone
@@ -188,6 +189,14 @@ class JobPlacement:
         if self.on_placed is not None:
             self.on_placed(row, node)
         return True
+
+    def _skip_equals(self, row: int) -> None:
+        """Drop tasks equal to one that its queue refused, except the last, which is recorded."""
+        tasks, shape = self.tasks, self.state.snapshot.tasks.shape
+        if self.job in self.state.ordering.moving_jobs or not goes_by_row(self.state, row):
+            return
+        while len(tasks) > 1 and shape[tasks[0]] == shape[tasks[1]] == shape[row]:
+            tasks.popleft()
 
     def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
         """Try the nominated node first, then all allowed ones."""
@@ -230,18 +239,24 @@ class JobPlacement:
         task, allowed = Task(state.snapshot, row), self.allowed
         if isinstance(why, Reason):
             n = state.snapshot.nodes.n if allowed is None else int(allowed.sum())
-            state.records.no_node(task, {why.text: n})
+            state.records.no_node(task, NoNode({why.text: n}))
+        elif allowed is None and role not in self._refused:
+            why.no_node = why.no_node or self._explain(task, why)
+            state.records.no_node(task, why.no_node)
         else:
-            placing, refusals = state.placing, self._refused.get(role)
-            if refusals is None:
-                refusals = placing.refusals(task, why)
-            if allowed is not None:
-                refusals = np.where(allowed, refusals, 0)
-            short = (why.room == NO_ROOM) & (why.verdict == 0) & (refusals != 0)
-            nodes = placing.count_reasons(refusals)
-            state.records.no_node(task, nodes, placing.barred(refusals), short)
+            state.records.no_node(task, self._explain(task, why, self._refused.get(role)))
         self._stop = True
         return False
+
+    def _explain(self, task: Task, fit: Fit, refusals: Codes | None = None) -> NoNode:
+        """Return why the allowed nodes refuse a task, unless that is known (n,)."""
+        placing = self.state.placing
+        if refusals is None:
+            refusals = placing.refusals(task, fit)
+        if self.allowed is not None:
+            refusals = np.where(self.allowed, refusals, 0)
+        short = (fit.room == NO_ROOM) & (fit.verdict == 0) & (refusals != 0)
+        return NoNode(placing.count_reasons(refusals), placing.barred(refusals), short)
 
     def _must_stop(self) -> bool:
         """Return whether a task without a node means that the job cannot become ready."""

@@ -41,6 +41,20 @@ class Record:
     """The cause that a plugin gave; None where stage and reason imply it."""
 
 
+@dataclass(slots=True)
+class NoNode:
+    """Why no node takes a task; shared by equal tasks until a node moves."""
+
+    nodes: dict[str, int]
+    """Nodes by reason."""
+    barred: Mask | None = None
+    """Those that no eviction could open (n,)."""
+    short: Mask | None = None
+    """Those that would fit if they had more left (n,)."""
+    amounts: dict[str, dict[str, float]] = field(default_factory=dict)
+    """What is needed, and the most that is idle on nodes that lack it; filled in by records."""
+
+
 class Records:
     """Records by job row; the last one of a cycle counts."""
 
@@ -62,24 +76,19 @@ class Records:
         self.watched: frozenset[int] = frozenset()
         """Job rows with more detail than a cycle needs: the node that comes nearest."""
 
-    def no_node(
-        self,
-        task: Task,
-        nodes: dict[str, int],
-        barred: Mask | None = None,
-        short: Mask | None = None,
-    ) -> None:
-        """Record that a task found no node.
+    def no_node(self, task: Task, why: NoNode) -> None:
+        """Record that a task found no node."""
+        self.no_fit[task.row] = why.nodes
+        self.barred[task.row] = why.barred
+        why.amounts = why.amounts or self._amounts(task, why.short)
+        numbers: dict[str, Any] = {**why.amounts, **self.compare(task)}
+        if task.job in self.watched and why.short is not None:
+            numbers |= self._nearest(task, why.short)
+        found = {"task": task.key, "nodes": why.nodes, **numbers}
+        self.note(task.job, Stage.NODES, Why.NO_NODE_FITS, **found)
 
-        Args:
-            task: the task.
-            nodes: nodes by reason.
-            barred: those that no eviction could open (n,).
-            short: those that would fit if they had more left; the most that is idle on those
-                that lack a resource is recorded (n,).
-        """
-        self.no_fit[task.row] = nodes
-        self.barred[task.row] = barred
+    def _amounts(self, task: Task, short: Mask | None) -> dict[str, dict[str, float]]:
+        """Return what a task needs, and the most that is idle on short nodes that lack it."""
         names, request = self._snapshot.resources.names, task.request[:, 0]
         asked = [row for row in np.flatnonzero(request).tolist() if row != PODS]
         need = {names[row]: float(request[row]) for row in asked}
@@ -89,10 +98,7 @@ class Records:
             tight = short & (request[row] - column >= STEP)
             if tight.any():
                 idle[names[row]] = float(column[tight].max())
-        numbers: dict[str, Any] = {"need": need, "idle": idle, **self.compare(task)}
-        if task.job in self.watched and short is not None:
-            numbers |= self._nearest(task, short)
-        self.note(task.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes, **numbers)
+        return {"need": need, "idle": idle}
 
     def _nearest(self, task: Task, short: Mask) -> dict[str, Any]:
         """Find the node that lacks least, in parts of the request, and how much it lacks."""

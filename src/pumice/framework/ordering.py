@@ -128,10 +128,10 @@ class Ordering:
         tasks = self._snapshot.tasks
         columns, between = self.task_columns(rows)
         policy = _by_row([column.tolist() for column in columns], len(rows))
-        ties = [
-            _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row])
-            for row in rows
-        ]
+        numbers, created = tasks.index[rows].tolist(), tasks.created[rows].tolist()
+        ties: list[Key] = [*zip(numbers, created, [tasks.uids[row] for row in rows], strict=True)]
+        if _are_mixed(numbers):
+            ties = [_TaskTie(*tie) for tie in ties]
         jobs = tasks.job[rows].tolist()
         is_silent = any(np.isnan(column).any() for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
@@ -202,8 +202,7 @@ class Ordering:
 
         The result must not depend on the order of arrival.
         """
-        numbered = self._snapshot.tasks.index[tasks] >= 0
-        if self._has_silent_jobs or (numbered.any() and not numbered.all()):
+        if self._has_silent_jobs or _are_mixed(self._snapshot.tasks.index[tasks].tolist()):
             return sorted(tasks, key=self._snapshot.tasks.uids.__getitem__)
         return tasks
 
@@ -298,7 +297,10 @@ class _PairKey:
 
 @functools.total_ordering
 class _TaskTie:
-    """Numbers in pod names decide if both have one and they differ; else age, then uid."""
+    """Numbers in pod names decide if both have one and they differ; else age, then uid.
+
+    Where all tasks have a number, or none has, a plain tuple compares the same way.
+    """
 
     __slots__ = ("created", "index", "uid")
 
@@ -324,9 +326,7 @@ class _TaskKey:
 
     __slots__ = ("_between", "_job", "_keys", "tie")
 
-    def __init__(
-        self, job: int, keys: tuple[float, ...], tie: _TaskTie, between: list[bool]
-    ) -> None:
+    def __init__(self, job: int, keys: tuple[float, ...], tie: Key, between: list[bool]) -> None:
         self._job = job
         self._keys = keys
         self._between = between
@@ -343,6 +343,11 @@ class _TaskKey:
         return self.tie < other.tie
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _are_mixed(numbers: list[int]) -> bool:
+    """Return whether some tasks have a number in their name and others have none (below 0)."""
+    return bool(numbers) and min(numbers) < 0 <= max(numbers)
 
 
 def _sift(heap: list[int], compare: Callable[[int, int], int]) -> None:

@@ -5,7 +5,7 @@ moved since; only those are asked again.  Hooks treat rows independently, so bot
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ _MOST_BYTES = 256 << 20
 
 class Placing:
     """Answers "which node" for a session; made when all plugins have opened."""
+
+    imagines: ClassVar[bool] = True
+    """Whether it can be asked about rows that do not exist yet."""
 
     def __init__(self, snapshot: Snapshot, hooks: Hooks, seed: int) -> None:
         self.snapshot = snapshot

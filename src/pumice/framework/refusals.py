@@ -1,7 +1,7 @@
 """Refusals of a plugin: a vote, a reason against nodes, a refusal with the numbers compared."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
@@ -127,7 +127,7 @@ def over_quota(
     That is a queue, a resource quota or the cluster.  The first resource is among the numbers
     itself, others under ``more``.
     """
-    first, *more = map(asdict, short)
+    first, *more = (each.numbers() for each in short)
     numbers = {"queue": queue, "at": at, **first}
     return Refusal(Why.OVER_QUOTA, {**numbers, "more": more} if more else numbers, code)
 

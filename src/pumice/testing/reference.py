@@ -24,6 +24,8 @@ from pumice.scheduler import Scheduler
 class ReferencePlacing(Placing):
     """Asks every hook about every node at every placement."""
 
+    imagines = False
+
     def fit(self, task: Task) -> Fit:
         """Ask node after node."""
         n = self.snapshot.nodes.n

@@ -381,11 +381,11 @@ def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster: An
         unschedulable={"default/g": "why"},
         task_statuses={"default/g": {"Pending": 2, "Running": 1}},
     )
-    ready = PodGroupState("Running", [Condition("Scheduled", "True", "r")])
+    scheduled = [Condition("Scheduled", "True", "r")]
     for _ in range(2):
         binder.apply(waits)
     for running in (0, 1):
-        ready.running = running
+        ready = PodGroupState("Running", scheduled, running=running)
         binder.apply(Decisions(pod_groups={"default/g": ready}))
     told = [(e["reason"], e["message"], e.get("count", 1)) for e in cluster.list("Event")[0]]
     assert told == [

@@ -90,7 +90,8 @@ class Candidates:
         found = self._scopes.get(key)
         if found is None:
             part = members()
-            at = np.flatnonzero(part & self._counts[self._snapshot.tasks.status[self.rows]])
+            at = np.flatnonzero(part)
+            at = at[self._counts[self._snapshot.tasks.status[self.rows[at]]]]
             sums = sum_by(self._requests[:, at], self.node[at], self._snapshot.nodes.n)
             found = Scope(part, sums, cursor=len(self._snapshot.journal.moved))
             self._scopes[key] = found

@@ -92,10 +92,11 @@ class Ladders:
         start = self._starts[step.place]
         return self.victims[start + step.before : start + step.after].tolist()
 
-    def amounts(self, step: Step) -> Column:
-        """Sum up what those ask for whom a step evicts (R,)."""
-        start = self._starts[step.place]
-        return self._gone[:-2, start + step.after] - self._gone[:-2, start + step.before]
+    def amounts(self, steps: Sequence[Step]) -> Column:
+        """Sum up what those ask for whom each step evicts (R, n)."""
+        first = [self._starts[step.place] + step.before for step in steps]
+        last = [self._starts[step.place] + step.after for step in steps]
+        return self._gone[:-2, last] - self._gone[:-2, first]
 
     def in_line(self, step: Step) -> range:
         """Return who stands in line up to the last whom a step evicts, from where it was left."""

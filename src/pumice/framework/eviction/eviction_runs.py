@@ -60,10 +60,13 @@ class EvictionRuns:
 
     # Which tasks
 
-    def rest(self, tasks: list[int], serve: Callable[[list[int]], int]) -> Iterator[int]:
+    def rest(
+        self, stmt: Statement, tasks: list[int], serve: Callable[[list[int]], int]
+    ) -> Iterator[int]:
         """Return the tasks of a job that must be served one by one, each when its turn comes.
 
-        ``serve`` makes room for some of the first tasks together and returns for how many.
+        ``serve`` makes room for some of the first tasks together and returns for how many.  After
+        a task that nothing could be done for, its equals are left out.
         """
         at, misses = 0, 0
         while at < len(tasks):
@@ -73,8 +76,16 @@ class EvictionRuns:
                 misses = 0 if served else misses + 1
                 if served:
                     continue
+            before = len(stmt)
             yield tasks[at]
-            at += 1
+            at += 1 if len(stmt) > before else self._failing_with(tasks[at:])
+
+    def _failing_with(self, tasks: list[int]) -> int:
+        """Return how many of the first tasks fail if the first does."""
+        if not self._can or self._state.hooks.failures.errors:
+            return 1
+        is_plain = self._is_plain(Task(self._snapshot, tasks[0]))
+        return max(1, self._alike(tasks)) if is_plain else 1
 
     def equals(self, tasks: list[int], holds: Callable[[], Verdict]) -> int:
         """Return how many of the first tasks can be served together; 0 if they cannot.
@@ -129,16 +140,16 @@ class EvictionRuns:
 
     # Which nodes
 
-    def in_order(self, tasks: list[int], scope: Scope, nodes: IndexArray) -> list[Room]:
-        """Find room for equal tasks on the first nodes that can be made to hold them.
+    def in_order(self, stmt: Statement, tasks: list[int], scope: Scope, nodes: IndexArray) -> int:
+        """Make room for equal tasks on the first nodes that can be made to hold them.
 
-        Nodes that no member of the scope is left on are skipped.
+        Nodes that no member of the scope is left on are skipped.  Returns for how many tasks.
         """
         task = Task(self._snapshot, tasks[0])
         n = len(tasks)
         ladders = self._ladders(task, scope, self._enough(task, scope, nodes[:n], n))
         if ladders is None:
-            return []
+            return 0
         ladders.climb(task.request)
         steps: list[Step] = []
         members = self._candidates.sums(scope)[PODS, ladders.nodes].tolist()
@@ -150,28 +161,30 @@ class EvictionRuns:
                 break
         barred = self._state.placing.barred(self._verdicts(task, ladders, steps, more=1))
         cut = int(np.argmax(barred)) + 1 if barred.any() else len(steps)
-        return self._rooms(tasks, ladders, steps[:cut])
+        return self._make(stmt, tasks, ladders, steps[:cut])
 
-    def by_score(self, tasks: list[int], scope: Scope, nodes: IndexArray, fit: Fit) -> list[Room]:
-        """Find room for equal tasks on the best nodes that can be made to hold them."""
+    def by_score(
+        self, stmt: Statement, tasks: list[int], scope: Scope, nodes: IndexArray, fit: Fit
+    ) -> int:
+        """Make room for equal tasks on the best nodes that can be made to hold them."""
         task = Task(self._snapshot, tasks[0])
         scores = fit.score[nodes]
         if fit.rankers or np.isnan(scores).any():
-            return []
+            return 0
         ranked = _best(nodes, scores, len(tasks) + 1)
         some = ranked[: len(tasks)]
         if not self._spreads:
             some = self._enough(task, scope, some, len(tasks))
         ladders = self._ladders(task, scope, some)
         if ladders is None:
-            return []
+            return 0
         ladders.climb(task.need)
         outside = (np.inf, 0)
         if len(some) < len(ranked):
             outside = -float(fit.score[ranked[len(some)]]), int(ranked[len(some)])
         steps = self._climb_by_score(task, fit, ladders, outside, len(tasks))
         refused = np.flatnonzero(self._verdicts(task, ladders, steps, more=0))
-        return self._rooms(tasks, ladders, steps[: refused[0]] if len(refused) else steps)
+        return self._make(stmt, tasks, ladders, steps[: refused[0]] if len(refused) else steps)
 
     def _enough(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> IndexArray:
         """Return the first nodes that could take n tasks if all members of a scope left."""
@@ -189,7 +202,6 @@ class EvictionRuns:
         after = self._scores_after(task, fit, ladders, chains)
         steps: list[Step] = []
         taken = [0] * len(chains)
-        quota = QueueQuota(self._state, task)
         while len(steps) < n:
             place = min(places, key=lambda i: (values[i], rows[i]))
             at = taken[place]
@@ -202,14 +214,12 @@ class EvictionRuns:
                 values[place] = np.inf
                 continue
             step = chains[place][at]
-            if not quota.takes(ladders.amounts(step)):
-                break
             steps.append(step)
             taken[place] = at + 1
             values[place] = -after[step] if at + 1 < ladders.hopeful[place] else np.inf
             if np.isnan(values[place]):
                 break
-        return steps
+        return steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
 
     def _scores_after(
         self, task: Task, fit: Fit, ladders: Ladders, chains: list[list[Step]]
@@ -245,11 +255,26 @@ class EvictionRuns:
 
     # Whether it stands
 
-    def _rooms(self, tasks: list[int], ladders: Ladders, steps: list[Step]) -> list[Room]:
-        """Keep the steps that everybody agrees to."""
+    def _make(self, stmt: Statement, tasks: list[int], ladders: Ladders, steps: list[Step]) -> int:
+        """Make the steps that everybody agrees to, and return how many."""
         steps = steps[: self._n_offered(Task(self._snapshot, tasks[0]), ladders, steps)]
-        if not steps or not self._order_stands(ladders, steps):
-            return []
+        rooms = self._rooms(tasks, ladders, steps)
+        start, jobs = stmt.checkpoint(), self._rivals(ladders, steps, rooms)
+        before = self._job_keys(jobs)
+        if not rooms or self._state.hooks.failures.errors:
+            return 0
+        stmt.make_rooms(rooms, self._action)
+        if self._job_keys(jobs) != before:
+            stmt.rollback(start)
+            if not self._order_stands(ladders, steps):
+                return 0
+            stmt.make_rooms(rooms, self._action)
+        if self._state.hooks.failures.errors:
+            stmt.rollback(start)
+            return 0
+        return len(rooms)
+
+    def _rooms(self, tasks: list[int], ladders: Ladders, steps: list[Step]) -> list[Room]:
         best_effort, reclaims = self._snapshot.tasks.best_effort, self._hook is Plugin.reclaimable
         rooms: list[Room] = []
         for task, step in zip(tasks, steps, strict=False):
@@ -257,6 +282,16 @@ class EvictionRuns:
             freed = any(reclaims or not best_effort[victim] for victim in victims)
             rooms.append(Room(task, int(ladders.nodes[step.place]), victims, freed))
         return rooms
+
+    def _rivals(self, ladders: Ladders, steps: list[Step], rooms: list[Room]) -> list[int]:
+        """Return the jobs that lose tasks, unless only one is in line on each node."""
+        job, places = self._snapshot.tasks.job, {step.place for step in steps}
+        if all(len(set(job[ladders.line(place)].tolist())) < 2 for place in places):
+            return []
+        return sorted({int(job[victim]) for room in rooms for victim in room.victims})
+
+    def _job_keys(self, jobs: list[int]) -> list[tuple[float, ...]]:
+        return self._state.ordering.job_policy_keys(jobs) if jobs else []
 
     def _n_offered(self, task: Task, ladders: Ladders, steps: list[Step]) -> int:
         """Return for how many steps those who judge in turn offer all that are in line."""
@@ -284,8 +319,6 @@ class EvictionRuns:
         job = self._snapshot.tasks.job
         going = [victim for step in steps for victim in ladders.going(step)]
         lines = [ladders.line(place) for place in {step.place for step in steps}]
-        if not going or all(len(set(job[line].tolist())) < 2 for line in lines):
-            return True
         gone = set(going)
         left = {int(job[row]) for line in lines for row in line.tolist() if row not in gone}
         last = {int(job[row]): row for row in going}
@@ -293,19 +326,11 @@ class EvictionRuns:
         jobs = sorted(set(job[early].tolist()))
         if not jobs:
             return True
-        keys, mark = self._state.ordering.job_policy_keys, self._state.journal.mark()
-        before = keys(jobs)
+        before, mark = self._job_keys(jobs), self._state.journal.mark()
         self._snapshot.evict_each(np.array(early, dtype=np.intp))
-        after = keys(jobs)
+        after = self._job_keys(jobs)
         self._state.journal.rollback(mark)
         return after == before
-
-    def make(self, stmt: Statement, rooms: list[Room]) -> bool:
-        """Make the rooms that were found; False if there are none, or a plugin failed meanwhile."""
-        if not rooms or self._state.hooks.failures.errors:
-            return False
-        stmt.make_rooms(rooms, self._action)
-        return True
 
 
 def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:

@@ -35,7 +35,8 @@ class EvictionSums:
         """Return whether sums show everything that evicting these would change for a task."""
         shapes = np.unique(state.snapshot.tasks.shape[victims.rows]).tolist()
         return (
-            state.policy.by_row
+            state.placing.imagines
+            and state.policy.by_row
             and not state.hooks.tiers(Plugin.on_evict)
             and has_plain_shape(task.shape)
             and all(vary_by(task) is None for vary_by in state.placing.varying)

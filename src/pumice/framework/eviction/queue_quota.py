@@ -14,32 +14,36 @@ class QueueQuota:
     def __init__(self, state: SessionState, task: Task) -> None:
         self._state = state
         self._task = task
-        self._evicted = np.zeros(len(task.request))
-        self._promised = np.zeros(len(task.request))
-        self._known: list[Column] = []
 
     def takes(self, evicted: Column) -> bool:
-        """Evict so much more, and promise one more task room if the queue takes it."""
-        self._evicted = self._evicted + evicted
-        allowed = self._allows()
-        self._promised = self._promised + self._task.request[:, 0]
-        return allowed
+        """Return whether the queue takes a task once so much is evicted (R,)."""
+        return self._allows(-evicted, -evicted)
 
-    def _allows(self) -> bool:
-        """Ask the queue, unless it took the task when it had as much; less is no worse."""
-        held = np.stack([-self._evicted, self._promised - self._evicted])
-        if any((held <= known).all() for known in self._known):
-            return True
+    def n_taken(self, evicted: Column) -> int:
+        """Return how many tasks in a row it takes, before each of which more is evicted (R, n).
+
+        It is not asked where it took a task when it had as much; less is no worse.
+        """
+        n = evicted.shape[1]
+        held = -evicted.cumsum(axis=1)
+        booked = held + self._task.request * np.arange(n)
+        taken = np.zeros(n, dtype=bool)
+        while not taken.all():
+            at = int(taken.argmin())
+            if not self._allows(held[:, at], booked[:, at]):
+                return at
+            taken |= (held <= held[:, [at]]).all(axis=0) & (booked <= booked[:, [at]]).all(axis=0)
+        return n
+
+    def _allows(self, held: Column, booked: Column) -> bool:
+        """Ask the queue about one more task, with so much more or less held and booked (R,)."""
         snapshot, queue = self._state.snapshot, self._task.queue
         snapshot.journal.settle()
-        change = np.zeros((3, len(self._evicted)))
-        change[ALLOCATED], change[BOOKED], change[PENDING] = *held, -self._promised
+        change = np.zeros((3, len(held)))
+        change[ALLOCATED], change[BOOKED], change[PENDING] = held, booked, held - booked
         sums = snapshot.queues.sums[:, :, queue]
         sums += change
         try:
-            allowed = bool(self._state.policy.allocatable(queue, self._task))
+            return bool(self._state.policy.allocatable(queue, self._task))
         finally:
             sums -= change
-        if allowed:
-            self._known.append(held)
-        return allowed
