@@ -128,15 +128,16 @@ class Ordering:
         tasks = self._snapshot.tasks
         columns, between = self.task_columns(rows)
         policy = _by_row([column.tolist() for column in columns], len(rows))
-        ties = [
-            _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row])
-            for row in rows
-        ]
+        ties = [self._tie(row) for row in rows]
         jobs = tasks.job[rows].tolist()
         is_silent = any(np.isnan(column).any() for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
             return list(zip(policy, ties, strict=True))
         return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)]
+
+    def _tie(self, row: int) -> "_TaskTie":
+        tasks = self._snapshot.tasks
+        return _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row])
 
     def task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
         """List the plugins' keys of tasks, and which of them count between jobs.
@@ -208,9 +209,15 @@ class Ordering:
         return tasks
 
     def first_task(self, rows: Iterable[int]) -> int:
-        """Return the task that goes first at this moment."""
+        """Return the task of one job that goes first at this moment."""
         tasks = list(rows)
-        return min(zip(self.task_keys(tasks), tasks, strict=True))[1]
+        index = self._snapshot.tasks.index[tasks]
+        columns = self.task_columns(tasks)[0]
+        first = np.arange(len(tasks))
+        for column in columns if index.min() < 0 else (*columns, index):
+            keys = column[first]
+            first = first[keys == keys.min()]
+        return min((self._tie(tasks[i]), tasks[i]) for i in first.tolist())[1]
 
     def sort_queues(self, rows: Iterable[int]) -> list[int]:
         """Order queues once."""
