@@ -37,7 +37,8 @@ class NodeFacts(ObjectRows):
         self.rows = rows
 
     def __len__(self) -> int:
-        return len(self._table.unschedulable[self.rows])
+        rows = self.rows
+        return len(self._table.unschedulable[rows] if isinstance(rows, slice) else rows)
 
     @property
     def names(self) -> Texts:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pumice.core.resources import Column, Mask
+from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.views import Task
 from pumice.framework.fits import Fit
 from pumice.framework.imagined_rows import ImaginedNodes, Load
@@ -35,6 +34,9 @@ class Run:
         self._value = fit.value.copy() if allowed is None else np.where(allowed, fit.value, -np.inf)
         self._copies: dict[int, int] = {}
         self._ahead: dict[int, list[float]] = {}
+        self._picks: list[int] = []
+        self._left = 0
+        """Tasks still to pick for."""
         self._drops = True
         """Whether the node drawn last became worse than its equals."""
         self._stirs = False
@@ -42,41 +44,41 @@ class Run:
 
     def pick(self, n: int) -> list[int]:
         """Return nodes for up to n tasks; fewer if room runs out."""
-        picks: list[int] = []
+        self._left = n
         value = self._value
-        while len(picks) < n:
+        while self._left:
             best = value.max()
             if best == -np.inf:
                 break
-            ties = np.flatnonzero(value == best).tolist()
+            ties = np.flatnonzero(value == best)
             if len(ties) == 1:
-                self._fill(ties[0], n, picks)
+                self._fill(int(ties[0]))
+            elif self._stirs:
+                self._add(int(ties[self._placing.spin(len(ties))]), list)
             else:
-                self._draw(ties, float(best), n, picks)
-        return picks
+                self._draw(ties.tolist(), float(best))
+        return self._picks
 
-    def _draw(self, ties: list[int], best: float, n: int, picks: list[int]) -> None:
+    def _draw(self, ties: list[int], best: float) -> None:
         """Draw among equals until one of them is left or one becomes better than all."""
         spin = self._placing.spin
-        while len(ties) > 1 and len(picks) < n:
+        while len(ties) > 1 and self._left:
             at = spin(len(ties))
-            node = ties[at]
-            after = self._add(node, partial(self._likely, ties, at, n - len(picks) - 1))
-            picks.append(node)
+            after = self._add(ties[at], partial(self._likely, ties, at))
             self._drops = after < best
             if after > best or self._stirs:
                 return
             if self._drops:
                 del ties[at]
 
-    def _likely(self, ties: list[int], at: int, n: int) -> list[int]:
+    def _likely(self, ties: list[int], at: int) -> list[int]:
         """Foresee the next draws, if nodes go on dropping out, or staying, as the last one did."""
-        if len(ties) <= _FEW * n:
+        if len(ties) <= _FEW * self._left:
             return ties
         placing, state = self._placing, self._placing.state
         left = [*ties[:at], *ties[at + 1 :]] if self._drops else ties
         foreseen: dict[int, None] = {}
-        for _ in range(min(n, len(left) - 1)):
+        for _ in range(min(self._left, len(left) - 1)):
             drawn = placing.spin(len(left))
             foreseen[left[drawn]] = None
             if self._drops:
@@ -85,13 +87,12 @@ class Run:
         foreseen.pop(ties[at], None)
         return list(foreseen)
 
-    def _fill(self, node: int, n: int, picks: list[int]) -> None:
+    def _fill(self, node: int) -> None:
         """Fill the only best node while it stays the only best."""
         value = self._value
         value[node] = -np.inf
         second = value.max()
-        while len(picks) < n:
-            picks.append(node)
+        while self._left:
             if self._add(node, list) <= second or self._stirs:
                 return
 
@@ -99,7 +100,14 @@ class Run:
         return len(self._ahead.get(node, ())) > self._copies.get(node, 0)
 
     def _add(self, node: int, likely: Callable[[], list[int]]) -> float:
-        """Put one more copy on a node and give its value after that; ask about likely ones, too."""
+        """Put one more copy on a node and give its value after that; ask about likely ones, too.
+
+        What a node is worth after the last copy does not matter.
+        """
+        self._picks.append(node)
+        self._left -= 1
+        if not self._left:
+            return -np.inf
         if not self._knows(node):
             self._look_ahead([node, *likely()])
         copies = self._copies.get(node, 0)
@@ -125,7 +133,7 @@ class Run:
         for node, end, n in zip(short, ends.tolist(), depth.tolist(), strict=True):
             ahead.setdefault(node, []).extend(values[end - n : end])
 
-    def _values(self, rows: NDArray[np.intp], copies: Column) -> Column:
+    def _values(self, rows: IndexArray, copies: Column) -> Column:
         load = Load.of_copies(self._task.shape, copies)
         nodes = ImaginedNodes(self._placing.snapshot, rows, load)
         return self._placing.answers(self._fit, self._task, nodes, rows).value

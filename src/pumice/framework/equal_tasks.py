@@ -68,7 +68,7 @@ def equal_run(
             return not is_done()
 
     n = longest(n, accepted)
-    n = min(n, longest(n, unfinished) + 1)
+    n = longest(n - 1, unfinished) + 1
     return n if n >= SHORTEST else 0
 
 

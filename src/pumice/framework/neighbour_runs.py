@@ -1,31 +1,24 @@
 """Runs of equal tasks that have to do with other pods: host ports, hard (anti-)affinity, spread.
 
 A placement opens or closes other nodes, too.  The watchers of the Kubernetes view get each pick at
-once and log the rows whose answers change; filters are asked again about these, on rows with the
-copies imagined.  Scores and room follow from amounts alone and are asked ahead.
+once and log the rows whose answers change; plugins mark which of these are closed by pods.  Other
+filters, scores and room follow from amounts alone and are asked ahead, about open nodes.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pumice.core.resources import Column, Mask
+from pumice.core.resources import IndexArray, Mask
 from pumice.core.shapes import Shape
-from pumice.core.views import Task
+from pumice.core.views import Nodes, Task
 from pumice.framework.equal_runs import Run
-from pumice.framework.fits import IDLE, Fit, room_on
-from pumice.framework.imagined_rows import ImaginedNodes, Load
+from pumice.framework.fits import Fit
 from pumice.framework.placing import Placing
 
 
 class NeighbourRun(Run):
-    """Picks for equal tasks (rows); what follows the view is left as if they were placed.
-
-    Once a node was found closed by the task that it took, and that task changed no other node, the
-    next ones are taken to be closed likewise; they are asked together, at the end at the latest.
-    """
+    """Picks for equal tasks (rows); what follows the view is left as if they were placed."""
 
     def __init__(
         self,
@@ -39,38 +32,16 @@ class NeighbourRun(Run):
         """Make one; unless it ``reopens``, a node that refuses once stays out."""
         super().__init__(placing, Task(placing.snapshot, tasks[0]), fit, allowed)
         self._tasks = tasks
-        self._reopens = reopens
-        self._guesses = True
-        self._may = np.ones(len(fit.verdict), dtype=bool) if allowed is None else allowed
-        self._start()
-
-    def _start(self) -> None:
-        fit = self._fit
-        self._copies.clear()
-        self._is_open = (fit.verdict == 0) & self._may
-        self._worth = np.where(fit.room == IDLE, fit.score, -np.inf)
-        """What nodes are worth with their copies if they are open."""
-        self._value = np.where(self._is_open, self._worth, -np.inf)
+        fits = fit.verdict == 0
+        self._is_open = fits if allowed is None else fits & allowed
+        self._may_open = allowed if reopens else self._is_open
+        """Nodes that may be open; None: all."""
+        self._worth = fit.value.copy()
+        """What nodes are worth with their copies while they are open."""
+        self._unasked = ~fits
+        """Nodes of which that is not known, because pods may have closed them at the start."""
         self._stale: set[int] = set()
-        """Nodes of which that is not known, because they were closed when they took a copy."""
-        self._n_copies = np.zeros(len(fit.verdict))
-        self._n_told = 0
-        self._closes = False
-        """Whether tasks are taken to close the node that they are on, and no other."""
-        self._guessed: list[int] = []
-
-    def pick(self, n: int) -> list[int]:
-        """Return nodes for up to n tasks; fewer if room runs out."""
-        journal, state = self._placing.snapshot.journal, self._placing.state
-        mark = journal.mark()
-        picks = super().pick(n)
-        self._check_guesses()
-        if self._guesses or not self._n_told:
-            return picks
-        journal.rollback(mark)
-        self._placing.state = state
-        self._start()
-        return super().pick(n)
+        """Nodes of which it is not known, because they took a copy and were not open since."""
 
     def pick_all(self, n: int) -> list[int]:
         """Return nodes for n tasks; none if room runs out before."""
@@ -86,79 +57,53 @@ class NeighbourRun(Run):
     def _add(self, node: int, likely: Callable[[], list[int]]) -> float:
         """Put one more copy on a node, see which nodes that opens and closes."""
         others = self._tell(node)
+        if not self._left:
+            return -np.inf
         self._stirs = bool(others)
         self._stale.add(node)
-        if self._closes and not others:
-            self._guessed.append(node)
-            self._is_open[node] = False
-            self._value[node] = -np.inf
-            return -np.inf
-        rows = np.array([node], dtype=np.intp) if not others else self._stirred(node, others)
-        is_open = self._asked_again(rows)
+        rows = np.concatenate([[node], *others]) if others else np.array([node])
+        closed = self._placing.closed_by_pods(self._task, rows)
+        is_open = np.ones(len(rows), dtype=bool) if closed is None else ~closed
+        if self._may_open is not None:
+            is_open &= self._may_open[rows]
         self._is_open[rows] = is_open
-        self._catch_up(likely)
-        self._value[rows] = np.where(is_open, self._worth[rows], -np.inf)
-        self._closes = self._guesses and not others and not is_open[0]
+        self._value[rows] = -np.inf
+        opened = rows[is_open]
+        if len(opened):
+            self._ask(opened[self._unasked[opened]])
+            self._catch_up(likely)
+            self._value[opened] = self._worth[opened]
         return float(self._value[node])
 
-    def _tell(self, node: int) -> list[Any]:
-        """Report the next task to the watchers of the view; return what they log."""
-        snapshot, task = self._placing.snapshot, self._tasks[self._n_told]
+    def _tell(self, node: int) -> list[IndexArray]:
+        """Report the next task to the watchers of the view; return the rows they log."""
+        snapshot, task = self._placing.snapshot, self._tasks[len(self._picks)]
         moved = snapshot.journal.moved
-        self._n_told += 1
-        self._n_copies[node] += 1
+        self._picks.append(node)
+        self._left -= 1
         self._copies[node] = self._copies.get(node, 0) + 1
         cursor = len(moved)
         snapshot.tell_watchers([task], [node])
-        return moved[cursor:]
+        return [np.atleast_1d(rows) for rows in moved[cursor:]]
 
-    def _stirred(self, node: int, others: list[Any]) -> NDArray[np.intp]:
-        """Return all nodes to ask again."""
-        touched = np.zeros(len(self._value), dtype=bool)
-        for rows in others:
-            touched[rows] = True
-        if touched[self._guessed].any():
-            self._guesses = False  # whether they were closed before cannot be asked any more
-        touched[self._guessed] = touched[node] = True
-        self._check_guesses()
-        return np.flatnonzero(touched)
-
-    def _check_guesses(self) -> None:
-        """Ask about nodes that are taken to be closed."""
-        if self._guessed and self._fits(np.array(self._guessed)).any():
-            self._guesses = False
-        self._guessed.clear()
-
-    def _asked_again(self, rows: NDArray[np.intp]) -> Mask:
-        is_open = self._fits(rows) & self._may[rows]
-        return is_open if self._reopens else is_open & self._is_open[rows]
-
-    def _fits(self, rows: NDArray[np.intp]) -> Mask:
-        """Ask filters about nodes with their copies."""
-        load = Load.of_copies(self._task.shape, self._n_copies[rows])
-        nodes = ImaginedNodes(self._placing.snapshot, rows, load)
-        verdict = self._placing.verdict(self._fit, self._task, nodes, rows)
-        return np.broadcast_to(np.asarray(verdict == 0), len(rows))
+    def _ask(self, rows: IndexArray) -> None:
+        """Learn what nodes without copies are worth that are open for the first time."""
+        if len(rows):
+            nodes = Nodes(self._placing.snapshot, rows)
+            self._worth[rows] = self._placing.answers(self._fit, self._task, nodes, rows).value
+            self._unasked[rows] = False
 
     def _catch_up(self, likely: Callable[[], list[int]]) -> None:
-        """Learn what open nodes are worth that took copies while they were closed."""
+        """Learn what open nodes are worth that took copies."""
         opened = [node for node in self._stale if self._is_open[node]]
         if not opened:
             return
         short = [node for node in opened if len(self._ahead.get(node, ())) < self._copies[node]]
         if short:
-            self._look_ahead([*short, *likely()])
+            self._look_ahead([*short, *(node for node in likely() if self._is_open[node])])
         for node in opened:
             self._worth[node] = self._ahead[node][self._copies[node] - 1]
         self._stale.difference_update(opened)
-
-    def _values(self, rows: NDArray[np.intp], copies: Column) -> Column:
-        """Return what nodes are worth with copies on them, be they open or not."""
-        nodes = ImaginedNodes(
-            self._placing.snapshot, rows, Load.of_copies(self._task.shape, copies)
-        )
-        score = self._placing.score(self._fit, self._task, nodes, rows)
-        return np.where(room_on(self._task.need, nodes) == IDLE, score, -np.inf)
 
 
 def has_hard_terms(shape: Shape) -> bool:

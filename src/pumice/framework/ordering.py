@@ -128,15 +128,19 @@ class Ordering:
         tasks = self._snapshot.tasks
         columns, between = self.task_columns(rows)
         policy = _by_row([column.tolist() for column in columns], len(rows))
-        numbers, created = tasks.index[rows].tolist(), tasks.created[rows].tolist()
-        ties: list[Key] = [*zip(numbers, created, [tasks.uids[row] for row in rows], strict=True)]
-        if _are_mixed(numbers):
-            ties = [_TaskTie(*tie) for tie in ties]
+        ties = self._ties(rows)
         jobs = tasks.job[rows].tolist()
         is_silent = any(np.isnan(column).any() for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
             return list(zip(policy, ties, strict=True))
         return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)]
+
+    def _ties(self, rows: list[int]) -> list[Key]:
+        """Return keys that decide between tasks which the plugins call equal."""
+        tasks = self._snapshot.tasks
+        numbers, created = tasks.index[rows].tolist(), tasks.created[rows].tolist()
+        ties = zip(numbers, created, [tasks.uids[row] for row in rows], strict=True)
+        return [_TaskTie(*tie) for tie in ties] if _are_mixed(numbers) else [*ties]
 
     def task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
         """List the plugins' keys of tasks, and which of them count between jobs.
@@ -207,9 +211,18 @@ class Ordering:
         return tasks
 
     def first_task(self, rows: Iterable[int]) -> int:
-        """Return the task that goes first at this moment."""
+        """Return the task of one job that goes first at this moment."""
         tasks = list(rows)
-        return min(zip(self.task_keys(tasks), tasks, strict=True))[1]
+        index = self._snapshot.tasks.index[tasks]
+        columns = self.task_columns(tasks)[0]
+        if index.min() >= 0:
+            columns = [*columns, index.astype(np.float64)]
+        first = np.arange(len(tasks))
+        for column in columns:
+            keys = column[first]
+            first = first[keys == keys.min()]
+        equals = [tasks[i] for i in first.tolist()]
+        return int(min(zip(self._ties(equals), equals, strict=True))[1])
 
     def sort_queues(self, rows: Iterable[int]) -> list[int]:
         """Order queues once."""

@@ -28,7 +28,7 @@ from pumice.framework.fits import (
     filter_reasons,
     room_on,
 )
-from pumice.framework.plugin import Plugin
+from pumice.framework.plugin import Plugin, implements
 from pumice.framework.refusals import Reason
 
 _MANY = 256
@@ -66,6 +66,11 @@ class Placing:
         self._by_amounts = [
             hooks.ask_aside(plugin, Plugin.by_amounts)
             for plugin in {id(p): p for hook in live for p, _ in hooks.bound(hook)}.values()
+        ]
+        self._closers = [
+            hooks.ask_aside(plugin, Plugin.closed_by_pods)
+            for plugin, _ in hooks.bound(Plugin.filter_nodes)
+            if implements(plugin, "closed_by_pods")
         ]
         self._alike: AlikeNodes | None = None
         self._n_asked = 0
@@ -194,6 +199,12 @@ class Placing:
     def verdict(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | int:
         """Ask all filters about some rows: 0 fits, else the number of a reason."""
         return self._verdict(fit, task, nodes, rows)
+
+    def closed_by_pods(self, task: Task, rows: Rows) -> Mask | None:
+        """Mark those of some rows that filters refuse because of other pods; None: none."""
+        nodes = Nodes(self.snapshot, rows)
+        found = [closed for ask in self._closers if (closed := ask(task, nodes)) is not None]
+        return np.logical_or.reduce(found) if len(found) > 1 else found[0] if found else None
 
     def score(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Column | float:
         """Add up the scores of some rows."""

@@ -52,11 +52,6 @@ Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
 _hooks = HookTable()
-_SERVING = {"vary_by", "may_rank", "by_amounts", "bound_victims", "levels_within"}
-_LIMITS = {"queue_limits", "admission_limit"}
-_TELLING = {"faults", "node_tests", "own_words", "why_spared", "refusal_numbers"}
-_ASIDE = frozenset(_SERVING | _LIMITS | _TELLING | {"changes_at", "passed_over", "config_maps"})
-"""Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
 @dataclass(kw_only=True)
@@ -108,7 +103,7 @@ class Plugin:
         cls.simulator = vars(cls).get("simulator", UNDECLARED)
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
-            if public and attribute not in _hooks.rows and attribute not in _ASIDE:
+            if public and attribute not in vars(Plugin):
                 raise UnknownHookError(cls.name, attribute, nearest(attribute, _hooks.rows) or "")
 
     def faults(self) -> Iterable[Fault]:
@@ -161,6 +156,13 @@ class Plugin:
         Nodes of the same amounts then answer alike to a task; so they do for the whole session.
         """
         return False
+
+    def closed_by_pods(self, task: Task, nodes: Nodes) -> Mask | None:
+        """Mark nodes that ``filter_nodes`` refuses because of pods there or elsewhere; None: none.
+
+        The plugin logs other nodes as moved that a placement opens or closes.
+        """
+        return None
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return the numbers that this plugin compared when it refused a task that found no node.

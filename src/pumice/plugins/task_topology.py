@@ -11,6 +11,7 @@ from pumice.core.resources import MEMORY, STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.views import Job, Nodes, Task
+from pumice.framework.alike_nodes import AlikeNodes
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Tasks
 from pumice.framework.plugin import Plugin
@@ -86,11 +87,13 @@ class Bucket:
         others = sorted(
             (t for t in self.waiting if t != task), key=self.loads.__getitem__, reverse=True
         )
-        left = self.waiting[task] + np.cumsum(
-            [np.zeros(len(room)), *(self.waiting[other] for other in reversed(others))], axis=0
-        )  # (m + 1, R): with 0, 1, … m others
+        rest = [np.zeros(len(room)), *(self.waiting[other] for other in reversed(others))]
+        left = self.waiting[task] + np.array(rest).cumsum(axis=0)
+        # (m + 1, R): with 0, 1, … m others
         dropped = np.zeros(room.shape[1], dtype=np.int64)
         tight = np.flatnonzero((room + STEP <= left[-1][:, None]).any(axis=0))
+        if not len(tight):
+            return dropped
         fewest = np.full(len(tight), len(others))
         for need, have in zip(left.T, room[:, tight], strict=True):
             fewest = np.minimum(fewest, np.searchsorted(need, have + STEP, side="left") - 1)
@@ -166,6 +169,15 @@ class JobTopology:
         per_size = n_grades * len(self.buckets)
         return bucket.index * n_grades + self._grades[task] - len(bucket.waiting) * float(per_size)
 
+    def near(self, task: Task, bucket: Bucket) -> Iterable[tuple[int, int]]:
+        """Return nodes with tasks of the job, and how much a task of a bucket wants to join them.
+
+        A node may occur twice: most nodes do not occur at all.
+        """
+        yield from bucket.on_node.items()
+        for row, roles in self.roles_on_node.items():
+            yield row, min(0, self.wishes.weigh(task.role, roles, apart_only=True))
+
     def move(self, task: Task, node: int, sign: int) -> None:
         """Count a task on a node, or remove it again."""
         if task.role:
@@ -192,14 +204,18 @@ class TaskTopology(Plugin, name="task-topology"):
     def on_open(self, ssn: PluginSession) -> None:
         """Build the buckets of jobs that wait for nodes and state preferences."""
         self._journal = ssn.journal
-        self._n_nodes = ssn.snapshot.nodes.n
+        self._snapshot = ssn.snapshot
+        self._alike: AlikeNodes | None = None
         self._jobs: dict[int, JobTopology] = {}
         for row in ssn.jobs():
             job = ssn.job(row)
             wishes = _read_wishes(job) if job.counts[Status.PENDING] else None
             if wishes is not None:
                 self._jobs[row] = JobTopology(job, wishes)
-        self.moving_jobs = self.ordered_jobs = frozenset(self._jobs)
+        self.ordered_jobs = frozenset(self._jobs)
+        # the order of tasks in a single bucket stays the same
+        several = (row for row, topology in self._jobs.items() if len(topology.buckets) > 1)
+        self.moving_jobs = frozenset(several)
 
     def order_tasks(self, tasks: Tasks) -> Column:
         """Put tasks in buckets first, and inside a job those of big buckets."""
@@ -216,16 +232,17 @@ class TaskTopology(Plugin, name="task-topology"):
         bucket = None if topology is None else topology.bucket_of.get(task.row)
         if topology is None or bucket is None or task.row not in bucket.waiting:
             return None
-        room = nodes.idle + nodes.releasing
-        score = len(bucket.waiting) - bucket.dropped(task.row, room)
-        near = np.zeros(self._n_nodes, dtype=np.int64)  # most nodes have no task of the job
-        for row, count in bucket.on_node.items():
-            near[row] += count
-        for row, roles in topology.roles_on_node.items():
-            near[row] += min(0, topology.wishes.weigh(task.role, roles, apart_only=True))
-        score += near[nodes.rows]
-        score[(room < task.request).any(axis=0)] = 0
-        return np.asarray(score * self.weight * float(_MAX_SCORE) / topology.largest)
+        if self._alike is None:
+            self._alike = AlikeNodes(self._snapshot)
+        asked, group = self._alike.groups()
+        kinds = Nodes(self._snapshot, asked)
+        room = kinds.idle + kinds.releasing
+        fits = (room >= task.request).all(axis=0)
+        score = np.where(fits, len(bucket.waiting) - bucket.dropped(task.row, room), 0).take(group)
+        for row, count in topology.near(task, bucket):
+            if fits[group[row]]:
+                score[row] += count
+        return np.asarray(score[nodes.rows] * self.weight * float(_MAX_SCORE) / topology.largest)
 
     def on_place(self, task: Task, node: int) -> None:
         """Remove the task from the waiting tasks of its bucket."""

@@ -17,13 +17,14 @@ import numpy as np
 
 from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import fits
-from pumice.core.views import Task
+from pumice.core.views import Nodes, Task
 from pumice.errors import PluginError
 from pumice.framework.alike_nodes import amounts
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled, Method
 from pumice.framework.equal_tasks import is_plain
+from pumice.framework.fits import codes_of
 from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
@@ -148,6 +149,7 @@ class _Examination:
             self.check_orders()
             self.check_shapes_alike()
             self.check_amounts_alone()
+            self.check_closed_by_pods()
             self.check_victims()
             self.check_victims_alone()
         with self.leaves_tables_alone("a discarded statement"):
@@ -229,6 +231,19 @@ class _Examination:
                     self.equal(hook, text, np.full_like(answer, answer[i]), answer)
                 for column, old in zip(columns, before, strict=True):
                     column[...] = old
+
+    def check_closed_by_pods(self) -> None:
+        """Test that the filter refuses the nodes that it is said to refuse because of pods."""
+        hook = Plugin.filter_nodes
+        for row in self.asking if self.questions.has(hook) else ():
+            task, nodes = Task(self.snapshot, row), Nodes(self.snapshot)
+            closed = self.questions.ask(Plugin.closed_by_pods, task, nodes)
+            if closed is None or not closed.any():
+                continue
+            codes = codes_of(self.questions.answer(hook, task, nodes))
+            if codes is None or not codes[closed].all():
+                text = "accepts nodes that closed_by_pods marks"
+                raise PluginError(self.name, hook.__name__, text)
 
     def check_victims(self) -> None:
         """Compare the victims a hook names, among different candidates, with their bound."""

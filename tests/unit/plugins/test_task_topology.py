@@ -223,9 +223,19 @@ def test_a_gang_is_kept_together_on_the_node_that_can_take_it() -> None:
     assert set(binds(objects).values()) == {"a"}
 
 
-def test_only_jobs_with_wishes_are_reordered_while_they_are_placed() -> None:
+def test_only_jobs_with_wishes_are_ordered() -> None:
     plugin, ssn = opened(PAIR, marks("ps"))
-    assert plugin.moving_jobs == ssn.ordering.moving_jobs == {Job(ssn.snapshot, 0).row}
+    assert plugin.ordered_jobs == {Job(ssn.snapshot, 0).row}
+
+
+@pytest.mark.parametrize(("wishes", "moves"), [(marks("ps"), False), (marks(None, "ps"), True)])
+def test_jobs_with_several_buckets_are_reordered_while_they_are_placed(
+    wishes: Any, moves: Any
+) -> None:
+    """In a single bucket the order of its tasks stays the same."""
+    plugin, ssn = opened(PAIR, wishes)
+    job = Job(ssn.snapshot, 0).row
+    assert plugin.moving_jobs == ssn.ordering.moving_jobs == ({job} if moves else set())
 
 
 OLD, NEW = "2026-01-15T08:00:00Z", "2026-01-15T09:00:00Z"

@@ -159,6 +159,16 @@ def test_a_filter_answers_with_numbers_of_its_reasons() -> None:
     assert "numbers of 1 reasons" in str(problem_of(cls))
 
 
+def test_nodes_that_pods_close_are_refused_by_the_filter() -> None:
+    members: dict[str, Any] = {
+        "reasons": (Reason("taken"),),
+        "closed_by_pods": lambda _, task, nodes: nodes.idle[CPU] > 4000,
+    }
+    check_plugin(broken(**members, filter_nodes=lambda _, task, nodes: nodes.idle[CPU] <= 4000))
+    cls = broken(**members, filter_nodes=lambda _, task, nodes: nodes.idle[CPU] > 4000)
+    assert "accepts nodes that closed_by_pods marks" in str(problem_of(cls))
+
+
 def test_a_hook_of_facts_gets_no_live_columns() -> None:
     cls = broken(score_shape=lambda _, shape, facts: facts.idle[CPU])
     assert "AttributeError" in str(problem_of(cls))

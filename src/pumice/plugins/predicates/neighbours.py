@@ -50,6 +50,14 @@ class Demand:
         for counter in self.existing:
             yield Code.EXISTING_ANTI_AFFINITY, counter.at(rows) > 0
 
+    def closes(self, rows: Any) -> Mask:
+        """Mark nodes that any count refuses."""
+        closed = [failed for _, failed in self.tests(rows)]
+        for counter, limit in self.spread:
+            domains = counter.codes[rows]
+            closed += [domains < 0, counter.counts[domains] > limit + counter.least]
+        return closed[0] if len(closed) == 1 else np.logical_or.reduce(closed)
+
     def settle_spread(self, codes: Codes, rows: Any) -> None:
         """Write reasons of hard spread; only the first failing constraint is reported."""
         if not self.spread:

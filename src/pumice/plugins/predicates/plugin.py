@@ -136,6 +136,11 @@ class Predicates(Plugin, name="predicates"):
         spec = task.shape.spec
         return not (spec.volumes or spec.resource_claims) and self._demand(task) is None
 
+    def closed_by_pods(self, task: Task, nodes: Nodes) -> Mask | None:
+        """Mark nodes that host ports, pod affinity or hard spread close."""
+        demand = self._demand(task)
+        return None if demand is None else demand.closes(nodes.rows)
+
     def _demand(self, task: Task) -> Demand | None:
         if self._is_quiet:
             return None
