@@ -132,7 +132,8 @@ def _print_line(code: str, text: str) -> None:
 
 def _print_nodes(found: Explanation, say: Say) -> None:
     if found.funnel:
-        print_heading("Nodes left after each constraint")
+        first = found.position is not None and found.position.turn == 1
+        print_heading(f"Nodes left after each constraint{'' if first else ', if it went first'}")
         told = {each.text for each in found.causes}
         for row in found.funnel:
             first = f"  {row.constraint:<{_CODE_WIDTH}} {row.left:>5}  "

@@ -7,6 +7,7 @@ from pumice.api.wording import counted, first_of
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.job_outcome import JobOutcome
+from pumice.examine.placement import at_its_turn
 from pumice.framework.refusals import Why
 
 _NAMED: Final = 3
@@ -18,6 +19,7 @@ def session_causes(examiner: Examiner, early: list[Finding] | None = None) -> li
     if outcome.makes_room:
         return [_waits_for_evicted(outcome)]
     later = examination.findings() if examination is not None else []
+    later = [at_its_turn(each, outcome) for each in later]
     if early:  # causes that keep pods from being created, or from being ours, are reported once
         later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
     found = [*(early or ()), *later]

@@ -3,6 +3,7 @@
 Used by explain and by every trial that asks whether a change helps.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +12,13 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import GRACE_PERIOD_S
 from pumice.api.times import epoch
 from pumice.core.status import PHASES, Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job
 from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
+from pumice.framework.roles import READY, count_roles
 from pumice.framework.session import Session
-from pumice.framework.waiting_reason import waiting_reason
+from pumice.framework.waiting_reason import given_up, waiting_reason
 from pumice.scheduler import Observer
 
 
@@ -56,6 +60,10 @@ class JobOutcome:
     """Tasks with a node or finished, including those placed in this cycle."""
     waiting: int = 0
     """Tasks that were promised a node."""
+    found: int = 0
+    """Tasks that are ready, were promised a node, or found one and lost it with their gang."""
+    found_by_role: Mapping[str, int] = field(default_factory=dict)
+    """The same by role."""
     pending: int = 0
     gated: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -149,6 +157,8 @@ class Watcher(Observer):
             min_member=job.min_member,
             ready=job.ready,
             waiting=job.waiting,
+            found=job.ready + job.waiting + len(given_up(ssn, job)),
+            found_by_role=_found_by_role(ssn, job),
             pending=job.counts[Status.PENDING],
             gated=sum(bool(snapshot.tasks.gated[each]) for each in job.tasks),
             counts={Status(code).label: n for code, n in enumerate(job.counts) if n},
@@ -184,6 +194,15 @@ def waiting_lines(ssn: Session) -> dict[int, list[int]]:
     for row in sorted({*ssn.pending_jobs(), *ssn.waiting_jobs()}):
         lines.setdefault(int(jobs.queue[row]), []).append(row)
     return lines
+
+
+def _found_by_role(ssn: Session, job: Job) -> dict[str, int]:
+    if not job.group.spec.min_task_member:
+        return {}
+    names, role = ssn.snapshot.roles, ssn.snapshot.tasks.role
+    found = Counter(count_roles(job, READY | {Status.PIPELINED}, pending_best_effort=True))
+    found.update(names[role[row]] for row in given_up(ssn, job) if role[row] != NOWHERE)
+    return dict(found)
 
 
 def _stop(ssn: Session, record: Record) -> Stop:

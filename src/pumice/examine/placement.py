@@ -1,18 +1,23 @@
 """Reasons of nodes against pods that found none, and the state of the gang."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from pumice.api.codes import Cause
 from pumice.api.wording import counted, verb
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
+from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
 from pumice.examine.trial import Trial, pending_rows
+from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Reason
 from pumice.framework.session import Session
 
 _CLAIM: Final = "PersistentVolumeClaim"
+_TRIED: Final = (Stage.NODES, Stage.GANG)
+"""Where a job stops that had its turn and whose queue let it look for nodes."""
 
 
 def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
@@ -32,16 +37,45 @@ def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding
 
 
 def _gang(trial: Trial) -> Iterator[Finding]:
-    roles = trial.short_roles
+    """Yield what the gang lacks if it goes first, as in the trial."""
+    first = "even if it went first" + (" and its queue had no limit" if trial.quota else "")
     if trial.placed < trial.needed:
         numbers = {"found": trial.placed, "minMember": trial.needed}
-        finds = verb(trial.placed, "finds", "find")
-        text = f"only {trial.placed} of the {trial.needed} pods that its gang needs {finds} a node"
+        text = f"{_too_few(trial.placed, trial.needed)} would find a node, {first}"
         yield Finding(Cause.GANG_SHORT, text, None, numbers)
-    for role, (placed, least) in roles.items():
+    for role, (placed, least) in trial.short_roles.items():
         told = {"role": role, "found": placed, "needed": least}
-        text = f"role {role} needs nodes for {counted(least, 'pod')} and finds {placed or 'none'}"
+        text = f"{_role_needs(role, least)} and would find {placed or 'none'}, {first}"
         yield Finding(Cause.ROLE_SHORT, text, None, told)
+
+
+def at_its_turn(finding: Finding, outcome: JobOutcome) -> Finding:
+    """Return a finding about a gang with the nodes that its pods found at their turn, if any."""
+    if outcome.last is None or outcome.last.stage not in _TRIED or "found" not in finding.numbers:
+        return finding
+    numbers = dict(finding.numbers)
+    first, role = numbers["found"], numbers.get("role")
+    found = outcome.found if role is None else outcome.found_by_role.get(role, 0)
+    if role is None:
+        who = _too_few(found, numbers["minMember"])
+        now, at_turn = f"{who} {verb(found, 'finds', 'find')} a node", f"{who} found a node"
+        would = f"only {first} would"
+    else:
+        who = _role_needs(role, numbers["needed"])
+        now, at_turn = f"{who} and finds {found or 'none'}", f"{who} and found {found or 'none'}"
+        would = f"it would find only {first}"
+    if found >= first:
+        return replace(finding, text=now, numbers={**numbers, "found": found})
+    text = f"{at_turn} at its turn; even if the job went first, {would}"
+    return replace(finding, text=text, numbers={**numbers, "found": found, "foundIfFirst": first})
+
+
+def _too_few(found: int, needed: int) -> str:
+    return f"{f'only {found}' if found else 'none'} of the {needed} pods that its gang needs"
+
+
+def _role_needs(role: str, least: int) -> str:
+    return f"role {role} needs nodes for {counted(least, 'pod')}"
 
 
 def _barred(ssn: Session, pod: str, reason: Reason) -> Finding:

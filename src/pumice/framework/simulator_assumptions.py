@@ -13,6 +13,8 @@ class SimulatorAssumptions:
     """May change its decision as time passes, though nothing has happened in the cluster."""
     forgets: bool = False
     """May admit in the next cycle what it refused in this one, though nothing was released."""
+    all_jobs: bool = False
+    """Answers about a job by other jobs that wait, even those without room: none is left out."""
     evicts: bool = False
     """Makes room by evicting."""
     nodes_alone: bool = False

@@ -33,10 +33,15 @@ def waiting_reason(ssn: Session, job: Job) -> str:
     sentence = _SENTENCES[record.why](ssn, record.numbers)
     if record.stage is Stage.ENQUEUE and record.why is not Why.NOT_ENQUEUED:
         return f"not enqueued: {sentence}"
-    found = job.ready + job.waiting + len(ssn.records.given_up.intersection(job.tasks))
+    found = job.ready + job.waiting + len(given_up(ssn, job))
     if 1 < job.min_member > found and record.why in _FOR_WANT_OF_ROOM:
         sentence += f"; the gang of {job.min_member} is short by {job.min_member - found}"
     return sentence
+
+
+def given_up(ssn: Session, job: Job) -> set[int]:
+    """Return the tasks of a job that found a node and lost it as their gang was not complete."""
+    return ssn.records.given_up.intersection(job.tasks)
 
 
 def _not_reached(ssn: Session, job: Job) -> str:

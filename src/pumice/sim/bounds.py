@@ -59,11 +59,12 @@ class Shortcuts:
         timed = any(each.timed for each in declared)
         evicts = any(each.evicts for each in declared)
         forgets = any(each.forgets for each in declared)
+        all_jobs = any(each.all_jobs for each in declared)
         asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]
         return cls(
-            leave_jobs_out=bounded,
+            leave_jobs_out=bounded and not all_jobs,
             await_events=bounded and not timed,
-            refusals_last=bounded and not (timed or evicts or forgets),
+            refusals_last=bounded and not (timed or evicts or forgets or all_jobs),
             evicts=evicts,
             keep_fits=all(entry.plugin.simulator.nodes_alone for entry in asked),
             admitting=_admitting(tiers) if "enqueue" in actions else (),

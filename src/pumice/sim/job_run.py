@@ -7,7 +7,7 @@ from math import inf, isnan, nan
 
 import msgspec
 
-from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, TASK_SPEC
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, TASK_SPEC, USER
 from pumice.api.decisions import PodGroupState
 from pumice.api.objects import (
     Condition,
@@ -79,7 +79,7 @@ class JobRun:
         self.kind = kind
         self.key = spec.key
         self.created = time_text(epoch + spec.arrival)
-        self.annotations = {**spec.annotations}
+        self.annotations = {**spec.annotations, **({USER: spec.user} if spec.user else {})}
         self.phase = "Pending"
         self.conditions: tuple[Condition, ...] = ()
         self.in_tables = False

@@ -22,8 +22,8 @@ CHARTS: Final = "charts.json"
 """The data of the report's charts, for the dashboard."""
 DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
 JOB_COLUMNS = (
-    *("job", "queue", "pods", "needed", "priority_class", "arrival", "start", "end"),
-    *("wait", "run", "evictions", "reason"),
+    *("job", "queue", "user", "pods", "needed", "priority_class", "arrival", "start", "end"),
+    *("wait", "run", "walltime", "evictions", "reason"),
 )
 
 
@@ -84,6 +84,7 @@ def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
         yield (
             run.key,
             spec.queue,
+            spec.user,
             run.kind.size,
             spec.min_member,
             spec.priority_class,
@@ -92,6 +93,7 @@ def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
             _number(run.ended if run.is_finished else math.nan),
             _number(run.started - spec.arrival),
             _number(math.nan if math.isnan(run.started) else seconds),
+            "" if spec.walltime is None else _number(spec.walltime),
             run.evictions,
             "" if run.is_finished else run.reason,
         )

@@ -54,7 +54,7 @@ def test_the_answer_is_a_code_a_sentence_nodes_and_remedies(scenario: Any) -> No
         "InsufficientResource: no node is large enough for large-0: "
         "it asks for cpu 6, and the largest node has 4"
     )
-    assert "Nodes left after each constraint" in lines
+    assert "Nodes left after each constraint, if it went first" in lines
     assert "  all nodes                  1  for pod large-0, which asks for cpu 6" in lines
     assert "  capacity                   0  as above" in lines
     assert "What would help (each tried on a copy)" in lines

@@ -38,6 +38,29 @@ def jobs(n: int = 12, **more: Any) -> list[dict[str, Any]]:
     return [{"arrival": 0, "run": 10 * (n - i), "cpu": 1, **more} for i in range(n)]
 
 
+class Favourite(Plugin, name="favourite"):
+    """Jobs of one user go first."""
+
+    def order_jobs(self, jobs: Jobs) -> Column:
+        return (jobs.annotation("pumice.dev/user") != "ada").astype(float)
+
+
+def test_policies_see_the_user_of_a_job() -> None:
+    rows = [{"arrival": 0, "run": 10, "user": user} for user in ("bob", "cy", "ada")]
+    conf = FIFO.replace("name: gang", "name: favourite\n  - name: gang")
+    result = pumice.simulate(
+        pumice.workload(rows), pumice.nodes(1, cpu=1), conf, plugins=[Favourite]
+    )
+    assert dict(zip(result.jobs["user"], result.jobs["start"], strict=True))["ada"] == 0
+
+
+def test_the_table_of_jobs_has_users_and_requested_times() -> None:
+    rows = [{"arrival": 0, "run": 10, "user": "ada", "walltime": 30}, {"arrival": 0, "run": 5}]
+    result = pumice.simulate(pumice.workload(rows), pumice.nodes(1, cpu=2), FIFO)
+    assert result.jobs["user"] == ["ada", None]
+    assert result.jobs["walltime"] == [30, None]
+
+
 @pytest.fixture(scope="module")
 def both() -> pumice.Results:
     confs = [EXAMPLES / "default.conf", EXAMPLES / "reclaiming.conf"]

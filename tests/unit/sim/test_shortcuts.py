@@ -38,10 +38,17 @@ class Orderly(Plugin, name="orderly"):
     simulator = SimulatorAssumptions(bounded=True)
 
 
+@dataclass(kw_only=True)
+class InLine(Plugin, name="in-line"):
+    """Declares that it looks at all jobs that wait."""
+
+    simulator = SimulatorAssumptions(bounded=True, all_jobs=True)
+
+
 def scheduler(plugins: Iterable[str], actions: str = "enqueue, allocate") -> Scheduler:
     entries = "".join(f"- plugins: [{tier}]\n" for tier in plugins)
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n{entries}')
-    return Scheduler(conf, plugins={"stranger": Stranger, "orderly": Orderly})
+    return Scheduler(conf, plugins={each.name: each for each in (Stranger, Orderly, InLine)})
 
 
 def shortcuts(*plugins: str, actions: str = "enqueue, allocate") -> Shortcuts:
@@ -76,6 +83,12 @@ def test_bounded_plugins_let_jobs_be_left_out() -> None:
     assert found == Shortcuts(
         leave_jobs_out=True, await_events=True, refusals_last=True, evicts=False, keep_fits=True
     )
+
+
+def test_a_plugin_that_looks_at_all_jobs_makes_them_take_part_when_something_happens() -> None:
+    found = shortcuts("{name: gang}, {name: in-line}")
+    assert found.await_events
+    assert not any([found.leave_jobs_out, found.refusals_last])
 
 
 def test_a_plugin_that_declares_nothing_makes_every_job_take_part() -> None:

@@ -101,11 +101,19 @@ _FOR_ROOM: Final = frozenset(
 )
 
 
+_GROUPS: Final[Mapping[_Maker, str]] = {
+    job_changes.fewer_of_role: "gang",
+    job_changes.gang_of_those_there: "gang",
+    job_changes.valid_gang: "gang",
+}
+"""Changes near one cause that do the same as a change for room."""
+
+
 def proposals(target: Target, causes: list[Finding]) -> Iterator[Proposal]:
     """List what is worth trying, the nearest to the decisive cause first."""
     for cause in causes:
         for make in _BY_CAUSE.get(cause.code, ()):
-            yield from _proposals(make(target, cause), make.__name__)
+            yield from _proposals(make(target, cause), _GROUPS.get(make, make.__name__))
     for name in _ROOM:
         for cause in causes[:2]:
             if cause.code in _FOR_ROOM:

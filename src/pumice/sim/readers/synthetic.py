@@ -26,7 +26,7 @@ from pumice.sim.limits import (
     within_limits,
 )
 from pumice.sim.readers.text import read_text
-from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, expected, in_order
 
 KIND = "SyntheticWorkload"
 
@@ -56,6 +56,17 @@ class Durations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     maximum: Positive = 7 * 86400.0
 
 
+class Walltimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How long users say that their jobs run: longer than they do."""
+
+    factor: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 1.0
+    """The stated time is up to so many times the run time."""
+    distribution: Literal["uniform", "constant"] = "uniform"
+    """Drawn between the run time and ``factor`` times it, or always ``factor`` times it."""
+    step: Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)] = 0.0
+    """Stated times are rounded up to a multiple of so many seconds; 0: they are not."""
+
+
 class QueueShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A queue: its part of the jobs, and its limits."""
 
@@ -83,6 +94,8 @@ class Synthetic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     pod: dict[str, str | int]
     arrivals: Arrivals = Arrivals()
     durations: Durations = Durations()
+    walltimes: Walltimes | None = None
+    """The times that users ask for; None: they state none."""
     sizes: dict[Count, float] = msgspec.field(default_factory=lambda: {1: 1.0})
     """Pods of a job to how often."""
     priorities: dict[str, float] = {}
@@ -165,6 +178,7 @@ def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
     classes = ["", *spec.priorities]
     rest = max(0.0, 1.0 - sum(spec.priorities.values()))
     ranks = rng.choice(len(classes), n, p=_parts([rest, *spec.priorities.values()]))
+    walltimes = _walltimes(spec.walltimes, seconds, rng)  # last: other draws stay as they are
     pod = PodSpecs().spec({name: str(amount) for name, amount in spec.pod.items()})
     jobs = (
         JobSpec(
@@ -174,6 +188,7 @@ def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
             min_member=int(sizes[i]),
             queue=queues[int(shares[i])].name,
             priority_class=classes[int(ranks[i])],
+            annotations=expected(None if walltimes is None else float(walltimes[i])),
         )
         for i in range(n)
     )
@@ -220,6 +235,21 @@ def _durations(spec: Durations, n: int, rng: Generator) -> NDArray[np.float64]:
             drawn = np.full(n, spec.median)
     clipped = np.round(np.clip(drawn, spec.minimum, spec.maximum), 3)
     return np.asarray(clipped, dtype=np.float64)
+
+
+def _walltimes(
+    spec: Walltimes | None, seconds: NDArray[np.float64], rng: Generator
+) -> NDArray[np.float64] | None:
+    """Return what users ask for: never less than their jobs run."""
+    if spec is None:
+        return None
+    factors = rng.uniform(1.0, spec.factor, len(seconds))
+    if spec.distribution == "constant":
+        factors = np.full(len(seconds), spec.factor)
+    asked = np.maximum(np.round(seconds * factors, 3), seconds)
+    if spec.step > 0:
+        asked = np.ceil(asked / spec.step) * spec.step
+    return np.asarray(asked, dtype=np.float64)
 
 
 def _queue(share: QueueShare) -> KubeObject:

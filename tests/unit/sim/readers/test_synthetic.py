@@ -11,6 +11,7 @@ from pumice.api.objects import PriorityClass, Queue
 from pumice.errors import InputError
 from pumice.sim.readers import synthetic
 
+CONSTANT = "durations: {minimum: 100}\nwalltimes: {factor: 2.5, distribution: constant}\n"
 BASE = "apiVersion: pumice.dev/v1\nkind: SyntheticWorkload\njobs: 400\npod: {cpu: 1}\n"
 
 
@@ -87,6 +88,28 @@ def test_run_times_are_kept_between_their_bounds(drawn: Any) -> None:
     assert all(50 <= job.run_seconds <= 200 for job in jobs)
 
 
+def test_users_ask_for_more_time_than_their_jobs_run(drawn: Any) -> None:
+    assert {job.walltime for job in drawn().jobs} == {None}
+    jobs = drawn("walltimes: {factor: 3}\n").jobs
+    factors = [job.walltime / job.run_seconds for job in jobs]
+    assert min(factors) >= 1
+    assert 2.8 < max(factors) <= 3.001
+    assert 1.9 < np.mean(factors) < 2.1
+    assert {round(job.walltime / job.run_seconds, 3) for job in drawn(CONSTANT).jobs} == {2.5}
+
+
+def test_requested_times_are_rounded_up_to_a_step(drawn: Any) -> None:
+    jobs = drawn("walltimes: {factor: 3, step: 300}\n").jobs
+    assert all(job.walltime % 300 == 0 and job.walltime >= job.run_seconds for job in jobs)
+
+
+def test_requested_times_leave_the_other_draws_as_they_are(drawn: Any) -> None:
+    def without(more: str) -> Any:
+        return [(job.arrival, job.run_seconds, job.size) for job in drawn(more).jobs]
+
+    assert without("") == without("walltimes: {factor: 3}\n")
+
+
 def test_nodes_are_those_described_or_none(drawn: Any) -> None:
     hint = drawn("nodes: {count: 3, allocatable: {cpu: 4}}\n").node_hint
     assert (hint.count, hint.allocatable) == (3, {"pods": "110", "cpu": "4"})
@@ -104,6 +127,8 @@ def test_nodes_are_those_described_or_none(drawn: Any) -> None:
         ("durations: {median: -1}\n", "durations.median"),
         ("durations: {minimum: 9, maximum: 8}\n", "durations.minimum: wanted at most 8"),
         ("durations: {distribution: uniform, median: 5, minimum: 9}\n", "wanted at most 5"),
+        ("walltimes: {factor: 0.5}\n", "walltimes.factor"),
+        ("walltimes: {distribution: normal}\n", "walltimes.distribution"),
         ("queues: [{name: a, share: -1}]\n", "queues.share: wanted parts"),
         ("queues: [{name: a}, {name: a}]\n", "queues: wanted queues with different names"),
         ("nodes: {count: 0, allocatable: {}}\n", "nodes.count"),

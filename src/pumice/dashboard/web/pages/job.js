@@ -16,10 +16,10 @@ function Numbers({ numbers }) {
   return html`<dl class="numbers">${flat.map(([key, value]) => html`<div><dt>${key}</dt><dd>${show(key, value)}</dd></div>`)}</dl>`;
 }
 
-function Funnel({ rows, told }) {
+function Funnel({ rows, told, position }) {
   if (!rows.length) return null;
   const whole = Math.max(1, rows[0].left);
-  return html`<div class="part"><h3>Nodes left after each constraint</h3><ol class="funnel">${rows.map((row) => html`<li>
+  return html`<div class="part"><h3>Nodes left after each constraint${position?.turn === 1 ? "" : ", if it went first"}</h3><ol class="funnel">${rows.map((row) => html`<li>
     <span class="constraint">${row.constraint}</span><span class="track" aria-hidden="true"><i style=${{ width: `${(100 * row.left) / whole}%` }}></i></span><b class="figure">${number(row.left)}</b><span class="soft">${told.includes(row.text) ? "as above" : row.text}</span></li>`)}</ol></div>`;
 }
 function Spared({ rows }) {
@@ -72,7 +72,7 @@ function Why({ name, asked, changed, again }) {
     ${cause && html`<p><code class="code">${cause.code}</code></p><${Numbers} numbers=${cause.numbers} />`}
     ${others.length > 0 && html`<div class="part"><h3>Further causes</h3><ul class="findings">${others.map((one) => html`<li><code>${one.code}</code><span>${sentence(one.text)}</span></li>`)}</ul></div>`}
     ${told.victims.length > 0 && html`<div class="part"><h3>Pods that leave for it</h3><ul class="findings plainlist">${told.victims.map((one) => html`<li class="name">${one.pod} <span class="soft">on ${one.node}, queue ${one.queue}, priority ${number(one.priority)}</span></li>`)}</ul></div>`}
-    <div class="columns"><div><${Funnel} rows=${told.funnel} told=${told.causes.map((one) => one.text)} /><${Spared} rows=${told.notEvicted} /></div>
+    <div class="columns"><div><${Funnel} rows=${told.funnel} told=${told.causes.map((one) => one.text)} position=${told.position} /><${Spared} rows=${told.notEvicted} /></div>
     <div><${Position} position=${told.position} />${told.state === "waits" && html`<${Forecast} forecast=${deep.data?.forecast} busy=${!deep.data && !deep.error} />`}</div></div>
     ${told.state === "waits" && html`<${Remedies} job=${name} deep=${deep} again=${again} />`}
     ${told.notes.length > 0 && html`<ul class="soft notes">${told.notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
