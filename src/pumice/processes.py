@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from typing import Literal
 
+from pumice.garbage_collection import collect_rarely
+
 
 @contextmanager
 def worker_processes(
@@ -20,7 +22,7 @@ def worker_processes(
     ``method`` is how a worker starts; None is the platform's default.
     """
     others = set(active_children())
-    pool = ProcessPoolExecutor(count, mp_context=get_context(method), initializer=_leave_ctrl_c)
+    pool = ProcessPoolExecutor(count, mp_context=get_context(method), initializer=_prepare)
     try:
         yield pool
     except BaseException:
@@ -31,6 +33,7 @@ def worker_processes(
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_ctrl_c() -> None:
-    """Leave Ctrl-C, which reaches every process of a terminal, to the parent process."""
+def _prepare() -> None:
+    """Collect rarely; leave Ctrl-C, which reaches all processes of a terminal, to the parent."""
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
