@@ -8,21 +8,18 @@ traces, whose first jobs (``--jobs``; 0: all of them) are simulated besides.
 
 import argparse
 import json
-import os
 import resource
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.checkouts import COMMAND, HERE, environment
 from bench.clusters import Case
 
-HERE = Path(__file__).resolve().parents[1]
 TURNS = 5
 JOBS = 500
 """How many jobs of each trace are simulated, unless stated."""
-_COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
 
 
 def commands(folder: Path) -> Mapping[str, Sequence[str]]:
@@ -78,10 +75,10 @@ def run(checkout: Path, words: Sequence[str]) -> tuple[dict[str, bytes], float]:
         where = ("--dir", folder) if words[0] == "sim" else ()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(  # noqa: S603
-            [*_COMMAND, *words, *where],
+            [*COMMAND, *words, *where],
             check=True,
             capture_output=True,
-            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+            env=environment(checkout),
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -10,7 +10,6 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parents[1]
+from bench.checkouts import COMMAND, HERE, environment
+
 CLIENTS = 8
 WATCHERS = 4
 PODS = 1000
@@ -28,7 +28,6 @@ JOBS = 50
 GANG = 20
 _POD_PATH = "/api/v1/namespaces/default/pods"
 _JOB_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
-_COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,10 @@ def _served(checkout: Path) -> Iterator[tuple[int, int]]:
     """Serve a cluster of 100 nodes; yield port and process."""
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen(  # noqa: S603
-            [*_COMMAND, "up", "--nodes", "100", "--node-cpu", "64", "--kubeconfig", f"{folder}/k"],
+            [*COMMAND, "up", "--nodes", "100", "--node-cpu", "64", "--kubeconfig", f"{folder}/k"],
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+            env=environment(checkout),
         )
         assert server.stdout is not None
         port = int(server.stdout.readline().rpartition(":")[2])

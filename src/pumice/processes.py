@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from typing import Literal
 
+from pumice.garbage_collection import collect_rarely
+
 
 @contextmanager
 def worker_processes(
@@ -33,10 +35,11 @@ def worker_processes(
 
 
 def _prepare() -> None:
-    """Leave Ctrl-C, which reaches every process of a terminal, and logs to the parent process.
+    """Collect rarely; leave Ctrl-C, which reaches all processes of a terminal, to the parent.
 
     A worker that is not forked would print warnings that the parent has chosen not to print.
     """
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log = logging.getLogger("pumice")
     if not log.handlers:

@@ -79,6 +79,8 @@ class SchedulerConfigMap:
 
 _BREATH_S: Final = 0.02
 """The least time between two cycles, in which clients are served."""
+_CLIENTS_SHARE: Final = 3.0
+"""How many times the length of a cycle clients that keep writing get after it."""
 
 
 class FastClock(RealClock):
@@ -156,8 +158,8 @@ class RunningPlane:
         return changed
 
     def _serve_clients(self, step_s: float) -> None:
-        """Serve clients that keep writing for as long as the last cycle kept them waiting."""
-        end = time.monotonic() + min(step_s, self.plane.period_s)
+        """Serve clients that keep writing for three times as long as the last cycle took."""
+        end = time.monotonic() + min(_CLIENTS_SHARE * step_s, self.plane.period_s)
         heard = False
         while not self._stop.wait(_BREATH_S) and self._woken.is_set() and time.monotonic() < end:
             heard = True

@@ -1,7 +1,6 @@
 """Errors and settings without effect in a configuration, for every command."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import click
 
@@ -10,6 +9,7 @@ from pumice.api.conf import Problem, SchedulerConf
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.errors import ConfError
 from pumice.framework.conf_check import check_conf, errors_of
+from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_loading import load_plugins
 from pumice.framework.registry import known_plugins
 from pumice.plugins import builtin_plugins
@@ -40,6 +40,6 @@ def print_warnings(problems: Iterable[Problem], source: str) -> None:
             click.echo(f"warning: {source}: {problem}{in_vain}", err=True)
 
 
-def all_plugins(plugins: PluginSources) -> dict[str, Any]:
+def all_plugins(plugins: PluginSources) -> Mapping[str, type[Plugin]]:
     """Return all plugins by name: built-in, installed and those named on the command line."""
     return known_plugins(builtin_plugins(), load_plugins(plugins))

@@ -35,9 +35,12 @@ class ObjectIndex:
 
     def put(self, manifest: Manifest) -> Manifest | None:
         """Add or replace an object; return the one before."""
-        old = self.remove(manifest)
         namespace, name = place = place_of(manifest)
-        self._namespaces.setdefault(namespace, {})[name] = manifest
+        objects = self._namespaces.setdefault(namespace, {})
+        old = objects.get(name)
+        if old is not None:
+            self._disown(place, old)
+        objects[name] = manifest
         owner = _owner_uid(manifest)
         if owner:
             self._owned.setdefault(owner, {})[place] = manifest
@@ -47,13 +50,17 @@ class ObjectIndex:
         """Remove an object; return it as it was known."""
         namespace, name = place = place_of(manifest)
         old = self._namespaces.get(namespace, {}).pop(name, None)
-        owner = "" if old is None else _owner_uid(old)
+        if old is not None:
+            self._disown(place, old)
+        return old
+
+    def _disown(self, place: Place, manifest: Manifest) -> None:
+        owner = _owner_uid(manifest)
         if owner:
             owned = self._owned[owner]
             del owned[place]
             if not owned:
                 del self._owned[owner]
-        return old
 
     def all(self, namespace: str = "") -> Iterator[Manifest]:
         """Yield objects in the order of their names, of one namespace or of all."""

@@ -34,7 +34,10 @@ def controlled_by(owner: Manifest) -> Manifest:
 def controller_of(manifest: Manifest) -> Mapping[str, Any] | None:
     """Return the owner reference of the controlling owner, None without one."""
     references: list[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences") or []
-    return next((one for one in references if one.get("controller")), None)
+    for one in references:
+        if one.get("controller"):
+            return one
+    return None
 
 
 def phase_of(job: Manifest) -> str:

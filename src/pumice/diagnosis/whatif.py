@@ -6,6 +6,7 @@ side on which pods evict each other without end does not settle, and the answer 
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pumice.api.decisions import Decisions
@@ -111,8 +112,9 @@ class Played:
         self.known |= {each.pod for each in timeline.story.binds}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
+    @cached_property
     def nodes(self) -> dict[str, str]:
-        """Map running pods to their nodes."""
+        """Running pods, to their nodes."""
         return {
             key: str(pod["spec"]["nodeName"])
             for key, pod in self._pods.items()
@@ -136,13 +138,10 @@ class Played:
 
     def standing(self) -> dict[str, tuple[str, str]]:
         """Describe every job: pods that run and its phase, and why it waits."""
-        pods: dict[str, list[Manifest]] = {}
-        for pod in self._pods.values():
-            pods.setdefault(self.timeline.job_of(pod), []).append(pod)
         found = {}
         for group in self.timeline.cluster.list(POD_GROUP)[0]:
             name = title_of(group)
-            mine = pods.get(name, [])
+            mine = self._by_job.get(name, {}).values()
             running = sum(_phase(pod) == "Running" for pod in mine)
             state = self.decisions.pod_groups.get(key_of(group))
             phase = state.phase if state is not None else "not scheduled"
@@ -155,15 +154,20 @@ class Played:
 
     def pending(self, job: str) -> list[str]:
         """Name the pods of a job that wait."""
-        return [
-            key
-            for key, pod in self._pods.items()
-            if self.timeline.job_of(pod) == job and _phase(pod) in ("", "Pending")
-        ]
+        pods = self._by_job.get(job, {})
+        return [key for key, pod in pods.items() if _phase(pod) in ("", "Pending")]
 
     def has_pods(self, job: str) -> bool:
         """Return whether a job has pods."""
-        return any(self.timeline.job_of(pod) == job for pod in self._pods.values())
+        return job in self._by_job
+
+    @cached_property
+    def _by_job(self) -> dict[str, dict[str, Manifest]]:
+        """Pods by job, and by key."""
+        found: dict[str, dict[str, Manifest]] = {}
+        for key, pod in self._pods.items():
+            found.setdefault(self.timeline.job_of(pod), {})[key] = pod
+        return found
 
 
 def what_if(world: ClusterState, question: Question) -> Answer:
@@ -189,7 +193,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
         jobs=_effects(before.standing(), jobs, answer) if changes else [],
         waiting={name: why for name, (_, why) in jobs.items() if why},
         pods=_fates(before, after),
-        binds=_differences(before.nodes(), after.nodes(), ""),
+        binds=_differences(before.nodes, after.nodes, ""),
         evictions=_evictions(before.evicted, after.evicted),
         queues=_queue_changes(before.decisions, after.decisions),
         settled_in_s=after.settled_in_s,
@@ -280,7 +284,7 @@ def _effects(
 def _fates(before: Played, after: Played) -> dict[str, tuple[str, str]]:
     if before is after:
         return {}
-    nodes = _differences(before.nodes(), after.nodes(), "")
+    nodes = _differences(before.nodes, after.nodes, "")
     evicted = before.evicted.keys() ^ after.evicted.keys()
     return {
         pod: (before.fate(pod), after.fate(pod, before.known)) for pod in sorted({*nodes, *evicted})

@@ -3,7 +3,7 @@
 A registry is a value passed to the scheduler; nothing registers itself on import.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 
 from pumice.api.conf import Problem, SchedulerConf
@@ -14,19 +14,54 @@ from pumice.framework.plugin import HOOKS, Plugin
 GROUP = "pumice.plugins"
 
 
-def known_plugins(
-    builtin: Mapping[str, type[Plugin]], more: Mapping[str, type[Plugin]]
-) -> dict[str, type[Plugin]]:
-    """Return all plugins by name: an installed one replaces a built-in, ``more`` replaces both."""
-    return {**builtin, **installed_plugins(), **more}
-
-
-def installed_plugins() -> dict[str, type[Plugin]]:
-    """Load plugins that other distributions offer under the entry-point group.
+class PluginsOnUse(Mapping[str, type[Plugin]]):
+    """Plugins by name; each is loaded when it is first used.
 
     One that cannot be loaded is replaced by a class that reports this when it is configured.
     """
-    return {entry.name: _load(entry) for entry in metadata.entry_points(group=GROUP)}
+
+    def __init__(self, entries: Iterable[metadata.EntryPoint]) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._loaded: dict[str, type[Plugin]] = {}
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        if name not in self._loaded:
+            self._loaded[name] = _load(self._entries[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class _Layers(Mapping[str, type[Plugin]]):
+    """Several mappings as one; a later one replaces names of those before it."""
+
+    def __init__(self, *layers: Mapping[str, type[Plugin]]) -> None:
+        self._layer = {name: layer for layer in layers for name in layer}
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        return self._layer[name][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layer)
+
+    def __len__(self) -> int:
+        return len(self._layer)
+
+
+def known_plugins(
+    builtin: Mapping[str, type[Plugin]], more: Mapping[str, type[Plugin]]
+) -> Mapping[str, type[Plugin]]:
+    """Return all plugins by name: an installed one replaces a built-in, ``more`` replaces both."""
+    return _Layers(builtin, installed_plugins(), more)
+
+
+def installed_plugins() -> Mapping[str, type[Plugin]]:
+    """Return the plugins that other distributions offer under the entry-point group."""
+    return PluginsOnUse(metadata.entry_points(group=GROUP))
 
 
 def _load(entry: metadata.EntryPoint) -> type[Plugin]:

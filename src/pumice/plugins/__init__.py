@@ -1,59 +1,43 @@
 """The built-in plugins: one policy, one module, listed here and nowhere else."""
 
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint
+from typing import Final
+
 from pumice.framework.plugin import Plugin
-from pumice.plugins.binpack import Binpack
-from pumice.plugins.capacity import Capacity
-from pumice.plugins.cdp import Cdp
-from pumice.plugins.conformance import Conformance
-from pumice.plugins.deviceshare import DeviceShare
-from pumice.plugins.drf import Drf
-from pumice.plugins.extender import Extender
-from pumice.plugins.gang import Gang
-from pumice.plugins.network_topology_aware import NetworkTopologyAware
-from pumice.plugins.nodegroup import NodeGroup
-from pumice.plugins.nodeorder import NodeOrder
-from pumice.plugins.numa_aware import NumaAware
-from pumice.plugins.overcommit import Overcommit
-from pumice.plugins.pdb import Pdb
-from pumice.plugins.predicates import Predicates
-from pumice.plugins.priority import Priority
-from pumice.plugins.proportion import Proportion
-from pumice.plugins.rescheduling import Rescheduling
-from pumice.plugins.resource_strategy_fit import ResourceStrategyFit
-from pumice.plugins.resourcequota import ResourceQuotas
-from pumice.plugins.sla import Sla
-from pumice.plugins.task_topology import TaskTopology
-from pumice.plugins.tdm import Tdm
-from pumice.plugins.usage import Usage
+from pumice.framework.registry import GROUP, PluginsOnUse
 
-BUILTIN: tuple[type[Plugin], ...] = (
-    Binpack,
-    Capacity,
-    Cdp,
-    Conformance,
-    DeviceShare,
-    Drf,
-    Extender,
-    Gang,
-    NetworkTopologyAware,
-    NodeGroup,
-    NodeOrder,
-    NumaAware,
-    Overcommit,
-    Pdb,
-    Predicates,
-    Priority,
-    Proportion,
-    Rescheduling,
-    ResourceStrategyFit,
-    ResourceQuotas,
-    Sla,
-    TaskTopology,
-    Tdm,
-    Usage,
-)
+_BUILTIN: Final = {
+    "binpack": "binpack:Binpack",
+    "capacity": "capacity:Capacity",
+    "cdp": "cdp:Cdp",
+    "conformance": "conformance:Conformance",
+    "deviceshare": "deviceshare:DeviceShare",
+    "drf": "drf:Drf",
+    "extender": "extender:Extender",
+    "gang": "gang:Gang",
+    "network-topology-aware": "network_topology_aware:NetworkTopologyAware",
+    "nodegroup": "nodegroup:NodeGroup",
+    "nodeorder": "nodeorder:NodeOrder",
+    "numa-aware": "numa_aware:NumaAware",
+    "overcommit": "overcommit:Overcommit",
+    "pdb": "pdb:Pdb",
+    "predicates": "predicates:Predicates",
+    "priority": "priority:Priority",
+    "proportion": "proportion:Proportion",
+    "rescheduling": "rescheduling:Rescheduling",
+    "resource-strategy-fit": "resource_strategy_fit:ResourceStrategyFit",
+    "resourcequota": "resourcequota:ResourceQuotas",
+    "sla": "sla:Sla",
+    "task-topology": "task_topology:TaskTopology",
+    "tdm": "tdm:Tdm",
+    "usage": "usage:Usage",
+}
+"""Name to module, seen from this package, and class; a configuration names few of them."""
 
 
-def builtin_plugins() -> dict[str, type[Plugin]]:
-    """Return the built-in plugins by name."""
-    return {plugin.name: plugin for plugin in BUILTIN}
+def builtin_plugins() -> Mapping[str, type[Plugin]]:
+    """Return the built-in plugins by name; each is imported when it is first used."""
+    return PluginsOnUse(
+        EntryPoint(name, f"{__name__}.{place}", GROUP) for name, place in _BUILTIN.items()
+    )

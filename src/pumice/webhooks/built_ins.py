@@ -31,9 +31,8 @@ from pumice.webhooks.names import (
     labels,
     qualified_name,
 )
-from pumice.webhooks.pods.defaults import filled_pod
 from pumice.webhooks.pods.resources import NOT_NEGATIVE, check_amount
-from pumice.webhooks.pods.template import check_pod
+from pumice.webhooks.pods.template import check_pod_content
 
 _LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _LARGEST_DATA: Final = 1 << 20
@@ -58,16 +57,21 @@ def check_built_in(
     kind: Kind, manifest: Manifest, old: Manifest | None = None
 ) -> Iterator[FieldError]:
     """Check an object whose types are right; ``old`` is the stored one of an update."""
-    metadata = manifest["metadata"]
-    if old is None and kind.name != "Pod":
-        rule = _NAME_RULES.get(kind.name, dns_subdomain)
-        yield from check_metadata(metadata, namespaced=kind.namespaced, name_rule=rule)
-    elif old is not None:
-        yield from check_metadata_update(metadata, old["metadata"])
+    yield from check_head(kind, manifest, old)
     if kind.name == "Pod" and old is None:
-        yield from check_pod(filled_pod(manifest))
+        yield from check_pod_content(manifest)
     elif kind.name in _RULES:
         yield from _RULES[kind.name](manifest)
+
+
+def check_head(kind: Kind, manifest: Manifest, old: Manifest | None = None) -> Iterator[FieldError]:
+    """Check the metadata alone of an object whose types are right."""
+    metadata = manifest["metadata"]
+    if old is None:
+        rule = _NAME_RULES.get(kind.name, dns_subdomain)
+        yield from check_metadata(metadata, namespaced=kind.namespaced, name_rule=rule)
+    else:
+        yield from check_metadata_update(metadata, old["metadata"])
 
 
 def _service_name(value: str) -> Messages:

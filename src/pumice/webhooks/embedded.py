@@ -5,6 +5,7 @@ server with Volcano's webhooks.
 """
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Final, cast
 
 from pumice.api.kinds import JOB, QUEUE, Kind, Kinds, Manifest, kind_of
@@ -13,15 +14,18 @@ from pumice.api.schema.built_ins import notation_of
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
-from pumice.webhooks.built_ins import check_built_in
+from pumice.webhooks.built_ins import check_built_in, check_head
 from pumice.webhooks.fields import aggregate
 from pumice.webhooks.json_patch import applied
+from pumice.webhooks.pods.template import content_text
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
 _POD_STATUS: Final = "v1.RunningPod"
+_HEAD: Final = ("apiVersion", "kind", "metadata")
+_MOST_CONTENTS: Final = 10_000
 
 
 class EmbeddedAdmission:
@@ -37,6 +41,8 @@ class EmbeddedAdmission:
         self._world, self._options = _World(cluster), options or Options()
         self._chain = Chain(self._world, self._options, listed)
         self._kinds = frozenset({*CHECKED_KINDS, *(SERVICES[path].kind for path in listed)})
+        self._valid_pods: set[bytes] = set()
+        """Contents of pods that need no second check: most pods differ in metadata alone."""
 
     def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
         """Return the object to store.
@@ -67,17 +73,30 @@ class EmbeddedAdmission:
     def _check_built_in(self, manifest: Manifest, old: Manifest | None) -> None:
         """Check an object of Kubernetes' own kinds: types first, then values."""
         kind = self._known(manifest)
-        read = self._decoded(kind, manifest, notation_of(kind.group, kind.kind))
-        found = list(check_built_in(kind, read, old))
+        notation = notation_of(kind.group, kind.kind)
+        content = _digest(manifest, old) if kind.name == "Pod" else b""
+        if content in self._valid_pods:
+            head = {key: manifest[key] for key in _HEAD if key in manifest}
+            found = list(check_head(kind, self._decoded(kind, head, notation), old))
+        else:
+            found = list(check_built_in(kind, self._decoded(kind, manifest, notation), old))
         if found:
             raise RejectedError(*_place(manifest), aggregate(found))
+        if content:
+            self._remember(content)
+
+    def _remember(self, content: bytes) -> None:
+        """Remember the content of a pod that was found to be valid."""
+        if len(self._valid_pods) >= _MOST_CONTENTS:
+            self._valid_pods.clear()
+        self._valid_pods.add(content)
 
     def _check_status(self, manifest: Manifest) -> None:
         """Check the types of a status, also of pods and Volcano's kinds."""
         kind = self._known(manifest)
         notation = notation_of(kind.group, kind.kind) if kind.name != "Pod" else _POD_STATUS
-        kept = ("apiVersion", "kind", "metadata", "status")
-        self._decoded(kind, {key: manifest[key] for key in kept if key in manifest}, notation)
+        kept = {key: manifest[key] for key in (*_HEAD, "status") if key in manifest}
+        self._decoded(kind, kept, notation)
 
     def _known(self, manifest: Manifest) -> Kind:
         return self._world.kinds.of(manifest)
@@ -100,6 +119,12 @@ class EmbeddedAdmission:
         patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
         filled: Manifest = applied(job, patch) if patch else job
         return filled
+
+
+def _digest(pod: Manifest, old: Manifest | None) -> bytes:
+    """Return a short form of the content of a pod, by which equal ones are known again."""
+    text = content_text(pod, is_new=old is None)
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:

@@ -4,10 +4,12 @@ import http.client
 import json
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pumice.apiserver import served_cluster
 from pumice.apiserver.served_cluster import FastClock, RunningPlane, ServedCluster
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -100,7 +102,7 @@ def test_what_breaks_a_cycle_is_kept_and_the_plane_goes_on(
     assert isinstance(running.failure, ZeroDivisionError)
 
 
-def test_clients_that_go_on_writing_get_as_much_time_as_a_cycle_takes(
+def test_clients_are_served_until_they_stop_writing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = FastClock()
@@ -123,3 +125,24 @@ def test_clients_that_go_on_writing_get_as_much_time_as_a_cycle_takes(
     running._serve_clients(step_s=0.0)
     assert len(pauses) == 5
     assert not running._woken.is_set()
+
+
+def test_clients_that_go_on_writing_get_three_times_as_long_as_a_cycle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FastClock()
+    running = RunningPlane(EmbeddedControlPlane(cluster=EmbeddedCluster(clock)), clock)
+    now = 0.0
+
+    def pause(seconds: float) -> bool:
+        nonlocal now
+        now += seconds
+        running.wake()
+        return False
+
+    monkeypatch.setattr(running._stop, "wait", pause)
+    monkeypatch.setattr(served_cluster, "time", SimpleNamespace(monotonic=lambda: now))
+    running._serve_clients(step_s=0.1)
+    assert 0.29 < now < 0.35
+    running._serve_clients(step_s=60.0)
+    assert 1.29 < now < 1.4  # a second at most

@@ -1,5 +1,7 @@
 """From configuration to plugins: fresh instances, what is ignored, who decides."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,7 +14,8 @@ from pumice.api.conf import parse_conf, read_conf
 from pumice.framework.arguments import Fault, arg
 from pumice.framework.conf_check import check_conf
 from pumice.framework.plugin import Plugin
-from pumice.framework.registry import build_tiers, deciding_order, installed_plugins
+from pumice.framework.registry import build_tiers, deciding_order, installed_plugins, known_plugins
+from pumice.plugins import builtin_plugins
 
 
 @dataclass(kw_only=True)
@@ -193,3 +196,48 @@ def test_plugins_of_other_distributions_are_found_by_entry_point(
     monkeypatch.setattr(metadata, "entry_points", entry_points)
     assert installed_plugins() == {"second": Second}
     assert asked == ["pumice.plugins"]
+
+
+def test_a_plugin_is_loaded_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def load() -> type[Plugin]:
+        loaded.append("second")
+        return Second
+
+    entry = SimpleNamespace(name="second", load=load)
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [entry])
+    known = known_plugins({"first": First}, {"mine": Second})
+    assert [*known] == ["first", "second", "mine"]
+    assert loaded == []
+    assert known["second"] is known["second"] is Second
+    assert loaded == ["second"]
+
+
+def test_later_plugins_replace_earlier_ones_of_the_same_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = SimpleNamespace(name="first", load=lambda: Second)
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [entry])
+    assert known_plugins({"first": First}, {})["first"] is Second
+    assert known_plugins({}, {"first": First})["first"] is First
+    assert len(known_plugins({"first": First}, {"first": First})) == 1
+
+
+def test_every_built_in_plugin_has_the_name_it_is_listed_by() -> None:
+    found = {name: (cls.name, cls.trouble) for name, cls in builtin_plugins().items()}
+    assert found == {name: (name, "") for name in found}
+
+
+def test_a_scheduler_imports_only_the_plugins_that_it_is_to_use() -> None:
+    script = (
+        "import sys\n"
+        "from pumice.api.conf import parse_conf\n"
+        "from pumice.scheduler import Scheduler\n"
+        "Scheduler(parse_conf('actions: allocate\\ntiers:\\n- plugins:\\n  - name: gang'))\n"
+        "print([name for name in sys.modules if name.startswith('pumice.plugins.')])\n"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "['pumice.plugins.gang']\n"

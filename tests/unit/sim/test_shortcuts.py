@@ -14,7 +14,7 @@ from pumice.api.objects import from_manifest, in_namespace
 from pumice.api.pods import Container, PodSpec, ResourceRequirements
 from pumice.framework.plugin import Plugin
 from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
-from pumice.plugins import BUILTIN
+from pumice.plugins import builtin_plugins
 from pumice.plugins.gang import Gang
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
@@ -60,7 +60,7 @@ def names(plugins: Iterable[Plugin]) -> list[str]:
     return [plugin.name for plugin in plugins]
 
 
-@pytest.mark.parametrize("plugin", BUILTIN, ids=lambda plugin: plugin.name)
+@pytest.mark.parametrize("plugin", builtin_plugins().values(), ids=lambda plugin: plugin.name)
 def test_every_built_in_plugin_declares_what_may_be_assumed(plugin: type[Plugin]) -> None:
     assert plugin.simulator is not UNDECLARED
 

@@ -9,6 +9,8 @@ import pytest
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
+from pumice.webhooks import embedded
+from pumice.webhooks.built_ins import check_built_in
 from pumice.webhooks.embedded import EmbeddedAdmission
 
 QUEUES = "Queue.scheduling.volcano.sh"
@@ -139,3 +141,59 @@ def test_a_client_is_told_in_volcanos_words() -> None:
             ),
         ),
     ]
+
+
+def pod(name: str, *, annotations: Any = None, labels: Any = None, **spec: Any) -> Any:
+    metadata = {"name": name, "annotations": annotations or {}, "labels": labels or {}}
+    containers = [{"name": "c", "image": "i"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+            "spec": {"containers": containers, **spec}}  # fmt: skip
+
+
+def test_a_pod_like_a_valid_one_is_checked_by_its_metadata_alone(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+
+    def check(kind: Any, manifest: Any, old: Any) -> Any:
+        checked.append(manifest["metadata"]["name"])
+        return check_built_in(kind, manifest, old)
+
+    monkeypatch.setattr(embedded, "check_built_in", check)
+    cluster.create(pod("a", annotations={"mine": "1"}))
+    cluster.create(pod("b", annotations={"mine": "2"}))
+    cluster.create(pod("c", hostname="h"))
+    cluster.patch("Pod", "default", "a", {"metadata": {"annotations": {"more": "x"}}})
+    cluster.patch("Pod", "default", "b", {"metadata": {"annotations": {"more": "x"}}})
+    assert checked == ["a", "c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (pod("Upper"), "lowercase RFC 1123"),
+        (pod("b", labels={"a b": "c"}), "name part must consist"),
+        (pod("b", labels={"a": 1}), "cannot unmarshal number"),
+        (pod("b", annotations={"kubernetes.io/config.mirror": "x"}), "must set spec.nodeName"),
+        (pod("b", restartPolicy="Sometimes"), "restartPolicy"),
+        (pod("b", hostNetwork=1), "cannot unmarshal number"),
+    ],
+)
+def test_a_bad_pod_is_refused_in_the_same_words_after_a_good_one(
+    cluster: Any, bad: Any, words: str
+) -> None:
+    with pytest.raises(RejectedError) as alone:
+        cluster.create(bad)
+    cluster.create(pod("a"))
+    with pytest.raises(RejectedError) as after:
+        cluster.create(bad)
+    assert words in alone.value.problem
+    assert after.value.problem == alone.value.problem
+
+
+def test_what_a_changed_pod_may_hold_does_not_count_for_new_ones(cluster: Any) -> None:
+    cluster.create(pod("a"))
+    cluster.patch("Pod", "default", "a", {"spec": {"restartPolicy": "Sometimes"}})
+    stored = cluster.get("Pod", "default", "a")
+    with pytest.raises(RejectedError):
+        cluster.create({**stored, "metadata": {"name": "b"}})

@@ -6,6 +6,7 @@ store and must not be changed by the reader; all other methods return copies.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
@@ -171,13 +172,14 @@ class EmbeddedCluster:
     def restore(self, manifests: Iterable[Manifest]) -> None:
         """Load objects as another cluster had them, with status and uid, replacing any.
 
-        They are not copied, except their metadata: from now on no caller may change them.
+        They are not copied, except the top of their metadata: from now on no caller may change
+        them.
         """
         with self.lock:
             for manifest in manifests:
                 kind = self.kinds.of(manifest)
                 table = self._tables.table(kind.name)
-                new: Manifest = {**manifest, "metadata": clone(manifest.get("metadata"))}
+                new: Manifest = {**manifest, "metadata": copy(manifest.get("metadata"))}
                 metadata = self._name(kind, new)
                 given = {key: metadata[key] for key in _KEPT if metadata.get(key)}
                 self._identity.stamp(metadata, self.now())

@@ -24,8 +24,7 @@ from pumice.cluster.kube.retry import ATTEMPTS
 from pumice.cluster.kube.watch_stream import watch_steps
 from pumice.cluster.kube.write_lanes import WriteLanes
 from pumice.errors import NotFoundError, UnavailableError
-
-_THRESHOLDS: Final = (50_000, 20, 100)
+from pumice.garbage_collection import collect_rarely
 
 
 class FirstLoad:
@@ -45,7 +44,7 @@ class FirstLoad:
         """Collect again, less often, and without existing objects."""
         if self._before is not None and not self.ended:
             gc.freeze()
-            gc.set_threshold(*_THRESHOLDS)
+            collect_rarely()
             gc.enable()
         self.ended = True
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import MIRROR
+from pumice.api.kinds import Manifest
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
 from pumice.webhooks.metadata import check_annotations, check_metadata
@@ -56,10 +57,14 @@ def _check_content(template: dict[str, Any]) -> Iterator[FieldError]:
 
 def check_pod(pod: dict[str, Any]) -> Iterator[FieldError]:
     """Check a decoded new pod."""
+    yield from check_metadata(pod["metadata"], namespaced=True)
+    yield from check_pod_content(pod)
+
+
+def check_pod_content(pod: dict[str, Any]) -> Iterator[FieldError]:
+    """Check all of a decoded new pod but what metadata has in common with other kinds."""
     filled = filled_pod(pod)
-    metadata, spec = filled["metadata"], filled["spec"]
-    annotations = metadata.get("annotations") or {}
-    yield from check_metadata(metadata, namespaced=True)
+    annotations, spec = filled["metadata"].get("annotations") or {}, filled["spec"]
     yield from _annotations(annotations, spec, ("metadata", "annotations"))
     yield from check_spec(spec, ("spec",), of_pod=True)
     for name in ("containers", "initContainers"):
@@ -71,6 +76,18 @@ def check_pod(pod: dict[str, Any]) -> Iterator[FieldError]:
         text = "cannot be set until all schedulingGates have been cleared"
         yield forbidden(("spec", "nodeName"), text)
     yield from _profiles(annotations, spec, ("spec",))
+
+
+def content_text(pod: Manifest, *, is_new: bool) -> str:
+    """Write what the check of a pod's content depends on: equal for pods that are alike.
+
+    Of annotations, only those of Kubernetes itself count.
+    """
+    metadata = pod.get("metadata")
+    given = (metadata.get("annotations") if isinstance(metadata, dict) else None) or {}
+    special = [(key, value) for key, value in given.items() if "kubernetes.io/" in str(key)]
+    rest = {key: value for key, value in pod.items() if key != "metadata"}
+    return repr((is_new, special, rest))
 
 
 def _annotations(
