@@ -37,7 +37,10 @@ _SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be sched
 _UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _LABELS = [status.label for status in Status]
-_WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
+_PENDING, _INQUEUE, _RUNNING, _COMPLETED, _UNKNOWN = (
+    np.int8(PHASE_CODE[name]) for name in ("Pending", "Inqueue", "Running", "Completed", "Unknown")
+)
+_WAITING = frozenset(map(int, (_PENDING, _INQUEUE, _UNKNOWN)))
 
 
 def close_session(
@@ -54,10 +57,8 @@ def close_session(
     phases = phases_of(ssn)
     jobs = ssn.snapshot.jobs
     reported = _changed(ssn, phases) if only_changes else jobs.listed
-    counts = jobs.counts
-    waits = (counts[Status.PENDING] > 0) | (counts[Status.PIPELINED] > 0) | (jobs.n_tasks == 0)
-    rows = np.flatnonzero(reported)
-    for row, by_status in zip(rows.tolist(), counts[:, rows].T.tolist(), strict=True):
+    rows = reported.nonzero()[0]
+    for row, by_status in zip(rows.tolist(), jobs.counts[:, rows].T.tolist(), strict=True):
         state = _group_state(ssn, row, PHASES[phases[row]], by_status)
         if only_changes and _is_known(jobs.groups[row], state):
             continue
@@ -68,7 +69,8 @@ def close_session(
         }
         if phases[row] in _WAITING and not (only_changes and ssn.scheduled[row]):
             decisions.unschedulable[key] = fit_error(ssn, ssn.job(row))
-        sentence = waiting_reason(ssn, ssn.job(row)) if waits[row] else ""
+        waits = by_status[Status.PENDING] or by_status[Status.PIPELINED] or not jobs.n_tasks[row]
+        sentence = waiting_reason(ssn, ssn.job(row)) if waits else ""
         if sentence:
             decisions.explanations[key] = sentence
         if row in ssn.records.by_job:
@@ -158,14 +160,13 @@ def phases_of(ssn: Session) -> Phases:
     counts = table.counts
     finished = counts[Status.SUCCEEDED] + counts[Status.FAILED]
     scheduled = jobs.settled + jobs.leaving
-    inqueue = table.phase == PHASE_CODE["Inqueue"]
-    phases = np.where(inqueue, PHASE_CODE["Inqueue"], PHASE_CODE["Pending"])
-    started = np.where(scheduled == finished, PHASE_CODE["Completed"], PHASE_CODE["Running"])
+    phases = np.where(table.phase == _INQUEUE, _INQUEUE, _PENDING)
+    started = np.where(scheduled == finished, _COMPLETED, _RUNNING)
     phases = np.where(scheduled >= table.min_member, started, phases)
-    broken = np.zeros(len(phases), dtype=bool)
-    broken[list(ssn.unschedulable)] = True
-    broken &= counts[Status.RUNNING] > 0
-    return np.where(broken, PHASE_CODE["Unknown"], phases).astype(np.int8)
+    if ssn.unschedulable:
+        rows = np.array(list(ssn.unschedulable), dtype=np.intp)
+        phases[rows[counts[Status.RUNNING, rows] > 0]] = _UNKNOWN
+    return phases
 
 
 def _changed(ssn: Session, phases: Phases) -> Mask:
