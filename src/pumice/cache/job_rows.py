@@ -14,6 +14,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
 
+_UNKNOWN = PHASE_CODE["Unknown"]
 _OF_PODS = ("sums", "counts", "n_tasks", "n_pending_best_effort", "namespace")
 """Columns of a job that its pods fill, not its group."""
 
@@ -61,22 +62,26 @@ class JobRows:
         jobs = self.snapshot.jobs
         if not group.spec.queue:
             group = replace(group, spec=replace(group.spec, queue=self._default_queue))
-        row = self.row(key_of(group))
+        row, spec = self.row(key_of(group)), group.spec
+        known = jobs.groups[row]
         jobs.groups[row] = group
-        jobs.min_member[row] = group.spec.min_member or 0
-        spec = group.spec
-        jobs.has_topology[row] = spec.network_topology is not None or bool(spec.sub_group_policy)
+        self._write_status(row, group)
         jobs.created[row] = epoch_or_zero(group.metadata.creation_timestamp)
-        jobs.phase[row] = PHASE_CODE.get(group.status.phase, PHASE_CODE["Unknown"])
-        jobs.stated_phase[row] = jobs.phase[row]
-        said = group.status
+        if isinstance(known, PodGroup) and known.spec is spec:
+            return
+        jobs.min_member[row] = spec.min_member or 0
+        jobs.has_topology[row] = spec.network_topology is not None or bool(spec.sub_group_policy)
+        jobs.has_min_resources[row] = spec.min_resources is not None
+        jobs.min_resources[:, row] = self.snapshot.resources.vector(spec.min_resources or {})
+        self._unlinked.add(row)
+
+    def _write_status(self, row: int, group: PodGroup) -> None:
+        jobs, said = self.snapshot.jobs, group.status
+        jobs.phase[row] = jobs.stated_phase[row] = PHASE_CODE.get(said.phase, _UNKNOWN)
         jobs.stated_counts[:, row] = said.running, said.succeeded, said.failed
         jobs.stated_scheduled[row] = any(
             c.type == "Scheduled" and c.status == "True" for c in said.conditions
         )
-        jobs.has_min_resources[row] = group.spec.min_resources is not None
-        jobs.min_resources[:, row] = self.snapshot.resources.vector(group.spec.min_resources or {})
-        self._unlinked.add(row)
 
     def delete_group(self, key: str) -> None:
         """Forget a pod group; its pods, if any, keep the row."""

@@ -22,6 +22,8 @@ class Journal:
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.moved: list[Rows] = []
         self._deferred: list[Callable[[], object]] = []
+        self.session = 0
+        """The number of the running session; what was made for another is out of date."""
 
     def defer(self, *work: Callable[[], object]) -> None:
         """Run work before the first write, so that it may wait until then.
@@ -85,3 +87,4 @@ class Journal:
         self._undo.clear()
         self.moved = []  # a new list: kept answers read the old one later
         self._deferred.clear()
+        self.session += 1

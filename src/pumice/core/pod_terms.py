@@ -149,6 +149,7 @@ class PodTerms:
         self._snapshot = snapshot
         self._tasks = snapshot.tasks
         self._journal = snapshot.journal
+        self.session = snapshot.journal.session
         self._labels = node_labels(snapshot)
         self._rows: LabelColumn | None = None
         self._counters: dict[Any, Counter] = {}
@@ -370,7 +371,7 @@ class _Bound:
 def pod_terms(snapshot: Snapshot) -> PodTerms:
     """Return the counts of the running session, made at the first call."""
     kept: PodTerms | None = snapshot.derived.get(_TERMS)
-    if kept is None or kept.follow not in snapshot.view_watchers:
+    if kept is None or kept.session != snapshot.journal.session:
         book: TermBook | None = snapshot.derived.get(_BOOK)
         if book is None:
             book = snapshot.derived[_BOOK] = TermBook(snapshot)

@@ -37,7 +37,10 @@ _SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be sched
 _UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _LABELS = [status.label for status in Status]
-_WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
+_PENDING, _INQUEUE, _RUNNING, _COMPLETED, _UNKNOWN = (
+    np.int8(PHASE_CODE[name]) for name in ("Pending", "Inqueue", "Running", "Completed", "Unknown")
+)
+_WAITING = frozenset(map(int, (_PENDING, _INQUEUE, _UNKNOWN)))
 
 
 def close_session(
@@ -53,7 +56,7 @@ def close_session(
     decisions = _moves(ssn)
     phases = phases_of(ssn)
     reported = _changed(ssn, phases) if only_changes else ssn.snapshot.jobs.listed
-    _report_groups(ssn, decisions, phases, np.flatnonzero(reported), only_changes=only_changes)
+    _report_groups(ssn, decisions, phases, reported.nonzero()[0], only_changes=only_changes)
     if queue_amounts:
         decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
@@ -66,10 +69,8 @@ def _report_groups(
 ) -> None:
     """Report pod groups; what those of equal numbers have in common is made once."""
     jobs, by_job, states = ssn.snapshot.jobs, ssn.records.by_job, _GroupStates(ssn)
-    counts = jobs.counts
-    waits = (counts[Status.PENDING] > 0) | (counts[Status.PIPELINED] > 0) | (jobs.n_tasks == 0)
-    columns = (rows, phases[rows], counts[:, rows].T, ssn.scheduled[rows], waits[rows])
-    for row, phase, by_status, is_scheduled, is_waiting in zip(
+    columns = (rows, phases[rows], jobs.counts[:, rows].T, ssn.scheduled[rows], jobs.n_tasks[rows])
+    for row, phase, by_status, is_scheduled, n_tasks in zip(
         *(column.tolist() for column in columns), strict=True
     ):
         state, statuses = states.of(row, phase, by_status, is_scheduled=is_scheduled)
@@ -80,7 +81,8 @@ def _report_groups(
         decisions.task_statuses[key] = statuses
         if phase in _WAITING and not (only_changes and is_scheduled):
             decisions.unschedulable[key] = fit_error(ssn, ssn.job(row))
-        sentence = waiting_reason(ssn, ssn.job(row)) if is_waiting else ""
+        waits = by_status[Status.PENDING] or by_status[Status.PIPELINED] or not n_tasks
+        sentence = waiting_reason(ssn, ssn.job(row)) if waits else ""
         if sentence:
             decisions.explanations[key] = sentence
         if row in by_job:
@@ -165,14 +167,13 @@ def phases_of(ssn: Session) -> Phases:
     counts = table.counts
     finished = counts[Status.SUCCEEDED] + counts[Status.FAILED]
     scheduled = jobs.settled + jobs.leaving
-    inqueue = table.phase == PHASE_CODE["Inqueue"]
-    phases = np.where(inqueue, PHASE_CODE["Inqueue"], PHASE_CODE["Pending"])
-    started = np.where(scheduled == finished, PHASE_CODE["Completed"], PHASE_CODE["Running"])
+    phases = np.where(table.phase == _INQUEUE, _INQUEUE, _PENDING)
+    started = np.where(scheduled == finished, _COMPLETED, _RUNNING)
     phases = np.where(scheduled >= table.min_member, started, phases)
-    broken = np.zeros(len(phases), dtype=bool)
-    broken[list(ssn.unschedulable)] = True
-    broken &= counts[Status.RUNNING] > 0
-    return np.where(broken, PHASE_CODE["Unknown"], phases).astype(np.int8)
+    if ssn.unschedulable:
+        rows = np.array(list(ssn.unschedulable), dtype=np.intp)
+        phases[rows[counts[Status.RUNNING, rows] > 0]] = _UNKNOWN
+    return phases
 
 
 def _changed(ssn: Session, phases: Phases) -> Mask:

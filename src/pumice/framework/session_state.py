@@ -135,11 +135,6 @@ class SessionState:
         self.topology.open()
         self.policy = Policy(snapshot, self.topology, self.hooks)
         self.records = Records(snapshot)
-        self._comparing = [
-            self.hooks.ask_aside(plugin, Plugin.refusal_numbers)
-            for plugin in self.hooks.plugins
-            if type(plugin).refusal_numbers is not Plugin.refusal_numbers
-        ]
         self.records.compare = self.refusal_numbers
         self.intents = Intents(snapshot)
         self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
@@ -159,8 +154,9 @@ class SessionState:
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return the numbers that plugins compared when a task found no node."""
         found: dict[str, Any] = {}
-        for ask in self._comparing:
-            found |= ask(task) or {}
+        for plugin in self.hooks.plugins:
+            if type(plugin).refusal_numbers is not Plugin.refusal_numbers:
+                found |= self.hooks.ask_aside(plugin, Plugin.refusal_numbers)(task) or {}
         return found
 
     def task(self, row: int) -> Task:

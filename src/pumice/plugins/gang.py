@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.codes import Spared
-from pumice.core.resources import Column, Mask
+from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, all_jobs
@@ -128,10 +128,17 @@ class Gang(Plugin, name="gang"):
         """
         table, jobs = self._snapshot.jobs, all_jobs(self._snapshot)
         ready = jobs.ready + jobs.pending_best_effort >= jobs.min_member
-        counts, leaving = table.counts, jobs.leaving
-        is_leaving = (leaving > 0) & (jobs.settled + leaving >= jobs.min_member)
-        is_leaving &= (counts[Status.PENDING] == 0) & (counts[Status.PIPELINED] == 0)
         with_tasks = table.listed & (table.n_tasks > 0)
         ssn.mark_scheduled(with_tasks & ready)
-        for row in np.flatnonzero(with_tasks & ~ready & ~is_leaving).tolist():
+        rows = (with_tasks & ~ready).nonzero()[0]
+        for row in rows[~self._is_ending(rows)].tolist() if len(rows) else ():
             ssn.mark_unschedulable(row, NOT_READY_REASON, ssn.gang_message(ssn.job(row)))
+
+    def _is_ending(self, rows: IndexArray) -> Mask:
+        """Mark gangs that are leaving their nodes, with nothing left to place (n,)."""
+        jobs, counts = Jobs(self._snapshot, rows), self._snapshot.jobs.counts
+        leaving = jobs.leaving
+        is_ending = (leaving > 0) & (jobs.settled + leaving >= jobs.min_member)
+        for status in (Status.PENDING, Status.PIPELINED):
+            is_ending &= counts[status, rows] == 0
+        return is_ending

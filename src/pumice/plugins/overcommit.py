@@ -45,7 +45,7 @@ class Overcommit(Plugin, name="overcommit"):
 
     @cached_property
     def _reservations(self) -> Reservations:
-        return Reservations(self._snapshot)
+        return Reservations.at_opening(self._snapshot)
 
     @cached_property
     def _reserved(self) -> Column:

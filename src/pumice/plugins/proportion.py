@@ -14,7 +14,7 @@ from pumice.core.views import Job, Queue, Task
 from pumice.framework.columns import Queues
 from pumice.framework.plugin import PERMIT, Plugin, Verdict, Vote
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.queue_limits.reservations import QueueCommitments
+from pumice.framework.queue_limits.reservations import QueueCommitments, Reservations
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.framework.refusals import queue_closed, within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -48,7 +48,7 @@ class Proportion(Plugin, name="proportion"):
 
     @cached_property
     def _commitments(self) -> QueueCommitments:
-        return QueueCommitments(self._snapshot)
+        return QueueCommitments(self._snapshot, Reservations.at_opening(self._snapshot))
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> WeightedLimits:
         """Return the parts of the cluster that queues deserve by weight."""

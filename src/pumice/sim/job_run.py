@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import IntEnum
+from functools import lru_cache
 from math import inf, isnan, nan
 
 import msgspec
@@ -41,6 +42,7 @@ class State(IntEnum):
     LOST = 3
 
 
+@lru_cache(maxsize=64)  # many things happen at the same moment
 def time_text(epoch: float) -> str:
     """Write a moment, in seconds since 1970, as Kubernetes writes times."""
     moment = datetime.fromtimestamp(min(epoch, _LAST), UTC)

@@ -6,6 +6,7 @@ that look at nothing but the node.
 """
 
 from collections.abc import Hashable
+from copy import copy
 
 from pumice.core.journal import Rows
 from pumice.core.shapes import Shape
@@ -32,6 +33,8 @@ class KeptFits:
         self._log: list[Rows] = []
         self._fits: dict[Hashable, tuple[Fit, int]] = {}
         self._state: tuple[int, int] = (-1, -1)
+        self._made: KeptPlacing | None = None
+        """A placing that was never used: those of all cycles are copies of it."""
 
     def placing(self, snapshot: Snapshot, hooks: Hooks, seed: int) -> "KeptPlacing":
         """Open a cycle; passed to the scheduler as its placing."""
@@ -44,7 +47,9 @@ class KeptFits:
             self._state = state
             self._log.clear()
             self._fits.clear()
-        return KeptPlacing(self, snapshot, hooks, seed)
+        if self._made is None or self._made.hooks is not hooks:
+            self._made = KeptPlacing(self, snapshot, hooks, seed)
+        return self._made.anew()
 
     def take(self, key: Hashable) -> tuple[Fit, list[Rows]] | None:
         """Return a fit that was kept, and the log of rows that may have moved since."""
@@ -66,6 +71,12 @@ class KeptPlacing(Placing):
     def __init__(self, kept: KeptFits, snapshot: Snapshot, hooks: Hooks, seed: int) -> None:
         super().__init__(snapshot, hooks, seed)
         self._kept = kept
+
+    def anew(self) -> "KeptPlacing":
+        """Return one like this for another cycle: bound to the same hooks, without fits."""
+        made = copy(self)
+        made._fits = {}
+        return made
 
     def _new_fit(self, key: Hashable, task: Task) -> Fit:
         if not (_is_common(key) and _looks_at_nodes_alone(task.shape)):

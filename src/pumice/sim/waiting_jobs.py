@@ -111,7 +111,7 @@ class Placeholder:
 
     def count(self, sign: int, pending: Column | None, reserved: Column | None) -> None:
         """Represent one job more, or one less."""
-        self.n += sign
+        was_listed, self.n = self.n > 0, self.n + sign
         if pending is not None:
             sums = np.zeros((3, len(pending)))
             sums[PENDING] = sign * pending
@@ -119,7 +119,8 @@ class Placeholder:
             self._snapshot.absent[self._row] += sums
         if reserved is not None:
             self._snapshot.jobs.min_resources[:, self._row] += sign * reserved
-        self._list()
+        if was_listed != (self.n > 0):
+            self._list()
 
     def _list(self) -> None:
         self._ingest.set_aside(f"{NAMESPACE}/{self._queue}", aside=self.n == 0)

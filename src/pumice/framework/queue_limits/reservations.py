@@ -4,25 +4,37 @@ Reads the snapshot as it is when asked and works on whole columns; only jobs wit
 examined one by one.
 """
 
-import numpy as np
-from numpy.typing import NDArray
+from functools import cached_property
+from typing import Final
 
-from pumice.core.resources import Column, is_empty, sum_by
+import numpy as np
+
+from pumice.core.resources import Column, IndexArray, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
-from pumice.core.tables import JobTable
 from pumice.core.views import Job, Task
 from pumice.framework.queue_limits.queue_gates import has_only_queue_gate
 
 _ALLOCATED = sorted(ALLOCATED_CLASS)
+_INQUEUE, _RUNNING = PHASE_CODE["Inqueue"], PHASE_CODE["Running"]
+_KEPT: Final = "reservations"
+"""The key under which the snapshot keeps those of the running session."""
 
 
 class Reservations:
-    """Reservations of jobs, without gated tasks."""
+    """Reservations of jobs at the moment they are first asked for, without gated tasks."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._gated = _gated_requests(snapshot)
+
+    @classmethod
+    def at_opening(cls, snapshot: Snapshot) -> "Reservations":
+        """Return those with which the running session opened: ask before its first write."""
+        kept: tuple[int, Reservations] | None = snapshot.derived.get(_KEPT)
+        if kept is None or kept[0] != snapshot.journal.session:
+            kept = snapshot.derived[_KEPT] = snapshot.journal.session, cls(snapshot)
+        return kept[1]
 
     def of_job(self, job: int) -> Column:
         """Return what a job reserves when it is admitted (R,): all it needs to start."""
@@ -30,39 +42,42 @@ class Reservations:
 
     def total(self) -> Column:
         """Sum over all jobs (R,); jobs in phase Inqueue count with all they need to start."""
-        jobs = self._snapshot.jobs
-        inqueue, running = self._reserving_jobs()
-        amounts = np.concatenate(
-            [self._amounts(inqueue, jobs.min_resources), self._amounts(running, _lacking(jobs))],
-            axis=1,
-        )
+        inqueue, running = self._reserving_jobs
+        asked = self._amounts(inqueue, self._snapshot.jobs.min_resources[:, inqueue])
+        amounts = np.concatenate([asked, self._lacking(running)], axis=1)
         return np.asarray(amounts.sum(axis=1))
 
     def by_queue(self) -> Column:
         """Sum by queue (R, Q); what a job already holds is not reserved again."""
-        jobs = self._snapshot.jobs
-        rows = np.concatenate(self._reserving_jobs())
-        amounts = self._amounts(rows, _lacking(jobs))
-        return sum_by(amounts, jobs.queue[rows], self._snapshot.queues.capacity)
+        rows = np.concatenate(self._reserving_jobs)
+        owners = self._snapshot.jobs.queue[rows]
+        return sum_by(self._lacking(rows), owners, self._snapshot.queues.capacity)
 
-    def _reserving_jobs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    @cached_property
+    def _reserving_jobs(self) -> tuple[IndexArray, IndexArray]:
         """Find jobs in phase Inqueue, and running ones with their minimum number of tasks placed.
 
         Volcano: a running job below that number has finished tasks; it will not ask again.
         """
         jobs = self._snapshot.jobs
         asks = jobs.listed & jobs.has_min_resources
-        complete = np.add.reduce([jobs.counts[s] for s in _ALLOCATED]) >= jobs.min_member
-        inqueue = asks & (jobs.phase == PHASE_CODE["Inqueue"])
-        running = asks & (jobs.phase == PHASE_CODE["Running"]) & complete
-        return np.flatnonzero(inqueue), np.flatnonzero(running)
+        running = (asks & (jobs.phase == _RUNNING)).nonzero()[0]
+        placed = jobs.counts[:, running][_ALLOCATED].sum(axis=0)
+        complete = running[placed >= jobs.min_member[running]]
+        return (asks & (jobs.phase == _INQUEUE)).nonzero()[0], complete
 
-    def _amounts(self, rows: NDArray[np.intp], column: Column) -> Column:
-        out = column[:, rows]
+    def _lacking(self, rows: IndexArray) -> Column:
+        """Return what jobs still lack of their minimum (R, n)."""
+        jobs = self._snapshot.jobs
+        return self._amounts(
+            rows, np.maximum(jobs.min_resources[:, rows] - jobs.allocated[:, rows], 0.0)
+        )
+
+    def _amounts(self, rows: IndexArray, amounts: Column) -> Column:
         if self._gated:
             for i, job in enumerate(rows.tolist()):
-                out[:, i] = self._without_gated(job, out[:, i])
-        return out
+                amounts[:, i] = self._without_gated(job, amounts[:, i])
+        return amounts
 
     def _without_gated(self, job: int, amounts: Column) -> Column:
         gated = self._gated.get(job)
@@ -77,9 +92,9 @@ class QueueCommitments:
     Reservations are those of the moment it is made, plus those of jobs admitted since.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, reservations: Reservations | None = None) -> None:
         self._queues = snapshot.queues
-        self._reservations = Reservations(snapshot)
+        self._reservations = reservations or Reservations(snapshot)
         self._reserved = self._reservations.by_queue()
         self._elastic = _elastic_by_queue(snapshot)
 
@@ -101,14 +116,9 @@ class QueueCommitments:
 def _elastic_by_queue(snapshot: Snapshot) -> Column:
     """Sum by queue what jobs hold beyond what they need to start (R, Q)."""
     jobs = snapshot.jobs
-    rows = np.flatnonzero(jobs.listed)
+    rows = jobs.listed.nonzero()[0]
     beyond = np.maximum(jobs.allocated[:, rows] - jobs.min_resources[:, rows], 0.0)
     return sum_by(beyond, jobs.queue[rows], snapshot.queues.capacity)
-
-
-def _lacking(jobs: JobTable) -> Column:
-    """Return what jobs still lack of their minimum (R, J)."""
-    return np.maximum(jobs.min_resources - jobs.allocated, 0.0)
 
 
 def _gated_requests(snapshot: Snapshot) -> dict[int, Column]:

@@ -15,6 +15,8 @@ from pumice.framework.queue_limits.limits import (
 )
 from pumice.framework.queue_limits.tree import QueueTree
 
+_STATED: Final = "limits by weight"
+"""The key under which the snapshot keeps what follows from nodes and queues alone."""
 _DIVIDED: Final = "divided by weight"
 """The key under which the snapshot keeps the last division and its input."""
 
@@ -26,20 +28,36 @@ class WeightedLimits(QueueLimits):
     follows_demand: ClassVar[bool] = True
 
     total: Column
+    stated: tuple[object, ...]
+    """Everything that the limits follow from, except the requests of jobs."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, total: Column) -> "WeightedLimits":
         """Divide the cluster for the present requests of jobs."""
+        queues = snapshot.queues
+        columns = (queues.listed, queues.weight, queues.guarantee, queues.capability, total)
+        stated = (*queues.names, *[column.tobytes() for column in columns])
+        known: WeightedLimits | None = snapshot.derived.get(_STATED)
+        if known is None or known.stated != stated:
+            known = snapshot.derived[_STATED] = cls._of_queues(snapshot, total, stated)
+        return known.current()
+
+    @classmethod
+    def _of_queues(
+        cls, snapshot: Snapshot, total: Column, stated: tuple[object, ...]
+    ) -> "WeightedLimits":
+        """Return the limits as they are as long as nobody asks for anything."""
         guarantee = listed_guarantees(snapshot)
         real = flat_real_capability(snapshot, total, guarantee)
         return cls(
             snapshot=snapshot,
             tree=QueueTree.flat(snapshot),
             guarantee=guarantee,
-            deserved=divide_by_weight(snapshot, total, real),
+            deserved=guarantee,
             real_capability=real,
             capability=snapshot.queues.capability,
             total=total,
+            stated=stated,
         )
 
     @property
@@ -48,45 +66,43 @@ class WeightedLimits(QueueLimits):
         return self.deserved
 
     def current(self) -> Self:
-        """Divide the cluster again."""
-        deserved = divide_by_weight(self.snapshot, self.total, self.real_capability)
-        return replace(self, deserved=deserved)
-
-
-def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column:
-    """Divide the cluster among the queues that have jobs, round by round (R, Q).
-
-    A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
-    what one queue leaves goes to the others.  The last division is cached.
-    """
-    queues, rows = snapshot.queues, _queues_with_jobs(snapshot)
-    request = queues.allocated_or_pipelined + queues.pending
-    asked = (rows, request, total, limit, queues.weight, queues.guarantee)
-    key = (*queues.names, *[column.tobytes() for column in asked])
-    known = snapshot.derived.get(_DIVIDED)
-    if known is None or known[0] != key:
-        known = snapshot.derived[_DIVIDED] = key, _divide(snapshot, rows, request, total, limit)
-    return np.asarray(known[1])
+        """Divide the cluster again, unless the requests of jobs are those of the last time."""
+        queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
+        request = queues.allocated_or_pipelined + queues.pending
+        key = (self.stated, rows.tobytes(), request.tobytes())
+        known = self.snapshot.derived.get(_DIVIDED)
+        if known is None or known[0] != key:
+            deserved = _divide(self.snapshot, rows, request, self.total, self.real_capability)
+            known = self.snapshot.derived[_DIVIDED] = key, deserved
+        return replace(self, deserved=known[1])
 
 
 def _divide(
     snapshot: Snapshot, rows: NDArray[np.intp], request: Column, total: Column, limit: Column
 ) -> Column:
+    """Divide the cluster among the queues that have jobs, round by round (R, Q).
+
+    A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
+    what one queue leaves goes to the others.
+    """
     queues, remaining, n_rounds = snapshot.queues, total, 0
-    rows = rows[np.argsort(np.array([queues.names[row] for row in rows.tolist()]))]
-    deserved = np.zeros_like(limit)  # sums in one order, whatever queue came first
+    in_order = sorted(rows.tolist(), key=queues.names.__getitem__)
+    rows = np.array(in_order, dtype=np.intp)  # sums in one order, whatever queue came first
+    deserved, most = np.zeros_like(limit), np.minimum(limit, request)
     while True:
-        weight = queues.weight[rows].sum()
+        weights = queues.weight[rows]
+        weight = weights.sum()
         if weight == 0:
             return deserved
         old = deserved[:, rows]
-        new = old + remaining[:, None] * (queues.weight[rows] / weight)
-        new = np.minimum(np.minimum(new, limit[:, rows]), request[:, rows])
+        new = np.minimum(old + remaining[:, None] * (weights / weight), most[:, rows])
         new = np.maximum(new, queues.guarantee[:, rows])
         deserved[:, rows] = new
         met = fits(request[:, rows], new)
         if n_rounds:  # Volcano: the first part is a change even if it is nothing
             met |= (new == old).all(axis=0)
+        if met.all():
+            return deserved
         more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
         before = remaining
         remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
@@ -98,4 +114,4 @@ def _divide(
 
 def _queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
     jobs = snapshot.jobs
-    return np.flatnonzero(np.bincount(jobs.queue[jobs.listed]))
+    return np.bincount(jobs.queue[jobs.listed]).nonzero()[0]
