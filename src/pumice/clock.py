@@ -74,9 +74,9 @@ class _Timers:
     def run_due(self) -> int:
         """Run the timers whose time has come, and return how many ran."""
         ran = 0
-        now = self.now()
-        while (when := self.next_at()) is not None and when <= now:
-            timer = heapq.heappop(self._heap)[2]
+        heap, now = self._heap, self.now()
+        while heap and heap[0][0] <= now:
+            timer = heapq.heappop(heap)[2]
             action, timer.action = timer.action, None
             if action is not None:
                 action()

@@ -5,11 +5,12 @@ the seed.  Everything behind the faults is what `pumice up` serves.
 """
 
 import asyncio
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -25,6 +26,7 @@ from tests.faults.simulation import SimulatedProcess, Simulation
 _LEASES: Final = "/leases/"
 _STALE_S: Final = 3.0
 """A server that takes longer over a write notices that its client is gone, and does not do it."""
+_CONTENT_TYPE: Final = re.compile(r"^content-type: (.*?)\r?$", re.IGNORECASE | re.MULTILINE)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -308,14 +310,14 @@ class ApiServer:
 
 def _parsed(process: SimulatedProcess, at: float, data: bytes) -> Asked:
     head, _, body = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("ascii").split("\r\n")
+    first, _, headers = head.decode("ascii").partition("\r\n")
     method, target, _ = first.split(" ")
-    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-    url = urlsplit(target)
-    query = dict(parse_qsl(url.query, keep_blank_values=True))
-    content_type = headers.get("content-type", "application/json")
-    request = Request(method, url.path, query, "application/json", content_type, body)
-    return Asked(process, at, method, url.path, request)
+    path, _, asked = target.partition("?")
+    query = dict(parse_qsl(asked, keep_blank_values=True)) if asked else {}
+    typed = _CONTENT_TYPE.search(headers)
+    content_type = typed[1] if typed else "application/json"
+    request = Request(method, path, query, "application/json", content_type, body)
+    return Asked(process, at, method, path, request)
 
 
 def _kind_of(cluster: EmbeddedCluster, path: str) -> str:

@@ -2,17 +2,75 @@
 
 import asyncio
 import contextvars
-from functools import partial
-from typing import Any
+from asyncio import _set_running_loop
+from typing import Any, cast
 
 from pumice.clock import EPOCH, Timer
 from tests.faults.simulation import SimulatedProcess
 
 
-class _TimerHandle(asyncio.TimerHandle):
-    """A call at a time; called off, it leaves the clock's queue too."""
+class _Call:
+    """As ``asyncio.Handle``: a call that the loop makes unless it is cancelled before."""
+
+    __slots__ = ("_args", "_callback", "_context", "_loop")
+
+    def __init__(
+        self,
+        loop: "SimulatedEventLoop",
+        callback: Any,
+        args: tuple[Any, ...],
+        context: contextvars.Context | None,
+    ) -> None:
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._context = contextvars.copy_context() if context is None else context
+
+    def cancel(self) -> None:
+        self._callback = None
+
+    def cancelled(self) -> bool:
+        return self._callback is None
+
+    def __call__(self) -> None:
+        """Make the call, as a step of the loop; what it raises is reported to the loop."""
+        callback = self._callback
+        if callback is None:
+            return
+        _set_running_loop(self._loop)
+        try:
+            self._context.run(callback, *self._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  # as asyncio does
+            self._loop.call_exception_handler({"exception": error})
+        finally:
+            _set_running_loop(None)
+
+
+class _DueCall(_Call):
+    """A call that is to be made at once."""
+
+    __slots__ = ()
+
+    def __call__(self) -> None:
+        self._loop.due.pop(self, None)
+        super().__call__()
+
+
+class _TimedCall(_Call):
+    """A call at a time; cancelled, it leaves the clock's queue too."""
+
+    __slots__ = ("_when", "timer")
 
     timer: Timer
+
+    def __init__(self, when: float, *call: Any) -> None:
+        super().__init__(*call)
+        self._when = when
+
+    def when(self) -> float:
+        return self._when
 
     def cancel(self) -> None:
         self.timer.cancel()
@@ -24,8 +82,8 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
 
     def __init__(self, process: SimulatedProcess) -> None:
         self.process = process
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._due: dict[asyncio.Handle, None] = {}
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self.due: dict[_DueCall, None] = {}
         """What is to be done at once, in order."""
         self.problems: list[str] = []
         process.on_kill.append(self._unwind)
@@ -36,10 +94,10 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]  # hands its arguments on
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
-        self._due[handle] = None
-        self.process.soon(partial(self._run, handle))
-        return handle
+        call = _DueCall(self, callback, args, context)
+        self.due[call] = None
+        self.process.soon(call)
+        return cast("asyncio.Handle", call)
 
     def call_soon_threadsafe(  # type: ignore[override]  # hands its arguments on
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
@@ -54,9 +112,9 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def call_at(  # type: ignore[override]  # hands its arguments on
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        handle = _TimerHandle(when, callback, args, self, context)
-        handle.timer = self.process.at(when + EPOCH, partial(self._run_handle, handle))
-        return handle
+        call = _TimedCall(when, self, callback, args, context)
+        call.timer = self.process.at(when + EPOCH, call)
+        return cast("asyncio.TimerHandle", call)
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -65,8 +123,8 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
         self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=self, name=name, context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return task
 
     async def create_connection(self, protocol_factory: Any, *_: Any, **__: Any) -> Any:
@@ -85,30 +143,15 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self.problems.append(str(context.get("exception") or context.get("message")))
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        pass
-
-    def _run(self, handle: asyncio.Handle) -> None:
-        self._due.pop(handle, None)
-        self._run_handle(handle)
-
-    def _run_handle(self, handle: asyncio.Handle) -> None:
-        if not handle.cancelled():
-            asyncio._set_running_loop(self)
-            try:
-                handle._run()
-            finally:
-                asyncio._set_running_loop(None)
-
     def _unwind(self) -> None:
         """Take apart what is left of a killed process, tasks that have not begun included."""
 
         def cancel() -> None:
-            due = [*self._due]
+            due = [*self.due]
             for task in [*self._tasks]:
                 task.cancel()
-            for handle in due:
-                self._run(handle)
+            for call in due:
+                call()
 
         self.process.unwind_tasks(cancel)
 

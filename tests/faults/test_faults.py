@@ -1,7 +1,11 @@
 """The whole live stack under seeded faults: nothing twice, nothing lost, at rest in the end."""
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -30,6 +34,16 @@ Any change of the stack changes what a seed does, so others are tried after it.
 """
 TRIED: Final = 60
 """Seeds after which a variant counts as not noticed."""
+ROOT: Final = Path(__file__).parents[2]
+DIGESTED: Final = range(2, 5)
+"""Seeds whose logs once depended on the order of a set."""
+DIGEST: Final = """
+import hashlib, logging, sys
+from tests.faults.world import run
+logging.getLogger("pumice").setLevel(logging.CRITICAL)
+for seed in map(int, sys.argv[1:]):
+    print(seed, hashlib.sha256(repr(run(seed).log).encode()).hexdigest())
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +73,21 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert first.log == second.log
     assert (first.requests, first.faults) == (second.requests, second.faults)
     assert first.log != run(8).log
+
+
+def test_the_same_seed_is_the_same_run_in_every_process() -> None:
+    first, second = (_digests(hash_seed, DIGESTED) for hash_seed in ("1", "2"))
+    assert first == second
+
+
+def _digests(hash_seed: str, seeds: range) -> list[str]:
+    """Run seeds in a process in which sets have an order of their own; return digests of logs."""
+    command = [sys.executable, "-c", DIGEST, *map(str, seeds)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(  # noqa: S603
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", LIKELY)

@@ -340,7 +340,7 @@ class Informer:
     def _relist(self, kind: str) -> int:
         items, self._since[kind] = self._cluster.list(kind)
         present = {_key(manifest) for manifest in items}
-        missing = [key for key in self._known[kind].keys() | self._bad[kind] if key not in present]
+        missing = [key for key in {**self._known[kind], **self._bad[kind]} if key not in present]
         for key in missing:
             self._drop(kind, key)
         changed = [manifest for manifest in items if not self._is_known(kind, manifest)]

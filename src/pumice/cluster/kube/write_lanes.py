@@ -49,7 +49,7 @@ class WriteLanes:
         self._is_open = is_open
         self._waiting: dict[Lane, deque[_QueuedWrite]] = {lane: deque() for lane in Lane}
         self._parked: dict[tuple[Lane, ObjectKey, int], deque[_QueuedWrite]] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], None] = {}  # in the order of their start
         self._active = 0
         """Workers that will look for a write again; a task that has ended may still be counted."""
         self._inbox: deque[_QueuedWrite] = deque()
@@ -118,8 +118,8 @@ class WriteLanes:
         for _ in range(min(self._workers - self._active, waiting)):
             self._active += 1
             task = loop.create_task(self._work())
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._running[task] = None
+            task.add_done_callback(self._running.pop)
 
     async def _work(self) -> None:
         """Carry out one write after another until none waits."""

@@ -94,8 +94,8 @@ class LoopLog:
 
     def troubles(self, troubles: dict[str, str]) -> None:
         """Log kinds that cannot be watched, when that begins and when it ends."""
-        for kind in troubles.keys() - self._troubles.keys():
+        for kind in sorted(troubles.keys() - self._troubles.keys()):
             _log.warning("watch interrupted", kind=kind, why=troubles[kind])
-        for kind in self._troubles.keys() - troubles.keys():
+        for kind in sorted(self._troubles.keys() - troubles.keys()):
             _log.info("watch resumed", kind=kind)
         self._troubles = troubles

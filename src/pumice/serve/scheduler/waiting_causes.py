@@ -68,7 +68,7 @@ class WaitingCauses(Observer):
                 self._due[key] = None
                 if ssn.has_plugin(_OUTSIDE):
                     self._take(key, _recorded(ssn, key, decisions))
-        for key in self._causes.keys() - waiting.keys():
+        for key in [key for key in self._causes if key not in waiting]:
             del self._causes[key]
             self._changed[key] = None
         self._due = {key: None for key in self._due if key in waiting}
