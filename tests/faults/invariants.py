@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME
@@ -202,12 +203,14 @@ class Invariants:
 
     def check_rest(self, processes: list[PumiceProcess]) -> None:
         """Everything is accounted for, and all caches equal the cluster."""
-        for problem in check_jobs(self._cluster):
+        for problem in self.unsettled(processes):
             self.fail(problem)
-        for process in processes:
-            for problem in check_caches(self._cluster, process):
-                self.fail(problem)
         self._check_evictions()
+
+    def unsettled(self, processes: list[PumiceProcess]) -> list[str]:
+        """Return which counts and caches differ from the cluster."""
+        caches = (check_caches(self._cluster, process) for process in processes)
+        return [*check_jobs(self._cluster), *chain.from_iterable(caches)]
 
     def _check_evictions(self) -> None:
         """Two jobs do not evict each other for ever."""

@@ -320,6 +320,9 @@ class World:
         while self.clock.now() < deadline and not self._is_led():
             self.simulation.run(self.clock.now() + 1.0)
         self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
+        # a request carried out long after its sender gave up may undo what is written already
+        while self.clock.now() < deadline and self.invariants.unsettled(self.processes):
+            self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
         self.invariants.check_rest(self.processes)
 
 
