@@ -268,7 +268,7 @@ def test_two_simulations_are_compared_and_scrubbed(visit: Any, answers: Any, run
     with served_dashboard(source, ServingOptions(), answers=answers, runs=library) as url:
         page = visit(url).go("/simulations?a=small:default&b=small:reclaiming")
         page.wait_for_selector(".gantt")
-        finished = [str(each["finished"]) for each in summary["configurations"]]
+        finished = [f"{each['finished']} of {each['jobs']}" for each in summary["configurations"]]
         cells = page.locator("tr:has(th:text-is('jobs finished')) td").all_inner_texts()
         assert cells[:2] == finished
         before = page.inner_text("section:has(.scrub) h2")

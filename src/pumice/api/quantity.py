@@ -45,7 +45,7 @@ _WRONG_FORM: Final = (
 )
 _WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
-_WANTED: Final = 'a quantity such as "500m", "1.5", "2Gi" or "1e3"'
+WANTED_QUANTITY: Final = 'a quantity such as "500m", "1.5", "2Gi" or "1e3"'
 _BYTES: Final = ("memory", "storage", "ephemeral-storage")
 _READABLE: Final = 7  # characters of an exact amount of bytes that still reads well
 
@@ -105,12 +105,12 @@ def parse_quantity(quantity: Quantity) -> int:
     text = _spell(quantity)
     if len(text) > _LONGEST:
         raise QuantityError(
-            wanted=_WANTED, found=quantity, hint=f"at most {_LONGEST} characters are read"
+            wanted=WANTED_QUANTITY, found=quantity, hint=f"at most {_LONGEST} characters are read"
         )
     try:
         nano, _ = _read(text)
     except QuantityFormError:
-        raise QuantityError(wanted=_WANTED, found=quantity, hint=_advice(text)) from None
+        raise QuantityError(wanted=WANTED_QUANTITY, found=quantity, hint=_advice(text)) from None
     if nano < 0:
         raise QuantityError(wanted="an amount of zero or more", found=quantity)
     if nano > _MOST:
@@ -204,7 +204,7 @@ def _spell(quantity: Quantity) -> str:
     if isinstance(quantity, str):
         return quantity
     if isinstance(quantity, bool) or not isinstance(quantity, int | float):
-        raise QuantityError(wanted=_WANTED, found=quantity)
+        raise QuantityError(wanted=WANTED_QUANTITY, found=quantity)
     if isinstance(quantity, int):
         # str() of an enormous integer is refused by Python itself
         return str(quantity) if abs(quantity) <= MAX_VALUE else f"{'-' * (quantity < 0)}1e99"

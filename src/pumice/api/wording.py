@@ -33,8 +33,8 @@ def verb(n: int, one: str, many: str) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Write a number with its noun: ``1 pod``, ``2 pods``."""
-    return f"{n} {noun}{'s' * (n != 1)}"
+    """Write a number with its noun: ``1 pod``, ``2,000 pods``."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def crash_text(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from pumice import logs
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import JOB, Manifest, kind_of
-from pumice.api.wording import crash_text
+from pumice.api.wording import counted, crash_text
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import RealClock, wall_time
@@ -292,4 +292,5 @@ class ServedCluster:
         told = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items()))
         nodes = len(self.cluster.list("Node")[0])
         jobs = len(self.cluster.list(JOB)[0])
-        return f"{nodes} nodes, {jobs} jobs, pods: {told or 'none'}; cycle {self._running.cycles}"
+        size = f"{counted(nodes, 'node')}, {counted(jobs, 'job')}"
+        return f"{size}, pods: {told or 'none'}; cycle {self._running.cycles}"

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pumice.api.duration import parse_duration
+from pumice.api.wording import counted
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
@@ -102,7 +103,7 @@ def _start(forecast: Mapping[str, Any] | None) -> str:
 def _print(found: Explanation, say: Say) -> None:
     pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or "no pods"
     if found.expected:
-        pods = f"{found.expected} pods, not made yet"
+        pods = f"{counted(found.expected, 'pod')}, not made yet"
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
     print_text(f"{found.name}  {place}, minMember {found.min_member}; {pods}")
     click.echo()

@@ -33,13 +33,17 @@ class Line:
     field: str
     found: Any
     wanted: str
+    """Empty where the message alone says it."""
     message: str
     """The message of an API server or a webhook about it."""
 
     def __str__(self) -> str:
-        said = f"found {_shown(self.found)}, " if self.found is not None else ""
         where = "".join(f"{part}: " for part in (self.object, self.field) if part)
-        return f"{self.file}:{self.line}: {where}{said}wanted {self.wanted}"
+        place = f"{self.file}:{self.line}: {where}"
+        if not self.wanted:
+            return f"{place}{self.message}"
+        said = f"found {_shown(self.found)}, " if self.found is not None else ""
+        return f"{place}{said}wanted {self.wanted}"
 
 
 def _shown(value: Any) -> str:
@@ -143,7 +147,7 @@ def _line(document: Any, finding: Any) -> Line:
         resource_name(document.content),
         path_text(finding.path) if finding.path else "",
         found,
-        finding.wanted or finding.text.strip(),
+        finding.wanted,
         finding.text.strip(),
     )
 

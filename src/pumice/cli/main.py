@@ -8,6 +8,8 @@ or YAML.
 import importlib
 import logging
 import os
+import select
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -143,9 +145,19 @@ def _as_message() -> Iterator[None]:
             raise
         raise BadInputError(str(error)) from error
     except (OSError, UnicodeError) as error:
-        if os.environ.get("PUMICE_DEBUG") == "1" or isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError) and _reader_left():
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is buffered
+            raise click.exceptions.Exit from error
+        if os.environ.get("PUMICE_DEBUG") == "1":
             raise
         raise BadInputError(_file_trouble(error)) from error
+
+
+def _reader_left() -> bool:
+    """Return whether nobody reads the output any more, as after ``| head -1``."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLERR)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _file_trouble(error: OSError | UnicodeError) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from pumice.api.wording import counted
 from pumice.cli.printing import print_data, print_heading, print_text
 from pumice.cli.tables import print_rows
 from pumice.cli.world import read_world
@@ -71,7 +72,7 @@ def _print_summary(found: Summary) -> None:
         left = ", ".join(f"{n} {kind}" for kind, n in sorted(found.left_out.items()))
         click.echo(f"left out: {left}")
     closed = f", cordoned: {', '.join(found.closed_nodes)}" if found.closed_nodes else ""
-    print_heading(f"{found.nodes} nodes{closed}")
+    print_heading(f"{counted(found.nodes, 'node')}{closed}")
     print_rows(
         ("resource", "total", "free", "in use", "most free on one node"),
         [

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pumice.api.wording import counted
 from pumice.cli.printing import print_data, print_text
 from pumice.cli.tables import print_rows
 from pumice.sim.inputs import SimulationInput, prepare, read_workload
@@ -83,7 +84,7 @@ def sample(
 def _write(workload: Workload, target: Path, form: str | None) -> None:
     for loss in write_trace(workload, target, form or ""):
         click.echo(f"warning: not written: {loss}", err=True)
-    click.echo(f"wrote {target}: {len(workload.jobs):,} jobs")
+    click.echo(f"wrote {target}: {counted(len(workload.jobs), 'job')}")
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -92,7 +93,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     queues = list(found["queues"].items())
     named = ", ".join(f"{name} {count:,}" for name, count in queues[:_SHOWN])
     more = f", … and {len(queues) - _SHOWN} more" if len(queues) > _SHOWN else ""
-    stated = f"stated by {walltime['stated']:,} jobs"
+    stated = f"stated by {counted(walltime['stated'], 'job')}"
     if walltime["stated"]:
         stated += f", of which half use {100 * walltime['used_median']:.3g} % or more"
     return [

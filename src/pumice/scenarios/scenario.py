@@ -44,7 +44,7 @@ _MAPPING_KEYS = (
     *("claims", "pipelinedOnOneOf", "taskStatusNums"),
     *("boundPerPodGroup", "pipelinedPerPodGroup", "phases"),
 )
-_EXPECT_KEYS = (
+EXPECT_KEYS = (
     *_MAPPING_KEYS,
     *_LIST_KEYS,
     *_NUMBER_KEYS,
@@ -262,9 +262,9 @@ def expectations_from(path: Path, document: Mapping[str, Any]) -> tuple[int, lis
 def _record(path: Path, where: str, given: Any) -> Record:
     """Check the expectations for one cycle and lift the entries of `counts` to the top."""
     record = dict(_typed(path, where, given, dict, "a mapping"))
-    _refuse_unknown(path, where, record, _EXPECT_KEYS)
+    _refuse_unknown(path, where, record, EXPECT_KEYS)
     counts = _typed(path, f"{where}.counts", record.pop("counts", {}), dict, "a mapping")
-    _refuse_unknown(path, f"{where}.counts", counts, _EXPECT_KEYS)
+    _refuse_unknown(path, f"{where}.counts", counts, EXPECT_KEYS)
     record |= counts
     for key, value in record.items():
         kind, wanted = _kind(key)

@@ -17,6 +17,7 @@ from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
+from pumice.api.wording import counted
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError
@@ -269,7 +270,7 @@ def _told(made: Sequence[Node], workload: Workload) -> str:
     why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
     told = "" if hint.count is None else " as the trace states"
     return (
-        f"{n} nodes{told}, each with {amounts}{'' if told else why}: if no job waited, "
+        f"{counted(n, 'node')}{told}, each with {amounts}{'' if told else why}: if no job waited, "
         f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs arrive, "
         f"{100 * load.until_end / n:.3g} % until the last job ends"
     )

@@ -50,7 +50,7 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
     if queue is not None:
         found += check_children(queue, files)
     if not verdict.allowed and not found:
-        found.append(Finding(verdict.message, (), None, verdict.message))
+        found.append(Finding(verdict.message))
     if verdict.allowed and kind_of(manifest) == JOB:
         found += _refused_pods(verdict.object, files, settings)
     return list(_once(found))
@@ -93,15 +93,22 @@ def _dropped(manifest: Any, path: Path) -> bool:
 
 def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator[Finding]:
     """Run the validating webhook although the schema refused; without the same fields."""
-    refused = [tuple(error.path) for error in verdict.errors]
+    refused = [(tuple(error.path), error.value) for error in verdict.errors]
     kind = kind_of(verdict.object)
     for service in SERVICES.values():
         if service.kind != kind or service.mutating:
             continue
         request = Request(operation="CREATE", object=verdict.object, name=name_of(verdict.object))
         for finding in service.answer(request, files, options).findings:
-            if not any(finding.path[: len(path)] == path for path in refused):
+            if not any(_repeats(finding, path, value) for path, value in refused):
                 yield finding
+
+
+def _repeats(finding: Finding, path: Path, value: Any) -> bool:
+    """Return whether a finding is about a field that was refused, or its value where it stands."""
+    if finding.path[: len(path)] == path:
+        return True
+    return path[: len(finding.path)] == finding.path and finding.found == value
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
-from pumice.api.quantity import Amount, amounts
-from pumice.webhooks.fields import quoted
+from pumice.api.quantity import Amount, amount_text, amounts
+from pumice.webhooks.fields import Shown, quoted
 from pumice.webhooks.pods.resources import is_extended
 from pumice.webhooks.review import Existing, Finding, Options
 
@@ -74,7 +74,7 @@ def check_tree(queue: Manifest, existing: Existing) -> Finding | None:
         if found is not None:
             return found
         others = [one for one in children_of(parent, existing) if _name(one) != name]
-        found = _check_sums([*others, queue], above, f"parent queue {parent}")
+        found = _check_sums([*others, queue], above, f"parent queue {parent}", of_child=True)
         if found is not None:
             return found
     children = children_of(name, existing)
@@ -163,9 +163,14 @@ def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
 
 
 def _check_sums(
-    children: Iterable[Manifest], above: Manifest, told: str, kinds: tuple[str, ...] = _KINDS
+    children: Iterable[Manifest],
+    above: Manifest,
+    told: str,
+    kinds: tuple[str, ...] = _KINDS,
+    *,
+    of_child: bool = False,
 ) -> Finding | None:
-    """Add up the amounts of children, until they exceed the limit."""
+    """Add up the amounts of children, until they exceed the limit; the last one is ``of_child``."""
     limits = {kind: bundle(_READ[kind](above.get("spec") or {})) for kind in kinds}
     totals: dict[str, Bundle] = {kind: {} for kind in kinds}
     for child in children:
@@ -178,8 +183,13 @@ def _check_sums(
                     f"({_listed(totals[kind])}) exceeds parent's {kind} limit "
                     f"({_listed(limits[kind])})"
                 )
-                wanted = f"sums within ({_listed(limits[kind])})"
-                return Finding(text, ("spec", kind), _listed(totals[kind]), wanted)
+                sums, limit = _read_well(totals[kind]), _read_well(limits[kind], totals[kind])
+                if of_child:
+                    below = f"with its siblings {sums}"
+                    wanted = f"at most {limit} together, as queue {_name(above)} states"
+                    return Finding(text, ("spec", kind), Shown(below), wanted)
+                wanted = f"at least {sums}, the sum of the queues below"
+                return Finding(text, ("spec", kind), Shown(limit), wanted)
     return None
 
 
@@ -232,6 +242,13 @@ def _exceeds(total: Bundle, limit: Bundle) -> bool:
 def _listed(counted: Bundle) -> str:
     others = sorted(name for name in counted if name not in ("cpu", "memory"))
     return ", ".join(f"{name} {counted.get(name, 0.0):.2f}" for name in ("cpu", "memory", *others))
+
+
+def _read_well(counted: Bundle, names: Iterable[str] = ()) -> str:
+    """Write amounts for users: those that are counted, or those of some names."""
+    return ", ".join(
+        f"{name} {amount_text(name, counted.get(name, 0.0))}" for name in names or counted
+    )
 
 
 def _shown(resource: str, value: float) -> str:

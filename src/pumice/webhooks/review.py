@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from pumice.api.kinds import Manifest
+from pumice.api.quantity import WANTED_QUANTITY
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Step, Words, wanted_of
 from pumice.webhooks.types.decoding import DecodeError
@@ -111,7 +112,7 @@ def of_field(error: FieldError) -> Finding:
 
 def unreadable(error: DecodeError) -> Answer:
     """Refuse an object that does not fit its type."""
-    wanted = _plain_type(error.wanted) if error.wanted else str(error)
+    wanted = _plain_type(error.wanted) if error.wanted else ""
     finding = Finding(str(error), error.path, Words(error.found) if error.found else None, wanted)
     return Answer(message=str(error), findings=(finding,))
 
@@ -121,7 +122,13 @@ def _plain_type(name: str) -> str:
         return "a list"
     if name.startswith("int"):
         return f"a whole number of {name.removeprefix('int') or '64'} bits"
-    plain = {"string": "a text (quote it)", "bool": "true or false"}
+    plain = {
+        "string": "a text (quote it)",
+        "bool": "true or false",
+        "Quantity": WANTED_QUANTITY,
+        "Duration": 'a duration such as "1h30m"',
+        "Time": 'a time such as "2026-01-15T10:00:00Z"',
+    }
     return plain.get(name, "a text or a mapping, as the field needs")
 
 

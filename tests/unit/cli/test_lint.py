@@ -92,6 +92,34 @@ def test_all_faults_of_an_object_are_told_at_once_in_the_order_of_lines(lint: An
     assert lines[3].endswith("image: found number, wanted a text (quote it)")
 
 
+def test_bad_quantities_are_told_with_all_other_faults(lint: Any) -> None:
+    asked = "image: busybox\n          resources: {requests: {cpu: 4cores, memory: 1Gii}}"
+    bad = JOB.replace("image: busybox", asked)
+    _, lines = lint("-", "--queue", "research", given=bad)
+    assert [line.rpartition("resources.")[2].partition(" such as")[0] for line in lines[:-1]] == [
+        (
+            "<stdin>:7: Job default/train: spec.minAvailable: found 5, wanted at most 2, "
+            "the replicas of all tasks"
+        ),
+        "requests.cpu: found 4cores, wanted a quantity",
+        "requests.memory: found 1Gii, wanted a quantity",
+    ]
+
+
+def test_a_misspelt_event_is_told_once(lint: Any) -> None:
+    good = JOB.replace("minAvailable: 5", "minAvailable: 2")
+    bad = good.replace("  tasks:", "  policies: [{event: PodFaild, action: RestartJob}]\n  tasks:")
+    _, lines = lint("-", "--queue", "research", given=bad)
+    assert len(lines) == 2
+    assert "spec.policies[0].event: found PodFaild, wanted one of" in lines[0]
+
+
+def test_a_refusal_without_a_field_is_a_sentence_of_its_own(lint: Any) -> None:
+    bare = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: root}\n"
+    _, lines = lint("-", given=bare)
+    assert lines[0].startswith("<stdin>:1: Queue root: Internal error occurred: add operation")
+
+
 def test_an_unknown_field_is_told_with_the_one_probably_meant(lint: Any) -> None:
     code, lines = lint("-", given=JOB.replace("queue: research", "quue: default"))
     assert code == 1
@@ -178,14 +206,18 @@ def told(lint: Any, text: str, name: str) -> list[str]:
 def test_a_queue_hears_of_all_that_its_children_ask_for_beyond_it(lint: Any) -> None:
     assert told(lint, TREE, "top") == [
         "spec.capability.cpu: found 4, wanted at least 9, as the queues below",
+        ("spec.guarantee: found cpu 2, wanted at least cpu 3, the sum of the queues below"),
+        ("spec.deserved: found cpu 4, wanted at least cpu 6, the sum of the queues below"),
+    ]
+
+
+def test_a_child_that_exceeds_its_parent_names_the_parent_and_counts_in_cores(lint: Any) -> None:
+    text = TREE.replace("capability: {cpu: 9}, ", "")
+    assert told(lint, text, "b") == [
         (
-            "spec.guarantee: found cpu 3000.00, memory 0.00, "
-            "wanted sums within (cpu 2000.00, memory 0.00)"
-        ),
-        (
-            "spec.deserved: found cpu 6000.00, memory 0.00, "
-            "wanted sums within (cpu 4000.00, memory 0.00)"
-        ),
+            "spec.guarantee: found with its siblings cpu 3, "
+            "wanted at most cpu 2 together, as queue top states"
+        )
     ]
 
 

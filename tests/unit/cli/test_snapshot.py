@@ -46,7 +46,7 @@ def test_a_snapshot_is_a_scenario_that_runs(cluster: Any, tmp_path: Path, name: 
 def test_show_sums_up(cluster: Any) -> None:
     result = run("snapshot", "show", cluster)
     assert result.exit_code == 0
-    for text in ("1 Node, 1 Pod, 1 PodGroup, 1 Queue", "1 nodes", "left out: 1 Service"):
+    for text in ("1 Node, 1 Pod, 1 PodGroup, 1 Queue", "1 node", "left out: 1 Service"):
         assert text in result.output
     assert "jobs: Pending 1" in result.output
     found = json.loads(run("snapshot", "show", cluster, "-o", "json").output)

@@ -1,6 +1,7 @@
 """Scenario files: what may be written, what is filled in, refusals and their messages."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from pumice.api.conf import DEFAULT_CONF
 from pumice.errors import ManifestError, ScenarioError
 from pumice.scenarios.runner import default_scheduler, play
-from pumice.scenarios.scenario import is_scenario, load_scenario, scenario_from
+from pumice.scenarios.scenario import EXPECT_KEYS, is_scenario, load_scenario, scenario_from
 from pumice.testing.builders import node, pod
 
 OBJECTS = [node("n1"), pod("p1")]
@@ -23,6 +24,14 @@ def write(tmp_path: Path) -> Any:
         return path
 
     return write
+
+
+def test_the_page_lists_every_key_of_expectations() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    table = page.partition("## What can be expected")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(listed) == sorted(EXPECT_KEYS)
 
 
 def test_only_objects_are_required(write: Any) -> None:

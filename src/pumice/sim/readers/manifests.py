@@ -24,6 +24,7 @@ from pumice.api.objects import (
     in_namespace,
     to_manifest,
 )
+from pumice.api.wording import counted, verb
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.names import TASK_INDEX
@@ -75,9 +76,13 @@ def read(path: Path) -> Workload:
     check_nodes(sum(isinstance(thing, Node) for thing in found.others), str(path))
     notes = []
     if found.untimed:
-        notes.append(f"{found.untimed} pods state no run time: {DEFAULT_SECONDS:g} seconds each")
+        told = (
+            f"{counted(found.untimed, 'pod')} {verb(found.untimed, 'states', 'state')} no run time"
+        )
+        notes.append(f"{told}: {DEFAULT_SECONDS:g} seconds each")
     if found.empty:
-        notes.append(f"{found.empty} tasks state no replicas: no pods, as in a cluster")
+        told = f"{counted(found.empty, 'task')} {verb(found.empty, 'states', 'state')} no replicas"
+        notes.append(f"{told}: no pods, as in a cluster")
     return Workload(
         name=path.name,
         format="manifests",

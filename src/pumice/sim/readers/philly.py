@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pumice.api.times import lenient_epoch
+from pumice.api.wording import counted, verb
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.tables import rows_of
@@ -40,7 +41,8 @@ def read(path: Path) -> Workload:
     jobs = list(within_limits(_jobs(path, found), str(path)))
     notes = ["each GPU of a job is one pod that asks for nothing else"]
     if found.skipped:
-        notes.append(f"{found.skipped} jobs without a GPU were left out")
+        left_out = f"{verb(found.skipped, 'was', 'were')} left out"
+        notes.append(f"{counted(found.skipped, 'job')} without a GPU {left_out}")
     return Workload(
         name=path.name,
         format="philly",

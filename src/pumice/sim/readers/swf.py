@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from pumice.api.pods import PodSpec
+from pumice.api.wording import counted, verb
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.node_sizes import node_for
@@ -78,10 +79,13 @@ def read(path: Path) -> Workload:
     jobs = list(within_limits(_jobs(text, log), str(path)))
     notes = ["each processor of a job is one pod of one cpu"]
     if log.by_node:
-        notes = [f"of {log.by_node} jobs each node's part is one pod; else each processor is"]
+        notes = [
+            f"of {counted(log.by_node, 'job')} each node's part is one pod; else each processor is"
+        ]
     if log.skipped:
         notes.append(
-            f"{log.skipped} jobs without a run time, processors or a submit time were left out"
+            f"{counted(log.skipped, 'job')} without a run time, processors or a submit time "
+            f"{verb(log.skipped, 'was', 'were')} left out"
         )
     return Workload(
         name=path.name,

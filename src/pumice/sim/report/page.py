@@ -10,6 +10,7 @@ from typing import Any, Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from pumice.api.wording import counted
 from pumice.sim.measure import Measures
 from pumice.sim.report.data import N_BARS, N_COLOURS, N_QUEUES, chart_data
 from pumice.sim.report.tables import Summary, queue_table, summary_table
@@ -129,7 +130,8 @@ def _introduction(summary: Summary) -> str:
     trace, options = summary["trace"], summary["options"]
     names = " and ".join(each["configuration"] for each in summary["configurations"])
     return (
-        f"{trace['jobs']:,} jobs ({trace['format']}) on {trace['nodes']:,} nodes, under {names}; "
+        f"{counted(trace['jobs'], 'job')} ({trace['format']}) "
+        f"on {counted(trace['nodes'], 'node')}, under {names}; "
         f"seed {options['seed']}, a cycle every {options['period']:g} s."
     )
 

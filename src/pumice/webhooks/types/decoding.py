@@ -57,7 +57,8 @@ _LOOKS: Final = 64
 class DecodeError(ValueError):
     """JSON that does not fit a type; the message is Go's, ``path`` the keys that lead there.
 
-    ``found`` and ``wanted`` are types in Go's words, for a mismatch of types.
+    ``found`` and ``wanted`` are types in Go's words, for a mismatch of types; for a text of the
+    wrong form, ``found`` is the text.
     """
 
     def __init__(
@@ -183,7 +184,8 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
     except RefusedError as error:
         if error.found:
             raise reading.told(error.found, error.wanted) from None
-        raise DecodeError(str(error), tuple(reading.keys)) from None
+        keys = tuple(reading.keys)
+        raise DecodeError(str(error), keys, error.text, error.wanted) from None
     if reading.first is not None:
         raise reading.first
     return dict(read)

@@ -70,11 +70,15 @@ class MismatchError(ValueError):
 class RefusedError(ValueError):
     """A value that a type's own reader refuses; ends the reading of the whole object.
 
-    ``found`` and ``wanted`` are Go's words if it is of the wrong type.
+    ``found`` and ``wanted`` are Go's words if it is of the wrong type; otherwise ``text`` is the
+    value, and ``wanted`` the type whose form it does not have.
     """
 
-    def __init__(self, problem: str = "", *, found: str = "", wanted: str = "") -> None:
+    def __init__(
+        self, problem: str = "", *, found: str = "", wanted: str = "", text: str = ""
+    ) -> None:
         super().__init__(problem)
+        self.text = text
         self.found = found
         self.wanted = wanted
 
@@ -153,7 +157,7 @@ def read_quantity(value: Any) -> str:
     try:
         return str(amount(text.strip()))
     except QuantityFormError as error:
-        raise RefusedError(str(error)) from None
+        raise RefusedError(str(error), text=text, wanted="Quantity") from None
 
 
 def read_duration(value: Any) -> str:
@@ -163,7 +167,7 @@ def read_duration(value: Any) -> str:
     try:
         return duration_text(nanoseconds(value))
     except DurationFormError as error:
-        raise RefusedError(str(error)) from None
+        raise RefusedError(str(error), text=value, wanted="Duration") from None
 
 
 def read_time(value: Any) -> str:
@@ -173,7 +177,8 @@ def read_time(value: Any) -> str:
     if _TIME.fullmatch(value) is None:
         quoted = json.dumps(value, ensure_ascii=False)
         layout = '"2006-01-02T15:04:05Z07:00"'
-        raise RefusedError(f'parsing time {quoted} as {layout}: cannot parse {quoted} as "2006"')
+        problem = f'parsing time {quoted} as {layout}: cannot parse {quoted} as "2006"'
+        raise RefusedError(problem, text=value, wanted="Time")
     return value
 
 

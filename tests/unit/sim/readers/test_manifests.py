@@ -70,7 +70,7 @@ def test_a_pod_alone_is_a_job_that_comes_and_runs_as_annotated(read: Any) -> Non
 def test_pods_without_a_run_time_get_one_and_the_notes_count_them(read: Any) -> None:
     workload = read(POD.format(name="a", marks=""))
     assert workload.jobs[0].run_seconds == manifests.DEFAULT_SECONDS
-    assert workload.notes == ("1 pods state no run time: 60 seconds each",)
+    assert workload.notes == ("1 pod states no run time: 60 seconds each",)
 
 
 def test_pods_of_a_group_are_one_gang_and_the_nearest_run_time_counts(read: Any) -> None:
@@ -111,7 +111,7 @@ def test_a_volcano_job_is_a_gang_of_the_pods_of_its_templates(read: Any) -> None
 def test_a_task_without_replicas_has_no_pods_as_in_a_cluster_and_the_notes_tell(read: Any) -> None:
     workload = read(JOB.replace("    replicas: 1\n", ""))
     assert [(task.role, task.count) for task in workload.jobs[0].tasks] == [("worker", 3)]
-    assert workload.notes == ("1 tasks state no replicas: no pods, as in a cluster",)
+    assert workload.notes == ("1 task states no replicas: no pods, as in a cluster",)
 
 
 def test_a_volcano_job_brings_its_marks_its_numa_policy_and_its_claims(read: Any) -> None:

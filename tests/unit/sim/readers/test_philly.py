@@ -33,7 +33,7 @@ def test_virtual_clusters_are_queues(workload: Any) -> None:
 
 
 def test_jobs_without_a_gpu_are_left_out_and_counted(workload: Any) -> None:
-    assert any("1 jobs without a GPU" in note for note in workload.notes)
+    assert any("1 job without a GPU" in note for note in workload.notes)
 
 
 def test_times_in_seconds_and_names_of_jobs_are_read_too(tmp_path: Path) -> None:

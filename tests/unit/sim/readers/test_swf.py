@@ -41,7 +41,7 @@ def test_a_queue_has_its_name_or_number_and_else_the_group_counts(workload: Any)
 
 def test_jobs_without_a_run_time_are_left_out_and_counted(workload: Any) -> None:
     assert "job-0000003" not in {job.name for job in workload.jobs}
-    assert any(note.startswith("1 jobs without a run time") for note in workload.notes)
+    assert any(note.startswith("1 job without a run time") for note in workload.notes)
 
 
 def test_the_header_sizes_the_machine(workload: Any) -> None:

@@ -75,7 +75,7 @@ def test_submit_times_since_1970_tell_when_the_log_begins(log: Any) -> None:
 
 def test_nodes_without_a_header_are_as_many_as_the_work_fills(log: Any) -> None:
     setup = load(log(*(row(n, at=10 * (n - 1)) for n in range(1, 500))))
-    assert "1 nodes, each with 64 cpu" in setup.notes[-1]
+    assert "1 node, each with 64 cpu" in setup.notes[-1]
     assert "3.12 % of them would be in use while jobs arrive" in setup.notes[-1]
 
 
@@ -99,7 +99,7 @@ def test_a_log_of_metacentrum_has_a_pod_for_each_part_of_a_node() -> None:
         (3, {"cpu": "1", "memory": "1024000Ki"})
     ]
     assert workload.notes[0].startswith("of 2 jobs each node's part is one pod")
-    assert workload.notes[1].startswith("1 jobs without")
+    assert workload.notes[1].startswith("1 job without")
 
 
 def requests(task: Any) -> Any:

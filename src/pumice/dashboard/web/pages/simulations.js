@@ -8,7 +8,7 @@ import { Choice, colour, Empty, Needs, Problem, query, queueColour, QueueName, s
 
 // Figures: how they are written, and whether more of them is better
 const FIGURES = [
-  ["finished", "jobs finished", (f) => f.finished, (v) => number(v), 1], ["makespan", "makespan", (f) => f.makespan, duration, -1],
+  ["finished", "jobs finished", (f) => f.finished, (v, run) => (run ? `${number(v)} of ${number(run.jobCount)}` : number(v)), 1], ["makespan", "makespan", (f) => f.makespan, duration, -1],
   ["mean", "mean wait", (f) => f.wait?.mean, duration, -1], ["p95", "wait of 95 %", (f) => f.wait?.p95, duration, -1],
   ["use", "utilisation", (f) => Math.max(...Object.values(f.utilisation || { none: 0 })), percent, 1], ["fair", "fairness", (f) => f.fairness?.mean, (v) => number(v, 3), 1],
   ["evictions", "evictions", (f) => f.evictions, (v) => number(v), -1],
@@ -18,7 +18,7 @@ const known = (value) => value !== null && value !== undefined && !Number.isNaN(
 function Differences({ a, b }) {
   return html`<section><h2>Differences first</h2><div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="plain"><thead><tr><th></th><th class="right">A: ${a.id}</th><th class="right">B: ${b.id}</th><th class="right">B against A</th></tr></thead><tbody>
     ${FIGURES.map(([key, name, of, write, way]) => { const [x, y] = [of(a.figures), of(b.figures)]; const change = known(x) && known(y) ? y - x : null; const better = change ? change * way > 0 : null;
-    return html`<tr key=${key}><th scope="row">${name}</th><td class="right figure">${known(x) ? write(x) : "–"}</td><td class="right figure">${known(y) ? write(y) : "–"}</td><td class=${`right figure ${better === null ? "soft" : better ? "better" : "worse"}`}>${change === null ? "–" : change === 0 ? "the same" : `${change > 0 ? "+" : "−"}${write(Math.abs(change))}, ${better ? "better" : "worse"}`}</td></tr>`; })}</tbody></table></div></section>`;
+    return html`<tr key=${key}><th scope="row">${name}</th><td class="right figure">${known(x) ? write(x, a) : "–"}</td><td class="right figure">${known(y) ? write(y, b) : "–"}</td><td class=${`right figure ${better === null ? "soft" : better ? "better" : "worse"}`}>${change === null ? "–" : change === 0 ? "the same" : `${change > 0 ? "+" : "−"}${write(Math.abs(change))}, ${better ? "better" : "worse"}`}</td></tr>`; })}</tbody></table></div></section>`;
 }
 
 /** What was in use when: the cells of a run's map at a moment. */
