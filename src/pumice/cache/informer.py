@@ -171,6 +171,10 @@ class Informer:
         """Return whether the cluster has yet to confirm that a pod is "bound" or "evicted"."""
         return self._assumed.waits_for(pod, uid, what)
 
+    def take_ended(self) -> set[str]:
+        """Return the pods about which something is no longer assumed since the last call."""
+        return self._assumed.take_ended()
+
     def assume_group(
         self, group: str, status: PodGroupStatus, annotations: dict[str, str] | None = None
     ) -> None:
