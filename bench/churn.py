@@ -7,63 +7,49 @@ scheduler uses: CPU, memory over time, calls a pod.
 
 import argparse
 import asyncio
-import shutil
-import sys
-import tempfile
 import time
 from collections import deque
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from bench.live import Cluster, plain
-from pumice.testing.builders import node, pod, pod_group
-from tests.e2e_kube.controlplane.build import Programs
+from bench.bound_times import CONNECTIONS, GANG, BoundTimes
+from bench.control_plane import Cluster, Installation, groups_path, pods_path, run
 from tests.e2e_kube.controlplane.plane import ControlPlane
-from tests.e2e_kube.install import install
-from tests.e2e_kube.kubectl import Kubectl
-from tests.e2e_kube.servers import Server, Servers
-from tests.e2e_kube.space import ready
+from tests.e2e_kube.servers import Server
 
-NAMESPACE = "churn"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-GROUPS = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
-GANG = 10
-CONNECTIONS = 32
-LOOK_S = 0.5
-SAMPLE_S = 15.0
+NAMESPACE: Final = "churn"
+SAMPLE_S: Final = 15.0
 
 
-@dataclass
-class Seen:
-    """Observations of the run."""
+class Sample(NamedTuple):
+    """What the scheduler has used and done after some minutes."""
 
-    created_at: dict[str, float] = field(default_factory=dict)
-    waited_s: list[float] = field(default_factory=list)
-    samples: list[tuple[float, float, float, int]] = field(default_factory=list)
-    """Minutes, CPU seconds, megabytes and pods bound so far."""
-    deleted: int = 0
+    minutes: float
+    cpu_s: float
+    memory_mb: float
+    bound: int
 
 
 class Churn:
-    """Creates gangs and deletes the oldest, and watches how long each pod waits."""
+    """Creates gangs and deletes the oldest, and samples what the scheduler uses."""
 
-    def __init__(self, admin: Cluster, server: Server, pods: int, rate: float) -> None:
+    def __init__(
+        self, admin: Cluster, server: Server, times: BoundTimes, pods: int, rate: float
+    ) -> None:
         self._admin = admin
         self._server = server
+        self._times = times
         self._pods = pods
         self._rate = rate
         self._gangs: deque[int] = deque()
         self._number = 0
-        self.seen = Seen()
+        self.samples: list[Sample] = []
+        self.deleted = 0
 
     async def run(self, minutes: float) -> None:
         """Churn for the given time."""
         started = time.perf_counter()
         end = started + minutes * 60
-        following = asyncio.create_task(self._follow())
         sampling = asyncio.create_task(self._sample(started))
         try:
             while time.perf_counter() < end:
@@ -72,89 +58,64 @@ class Churn:
                 pause = GANG / self._rate - (time.perf_counter() - began)
                 await asyncio.sleep(max(pause, 0.0))
         finally:
-            following.cancel()
             sampling.cancel()
-            await asyncio.gather(following, sampling, return_exceptions=True)
+            await asyncio.gather(sampling, return_exceptions=True)
 
     async def _step(self) -> None:
         """Add one gang; once there are enough, delete the oldest."""
         self._number += 1
-        name = f"g{self._number}"
         self._gangs.append(self._number)
-        group = plain(pod_group(name, namespace=NAMESPACE, min_member=GANG))
-        await self._admin.send("POST", GROUPS, group)
-        now = time.perf_counter()
-        pods = [
-            plain(pod(f"{name}-{i}", namespace=NAMESPACE, group=name, cpu=1, memory="1Gi"))
-            for i in range(GANG)
-        ]
-        await self._admin.create(PODS, pods)
-        self.seen.created_at |= {each["metadata"]["name"]: now for each in pods}
+        await self._admin.create_gang(NAMESPACE, f"g{self._number}", GANG)
         if len(self._gangs) * GANG > self._pods:
             await self._remove(self._gangs.popleft())
 
     async def _remove(self, number: int) -> None:
-        paths = [f"{PODS}/g{number}-{i}?gracePeriodSeconds=0" for i in range(GANG)]
-        paths.append(f"{GROUPS}/g{number}")
+        pods, groups = pods_path(NAMESPACE), groups_path(NAMESPACE)
+        paths = [f"{pods}/g{number}-{i}?gracePeriodSeconds=0" for i in range(GANG)]
+        paths.append(f"{groups}/g{number}")
         await asyncio.gather(*(self._admin.send("DELETE", path) for path in paths))
-        self.seen.deleted += GANG
-
-    async def _follow(self) -> None:
-        """Watch the waiting pods, and record when one no longer waits."""
-        while True:
-            found = await self._admin.send("GET", f"{PODS}?fieldSelector=spec.nodeName%3D")
-            now = time.perf_counter()
-            still = {each["metadata"]["name"] for each in found["items"]}
-            known = self.seen.created_at
-            for name in [name for name in known if name not in still]:
-                self.seen.waited_s.append(now - known.pop(name))
-            await asyncio.sleep(LOOK_S)
+        self.deleted += GANG
 
     async def _sample(self, started: float) -> None:
         while True:
             usage = self._server.process.usage()
             minutes = (time.perf_counter() - started) / 60
-            bound = len(self.seen.waited_s)
-            self.seen.samples.append((minutes, usage.cpu_s, usage.rss_mb, bound))
+            bound = len(self._times.waited_s)
+            self.samples.append(Sample(minutes, usage.cpu_s, usage.rss_mb, bound))
             await asyncio.sleep(SAMPLE_S)
 
 
-def table(seen: Seen, calls: int) -> str:
+def table(churn: Churn, times: BoundTimes, calls: int) -> str:
     """Format the observations."""
-    waited = np.array(seen.waited_s or [np.nan])
-    at = [np.percentile(waited, q) for q in (50, 90, 99, 100)]
-    first, last = seen.samples[0], seen.samples[-1]
-    bound = max(last[3] - first[3], 1)
+    samples, bound = churn.samples, len(times.waited_s)
+    first, last = samples[0], samples[-1]
+    cpu_ms = 1000 * (last.cpu_s - first.cpu_s) / max(last.bound - first.bound, 1)
     lines = [
-        f"pods bound                {len(seen.waited_s)}, deleted {seen.deleted}",
-        f"created to bound          median {at[0]:.2f} s, 90 % {at[1]:.2f} s, 99 % {at[2]:.2f} s",
-        f"  worst                   {at[3]:.2f} s (looked at each {LOOK_S} s)",
-        f"CPU of the scheduler      {1000 * (last[1] - first[1]) / bound:.2f} ms a pod",
-        f"calls to the API server   {calls / max(len(seen.waited_s), 1):.2f} a pod",
+        f"pods bound                {bound}, deleted {churn.deleted}",
+        f"created to bound          {times.percentiles()}",
+        f"CPU of the scheduler      {cpu_ms:.2f} ms a pod",
+        f"calls to the API server   {calls / max(bound, 1):.2f} a pod",
         "minutes   memory MB   pods bound",
     ]
-    step = max(len(seen.samples) // 12, 1)
-    lines += [f"{m:7.1f}   {mb:9.0f}   {n:10d}" for m, _, mb, n in seen.samples[::step]]
+    step = max(len(samples) // 12, 1)
+    lines += [f"{each[0]:7.1f}   {each[2]:9.0f}   {each[3]:10d}" for each in samples[::step]]
     return "\n".join(lines)
 
 
-async def measure(
-    plane: ControlPlane, kubectl: Kubectl, servers: Servers, given: argparse.Namespace
-) -> str:
+async def measure(given: argparse.Namespace, installation: Installation) -> str:
     """Churn on a control plane on which Pumice is installed."""
-    kubectl("create", "namespace", NAMESPACE)
-    async with Cluster.connect(plane, plane.admin_kubeconfig, CONNECTIONS) as admin:
-        size: dict[str, Any] = {"cpu": 32, "memory": "256Gi", "pods": 110}
-        nodes = [ready(node(f"node-{number}", **size)) for number in range(given.nodes)]
-        await admin.create("/api/v1/nodes", nodes)
-        server = servers.start("scheduler", {"kube-api-qps": 2000, "kube-api-burst": 2000, "v": 0})
-        server.process.wait_until(server.ready, 120)
+    plane = installation.plane
+    installation.kubectl("create", "namespace", NAMESPACE)
+    async with installation.connect(CONNECTIONS) as admin:
+        await admin.create_nodes(given.nodes)
+        server = installation.start_ready_scheduler()
         before = _calls(plane)
-        churn = Churn(admin, server, given.pods, given.rate)
-        await churn.run(given.minutes)
+        async with BoundTimes.followed(admin, NAMESPACE) as times:
+            churn = Churn(admin, server, times, given.pods, given.rate)
+            await churn.run(given.minutes)
         calls = _calls(plane) - before
-        servers.stop(server)
-        return table(churn.seen, calls)
+        installation.servers.stop(server)
+        return table(churn, times, calls)
 
 
 def _calls(plane: ControlPlane) -> int:
@@ -171,24 +132,9 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=20_000, help="pods at any time")
     parser.add_argument("--rate", type=float, default=50.0, help="pods created a second")
     given = parser.parse_args()
-    directory = Path(tempfile.mkdtemp(prefix="pumice-churn-"))
-    plane = ControlPlane(directory, Programs.from_environment())
-    plane.start()
-    try:
-        kubectl = Kubectl(plane.programs["kubectl"], plane.admin_kubeconfig)
-        install(kubectl)
-        servers = Servers(plane, directory / "logs")
-        told = asyncio.run(measure(plane, kubectl, servers, given))
-    except BaseException:
-        print(f"logs are in {directory / 'logs'}", file=sys.stderr)
-        raise
-    else:
-        plane.stop()
-        shutil.rmtree(directory)
-    finally:
-        plane.stop()
+    shown = run(partial(measure, given), name="churn", audited=True)
     print(f"{given.minutes:g} minutes, {given.nodes} nodes, {given.pods} pods at any time")
-    print(told)
+    print(shown)
 
 
 if __name__ == "__main__":

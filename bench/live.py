@@ -8,45 +8,47 @@ whole, no node over-committed.
 import argparse
 import asyncio
 import json
-import shutil
-import ssl
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-import aiohttp
-
-from pumice.testing.builders import node, pod, pod_group
-from tests.e2e_kube.controlplane.build import Programs
+from bench.bound_times import Steady, measure_steady
+from bench.control_plane import (
+    NODE_CPUS,
+    NODE_PODS,
+    Cluster,
+    Installation,
+    Manifest,
+    gang_pods,
+    groups_path,
+    plain,
+    pods_path,
+    run,
+)
+from pumice.testing.builders import pod_group
 from tests.e2e_kube.controlplane.plane import ControlPlane
-from tests.e2e_kube.install import install
-from tests.e2e_kube.kubectl import Kubectl
-from tests.e2e_kube.servers import Servers
-from tests.e2e_kube.space import ready
 
-Manifest = dict[str, Any]
-NODE_CPUS = 32
-NODE_PODS = 110
-LIMIT_S = 600
-POLL_S = 0.25
+LIMIT_S: Final = 600
+POLL_S: Final = 0.1
+RATES: Final = (100, 300)
+"""Pods a second at which the time from created to bound is measured."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The workload, and the number of connections for the ceiling."""
+    """The workload, the number of connections for the ceiling, and how long it is measured."""
 
     nodes: int = 1000
     gangs: int = 50
     size: int = 100
     connections: int = 64
     rounds: int = 5
+    steady: int = 20
+    """Seconds for which pods are created at each of the steady rates."""
 
     @property
     def pods(self) -> int:
@@ -75,6 +77,8 @@ class Result:
     ceilings: list[float]
     """Bindings a second, before the first run of the scheduler and after each."""
     runs: list[Run]
+    steady: list[Steady] = field(default_factory=list)
+    """How long pods wait that arrive at a steady rate."""
 
     @property
     def best(self) -> Run:
@@ -110,70 +114,16 @@ class Result:
                 f"CPU of the scheduler        {best.cpu_s:8.1f} s, {cpu_ms:.2f} ms a pod",
                 f"  with all other writes     {best.settled_cpu_s:8.1f} s",
                 f"peak memory                 {best.peak_mb:8.0f} MB",
+                *(["created to bound"] if self.steady else []),
+                *(f"  {each.line()}" for each in self.steady),
             )
         )
 
 
-class Cluster:
-    """Writes many objects in parallel, with the rights of one client certificate."""
-
-    def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
-        self._session = session
-        self._server = server
-
-    @classmethod
-    @asynccontextmanager
-    async def connect(
-        cls, plane: ControlPlane, kubeconfig: Path, connections: int
-    ) -> AsyncIterator["Cluster"]:
-        """Open connections as the user of a kubeconfig."""
-        connector = aiohttp.TCPConnector(ssl=tls_of(plane, kubeconfig), limit=connections)
-        async with aiohttp.ClientSession(connector=connector) as session:
-            yield cls(session, plane.server)
-
-    async def send(self, method: str, path: str, body: Manifest | None = None) -> Manifest:
-        """Send one request; it must be accepted."""
-        async with self._session.request(method, self._server + path, json=body) as answer:
-            text = await answer.read()
-            assert answer.status < 300, f"{method} {path}: {answer.status} {text[:500]!r}"
-            return json.loads(text)
-
-    async def create(self, path: str, manifests: Iterable[Manifest]) -> None:
-        """Create objects in parallel."""
-        await asyncio.gather(*(self.send("POST", path, each) for each in manifests))
-
-    async def clear(self, namespace: str) -> None:
-        """Delete all pods and groups of a namespace; one by one, since all at once takes longer."""
-        groups = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{namespace}/podgroups"
-        for path in (groups, f"/api/v1/namespaces/{namespace}/pods"):
-            found = (await self.send("GET", path))["items"]
-            names = [each["metadata"]["name"] for each in found]
-            deleted = (f"{path}/{name}?gracePeriodSeconds=0" for name in names)
-            await asyncio.gather(*(self.send("DELETE", each) for each in deleted))
-
-
-def tls_of(plane: ControlPlane, kubeconfig: Path) -> ssl.SSLContext:
-    """Read the client certificate of a kubeconfig."""
-    user = json.loads(kubeconfig.read_text())["users"][0]["user"]
-    tls = ssl.create_default_context(cafile=plane.authority.own.certificate)
-    tls.load_cert_chain(user["client-certificate"], user["client-key"])
-    return tls
-
-
-def plain(manifest: Manifest) -> Manifest:
-    """Leave out what the API server fills in."""
-    manifest["metadata"].pop("uid", None)
-    manifest.pop("status", None)
-    return manifest
-
-
-def gang_pods(namespace: str, sizes: Sizes) -> list[Manifest]:
-    """Build the pods: one CPU each, in gangs."""
-    return [
-        plain(pod(f"g{gang}-{index}", namespace=namespace, group=f"g{gang}", cpu=1, memory="1Gi"))
-        for gang in range(sizes.gangs)
-        for index in range(sizes.size)
-    ]
+def all_pods(namespace: str, sizes: Sizes) -> list[Manifest]:
+    """Build the pods of all gangs."""
+    gangs = (gang_pods(namespace, f"g{gang}", sizes.size) for gang in range(sizes.gangs))
+    return [each for gang in gangs for each in gang]
 
 
 async def make_pods(cluster: Cluster, namespace: str, sizes: Sizes) -> None:
@@ -182,9 +132,8 @@ async def make_pods(cluster: Cluster, namespace: str, sizes: Sizes) -> None:
         plain(pod_group(f"g{gang}", namespace=namespace, min_member=sizes.size))
         for gang in range(sizes.gangs)
     ]
-    path = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{namespace}/podgroups"
-    await cluster.create(path, groups)
-    await cluster.create(f"/api/v1/namespaces/{namespace}/pods", gang_pods(namespace, sizes))
+    await cluster.create(groups_path(namespace), groups)
+    await cluster.create(pods_path(namespace), all_pods(namespace, sizes))
 
 
 async def quiet(plane: ControlPlane) -> None:
@@ -203,7 +152,7 @@ async def measure_ceiling(
     namespace = "ceiling"
     await make_pods(admin, namespace, sizes)
     await quiet(plane)
-    names = [manifest["metadata"]["name"] for manifest in gang_pods(namespace, sizes)]
+    names = [manifest["metadata"]["name"] for manifest in all_pods(namespace, sizes)]
     jobs = asyncio.Queue[tuple[int, str]]()
     for item in enumerate(names):
         jobs.put_nowait(item)
@@ -217,7 +166,7 @@ async def measure_ceiling(
                 "metadata": {"name": name, "namespace": namespace},
                 "target": {"kind": "Node", "name": f"node-{number % sizes.nodes}"},
             }
-            path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+            path = f"{pods_path(namespace)}/{name}/binding"
             await binder.send("POST", path, binding)
 
     started = time.perf_counter()
@@ -229,7 +178,7 @@ async def measure_ceiling(
 
 async def wait_all_bound(admin: Cluster, namespace: str) -> None:
     """Wait until no pod of a namespace is without a node."""
-    path = f"/api/v1/namespaces/{namespace}/pods?fieldSelector=spec.nodeName%3D&limit=1"
+    path = f"{pods_path(namespace)}?fieldSelector=spec.nodeName%3D&limit=1"
     deadline = time.monotonic() + LIMIT_S
     while (await admin.send("GET", path))["items"]:
         assert time.monotonic() < deadline, f"not all bound after {LIMIT_S} s"
@@ -238,10 +187,9 @@ async def wait_all_bound(admin: Cluster, namespace: str) -> None:
 
 async def wait_settled(admin: Cluster, namespace: str) -> None:
     """Wait until the scheduler has reported every group as running."""
-    path = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{namespace}/podgroups"
     deadline = time.monotonic() + LIMIT_S
     while True:
-        groups = (await admin.send("GET", path))["items"]
+        groups = (await admin.send("GET", groups_path(namespace)))["items"]
         if all(each.get("status", {}).get("phase") == "Running" for each in groups):
             return
         assert time.monotonic() < deadline, f"groups are not all running after {LIMIT_S} s"
@@ -250,46 +198,49 @@ async def wait_settled(admin: Cluster, namespace: str) -> None:
 
 async def prove(admin: Cluster, namespace: str, sizes: Sizes) -> None:
     """Verify the scheduler's result."""
-    pods = (await admin.send("GET", f"/api/v1/namespaces/{namespace}/pods"))["items"]
+    pods = (await admin.send("GET", pods_path(namespace)))["items"]
     used = Counter(each["spec"]["nodeName"] for each in pods)
     assert sum(used.values()) == sizes.pods, "a pod is missing"
     assert max(used.values()) <= min(NODE_CPUS, NODE_PODS), "a node is over-committed"
 
 
-async def measure_pumice(
-    plane: ControlPlane, admin: Cluster, servers: Servers, sizes: Sizes
-) -> Run:
+async def measure_pumice(installation: Installation, admin: Cluster, sizes: Sizes) -> Run:
     """Make the pods, start a scheduler, wait until all are bound."""
     await make_pods(admin, "pumice", sizes)
-    await quiet(plane)
+    await quiet(installation.plane)
     started = time.perf_counter()
-    server = servers.start("scheduler", {"kube-api-qps": 2000, "kube-api-burst": 2000, "v": 0})
+    server = installation.start_scheduler()
     await wait_all_bound(admin, "pumice")
     seconds = time.perf_counter() - started
     bound = server.process.usage()
     await prove(admin, "pumice", sizes)
     await wait_settled(admin, "pumice")
     settled = server.process.usage()
-    servers.stop(server)
+    installation.servers.stop(server)
     await admin.clear("pumice")
     return Run(seconds, bound.cpu_s, settled.cpu_s, settled.peak_mb)
 
 
-async def measure(plane: ControlPlane, kubectl: Kubectl, servers: Servers, sizes: Sizes) -> Result:
+async def measure(sizes: Sizes, installation: Installation) -> Result:
     """Measure on a control plane on which Pumice is installed."""
+    plane = installation.plane
     async with (
-        Cluster.connect(plane, plane.admin_kubeconfig, sizes.connections) as admin,
-        Cluster.connect(plane, servers.kubeconfig("scheduler"), sizes.connections) as binder,
+        installation.connect(sizes.connections) as admin,
+        installation.connect(sizes.connections, "scheduler") as binder,
     ):
         for namespace in ("ceiling", "pumice"):
-            kubectl("create", "namespace", namespace)
-        size: dict[str, Any] = {"cpu": NODE_CPUS, "memory": "256Gi", "pods": NODE_PODS}
-        nodes = [ready(node(f"node-{number}", **size)) for number in range(sizes.nodes)]
-        await admin.create("/api/v1/nodes", nodes)
+            installation.kubectl("create", "namespace", namespace)
+        await admin.create_nodes(sizes.nodes)
+        installation.servers.stop(installation.start_ready_scheduler())  # makes the bytecode
         result = Result(sizes, [await measure_ceiling(plane, admin, binder, sizes)], [])
         for _ in range(sizes.rounds):
-            result.runs.append(await measure_pumice(plane, admin, servers, sizes))
+            result.runs.append(await measure_pumice(installation, admin, sizes))
             result.ceilings.append(await measure_ceiling(plane, admin, binder, sizes))
+        for rate in RATES if sizes.steady else ():
+            await quiet(plane)
+            steady = await measure_steady(installation, "pumice", rate, sizes.steady)
+            result.steady.append(steady)
+            await admin.clear("pumice")
         return result
 
 
@@ -301,22 +252,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the result there too")
     given = vars(parser.parse_args())
     written = given.pop("json")
-    directory = Path(tempfile.mkdtemp(prefix="pumice-live-"))
-    plane = ControlPlane(directory, Programs.from_environment(), audited=False)
-    plane.start()
-    try:
-        kubectl = Kubectl(plane.programs["kubectl"], plane.admin_kubeconfig)
-        install(kubectl)
-        servers = Servers(plane, directory / "logs")
-        result = asyncio.run(measure(plane, kubectl, servers, Sizes(**given)))
-    except BaseException:
-        print(f"logs are in {directory / 'logs'}", file=sys.stderr)
-        raise
-    else:
-        plane.stop()
-        shutil.rmtree(directory)
-    finally:
-        plane.stop()
+    result = run(partial(measure, Sizes(**given)), name="live", audited=False)
     print(result.table())
     if written:
         shown = {**asdict(result), "rate": result.rate, "ratio": result.ratio}

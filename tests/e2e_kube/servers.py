@@ -125,12 +125,22 @@ class Servers:
         self.running.remove(server)
         server.process.kill()
 
-    @contextmanager
-    def serving(self, part: str, flags: dict[str, Any] | None = None) -> Iterator[Server]:
-        """Run a part for a while, from when it is ready; it may be stopped or killed earlier."""
+    def start_ready(self, part: str, flags: dict[str, Any] | None = None) -> Server:
+        """Start a part, and wait until it is ready."""
         server = self.start(part, flags)
         try:
             server.process.wait_until(server.ready, _START_S)
+        except BaseException:
+            self.running.remove(server)
+            server.process.stop()
+            raise
+        return server
+
+    @contextmanager
+    def serving(self, part: str, flags: dict[str, Any] | None = None) -> Iterator[Server]:
+        """Run a part for a while, from when it is ready; it may be stopped or killed earlier."""
+        server = self.start_ready(part, flags)
+        try:
             yield server
         except BaseException:
             if server in self.running:

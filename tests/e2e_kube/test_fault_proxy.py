@@ -4,6 +4,7 @@ Each pod must be bound exactly once: the API server's own audit log is counted.
 """
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from tests.e2e_kube.fault_proxy import fault_proxy
 from tests.e2e_kube.space import job
 from tests.e2e_kube.test_faults import GANGS, SIZE, bound_once, gangs, wait_all_bound
 from tests.e2e_kube.waiting import stays, until
+from tests.e2e_kube.webhooks import Webhooks
 
 CONVERGED_S: Final = 60.0
 """After any fault everything is as it should be within so long."""
@@ -64,6 +66,62 @@ def test_killed_controllers_finish_what_they_began(
         with servers.serving("controllers", flags):
             until("60 running", space.running, lambda n: n == 60, timeout_s=CONVERGED_S)
     assert len(space.pods()) == 60
+
+
+def test_a_full_etcd_costs_nothing_but_time(
+    space: Any, servers: Any, scheduler: Any, plane: Any, audit: Any
+) -> None:
+    """Every write fails for a while, in the middle of pods being made and bound."""
+    space.nodes(4, cpu=4)
+    slow = {"kube-api-qps": 50, "kube-api-burst": 20}
+    total = 60 + 4 * SIZE
+
+    def bound() -> int:
+        return int(audit.binds(space.namespace).total())
+
+    with (
+        scheduler(kube_api_qps=20, kube_api_burst=10) as server,
+        servers.serving("controllers", slow),
+    ):
+        space.kubectl.create(*gangs(space, 4))
+        space.kubectl.create(job("big", replicas=60, min_available=1, cpu="100m"))
+        until("work begun", bound)
+        with plane.full_etcd():
+            refused = space.kubectl.refuses(*gangs(space, 1, first=4))
+            assert "database space exceeded" in refused
+            before = bound()
+            assert before < total, "it was over before the fault"
+            stays("as many bound", bound, lambda now: now == before, for_s=5)
+            assert server.ready()
+        until("all running", space.running, lambda n: n == total, timeout_s=CONVERGED_S)
+    assert len(space.pods()) == total
+    bound_once(audit, space, total)
+
+
+def test_killed_webhooks_hold_up_new_jobs_only(
+    space: Any, servers: Any, scheduler: Any, plane: Any, audit: Any
+) -> None:
+    """The API server refuses jobs and pod groups while nobody checks them."""
+    space.nodes(4, cpu=4)
+    with Webhooks(plane, servers, space.kubectl).registered() as webhooks, scheduler():
+        space.kubectl.create(job("early", replicas=20, cpu="100m"), *gangs(space, 4))
+        webhooks.kill()
+        with servers.serving("controllers"):
+            wait_all_bound(space, 4 * SIZE, CONVERGED_S)
+            assert "failed calling webhook" in space.kubectl.refuses(job("late"))
+            stays("waiting for its group", lambda: space.pods("early"), lambda n: not n, for_s=3)
+            webhooks.start()
+            space.kubectl.create(job("late", replicas=20, cpu="100m"))
+            for name in ("early", "late"):
+                until(
+                    f"{name} running",
+                    partial(space.running, name),
+                    lambda n: n == 20,
+                    timeout_s=CONVERGED_S,
+                )
+    total = 4 * SIZE + 2 * 20
+    assert len(space.pods()) == total
+    bound_once(audit, space, total)
 
 
 def test_an_expired_certificate_is_named_and_a_new_one_helps(

@@ -13,6 +13,7 @@ from pumice.cluster.kube.rate_limit import Timing
 from pumice.controllers import threaded_loop
 from pumice.framework import registry
 from pumice.serve import process as serve_process
+from pumice.serve.early import connect
 from pumice.serve.options import ControllerOptions, ProcessOptions, SchedulerOptions
 from pumice.serve.process import Process
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
@@ -136,7 +137,8 @@ class PumiceProcess:
         machine = Machine(self._timing, self.name)
         try:
             with ExitStack() as stack:
-                process, self._cluster = assemble(self.given, stack, machine)
+                self._cluster = connect(self.given, stack, machine.timing)
+                process = assemble(self.given, self._cluster, stack, machine)
                 process.stop = cast("Any", threads.Event())
                 self._process = process
                 if self.loop is not None:

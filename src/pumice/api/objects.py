@@ -39,6 +39,7 @@ from pumice.api.groups import (
     ResourceQuotaStatus,
     SubGroupPolicy,
 )
+from pumice.api.kinds import CONFIG_MAP, RESOURCE_CLAIM_TEMPLATE, kind_of
 from pumice.api.meta import (
     Condition,
     KubeObject,
@@ -154,6 +155,12 @@ KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
     }
 )
 """(apiVersion, kind) to type."""
+TYPES: Final[Mapping[str, type[KubeObject]]] = {
+    kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
+}
+"""The same by the names of kinds, whatever the version."""
+FOLLOWED: Final = tuple(kind for kind in TYPES if kind not in (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP))
+"""Every kind that the scheduler reads as a whole: claims, not their templates."""
 
 
 def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject:
@@ -235,7 +242,9 @@ def _subject(mapping: Mapping[str, Any]) -> str:
 
 
 __all__ = [
+    "FOLLOWED",
     "KINDS",
+    "TYPES",
     "Affinity",
     "CSIDriver",
     "CSINode",

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pumice.errors import ClusterError, NotFoundError
 
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(msgspec.Struct, frozen=True):
     """The result of one write about one object."""
 
     what: str

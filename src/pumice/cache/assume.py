@@ -64,6 +64,8 @@ class Assumptions:
 
     def __init__(self) -> None:
         self._pods: dict[str, _AssumedPod] = {}
+        self._ended: set[str] = set()
+        """Pods about which something is no longer assumed, since the last ``take_ended``."""
         self._groups: dict[str, _AssumedGroup] = {}
         self._resource_claims: dict[str, dict[str, _AssumedClaim]] = {}
         """Claims to the assumptions about them, by the uid of the pod."""
@@ -109,18 +111,18 @@ class Assumptions:
     def show_resource_claim(self, key: str, claim: ResourceClaim) -> ResourceClaim:
         """Return a resource claim as assumed; what the cluster confirms is no longer assumed."""
         status = claim.status
-        told = {each.uid for each in status.reserved_for}
+        users = {each.uid for each in status.reserved_for}
         left = {
             uid: each
             for uid, each in self._resource_claims.pop(key, {}).items()
-            if each.uid == claim.metadata.uid and uid not in told
+            if each.uid == claim.metadata.uid and uid not in users
         }
         if not left:
             return claim
         self._resource_claims[key] = left
         given = next((each.allocation for each in left.values() if each.allocation), None)
-        users = (*status.reserved_for, *(each.user for each in left.values()))
-        status = replace(status, allocation=status.allocation or given, reserved_for=users)
+        assumed = (*status.reserved_for, *(each.user for each in left.values()))
+        status = replace(status, allocation=status.allocation or given, reserved_for=assumed)
         return replace(claim, status=status)
 
     def chosen(self, choice: ClaimChoice, uid: str) -> None:
@@ -144,6 +146,7 @@ class Assumptions:
         thought = self._pods.get(key)
         if thought is None:
             return False
+        self._ended.add(key)
         if what in ("", "bound"):
             thought.node = ""
         if what in ("", "evicted"):
@@ -157,6 +160,11 @@ class Assumptions:
     def forget_group(self, key: str) -> bool:
         """Drop the assumption about a group."""
         return self._groups.pop(key, None) is not None
+
+    def take_ended(self) -> set[str]:
+        """Return the pods about which something is no longer assumed since the last call."""
+        ended, self._ended = self._ended, set()
+        return ended
 
     def waits_for(self, key: str, uid: str, what: str) -> bool:
         """Return whether the cluster has not confirmed yet that a pod is "bound" or "evicted"."""
@@ -172,11 +180,14 @@ class Assumptions:
             return pod
         metadata, spec = pod.metadata, pod.spec
         if metadata.uid != thought.uid:
+            self._ended.add(key)
             del self._pods[key]
             return pod
         if spec.node_name:
+            self._ended.add(key)
             thought.node, thought.held = "", False
         if metadata.deletion_timestamp or pod.status.phase in _OVER:
+            self._ended.add(key)
             thought.leaves = thought.held = False
         if thought.is_idle():
             del self._pods[key]
@@ -199,8 +210,8 @@ class Assumptions:
             return group
         metadata = group.metadata
         marks = metadata.annotations
-        told = group.status == stated.status and stated.annotations.items() <= marks.items()
-        if metadata.uid != stated.uid or told:
+        confirmed = group.status == stated.status and stated.annotations.items() <= marks.items()
+        if metadata.uid != stated.uid or confirmed:
             del self._groups[key]
             return group
         if stated.annotations:
@@ -225,6 +236,7 @@ class Assumptions:
     def _of(self, key: str, uid: str) -> _AssumedPod:
         thought = self._pods.get(key)
         if thought is None or thought.uid != uid:
+            self._ended.add(key)
             thought = self._pods[key] = _AssumedPod(uid)
         return thought
 

@@ -15,19 +15,10 @@ import msgspec
 from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
-from pumice.api.kinds import (
-    CLAIM,
-    CONFIG_MAP,
-    POD_GROUP,
-    RESOURCE_CLAIM,
-    RESOURCE_CLAIM_TEMPLATE,
-    VOLUME,
-    Manifest,
-    kind_of,
-)
+from pumice.api.kinds import CLAIM, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
-from pumice.api.objects import KINDS, from_manifest
+from pumice.api.objects import FOLLOWED, TYPES, from_manifest
 from pumice.api.pods import Pod
 from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.cache.assume import Assumptions
@@ -38,13 +29,6 @@ from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
 from pumice.errors import GoneError, NotFoundError
 
-_TYPES: Final[Mapping[str, type[KubeObject]]] = {
-    kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
-}
-FOLLOWED: Final = tuple(
-    kind for kind in _TYPES if kind not in (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP)
-)
-"""Every kind that the scheduler reads as a whole: claims, not their templates."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
@@ -186,6 +170,10 @@ class Informer:
     def waits_for(self, pod: str, uid: str, what: str) -> bool:
         """Return whether the cluster has yet to confirm that a pod is "bound" or "evicted"."""
         return self._assumed.waits_for(pod, uid, what)
+
+    def take_ended(self) -> set[str]:
+        """Return the pods about which something is no longer assumed since the last call."""
+        return self._assumed.take_ended()
 
     def assume_group(
         self, group: str, status: PodGroupStatus, annotations: dict[str, str] | None = None
@@ -378,7 +366,7 @@ class Informer:
 def _typed(kind: str, manifest: Manifest) -> KubeObject:
     """Read a manifest; only one that does not fit at once is looked at closely."""
     try:
-        return msgspec.convert(manifest, _TYPES[kind])
+        return msgspec.convert(manifest, TYPES[kind])
     except msgspec.ValidationError:
         return from_manifest(manifest)
 

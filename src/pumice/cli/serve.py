@@ -5,13 +5,14 @@ serve is loaded when something is served.
 """
 
 import shutil
+from contextlib import ExitStack
 from typing import Any, Final
 
 import click
 
 from pumice import __version__
 from pumice.serve.flags import Flag
-from pumice.serve.options import FLAGS, read_options
+from pumice.serve.options import FLAGS, ProcessOptions, read_options
 
 _SUMMARIES: Final = {
     "scheduler": "Decide where pods run; takes the flags of vc-scheduler.",
@@ -42,10 +43,20 @@ class ServeCommand(click.Command):
         if options.common.version:
             click.echo(f"pumice {__version__}")
             return
+        ctx.exit(_serve(options))
+
+
+def _serve(options: ProcessOptions) -> int:
+    """Serve until stopped; the cluster is listed while the larger part is imported."""
+    from pumice.serve.early import connect, set_up_logs  # noqa: PLC0415
+
+    set_up_logs(options.common)
+    with ExitStack() as stack:
+        cluster = connect(options, stack)
         from pumice.serve.start import run  # noqa: PLC0415
 
         wants_ui = options.scheduler is not None and options.scheduler.ui
-        ctx.exit(run(options, _attach() if wants_ui else None))
+        return run(options, cluster, _attach() if wants_ui else None)
 
 
 def _attach() -> Any:

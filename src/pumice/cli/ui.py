@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pumice.api.kinds import JOB
-from pumice.cache.informer import FOLLOWED
+from pumice.api.objects import FOLLOWED
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.connect import ConnectOptions, connection, trouble
 from pumice.cli.up import FIRST_JOB

@@ -8,7 +8,8 @@ from typing import Final, Protocol
 from pumice import logs
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import SCHEDULER_NAME, Manifest
-from pumice.cache.informer import FOLLOWED, Informer
+from pumice.api.objects import FOLLOWED
+from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, LiveCluster
 from pumice.core.snapshot import Snapshot

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from pumice import logs
 from pumice.api.conf import SchedulerConf
+from pumice.api.objects import FOLLOWED
 from pumice.cluster.base import LiveCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -24,11 +25,11 @@ from pumice.cluster.services import SERVICES
 from pumice.metrics import Group, Metrics
 from pumice.scheduler import Observer
 from pumice.serve.cache_dump import write_dump
+from pumice.serve.early import followed_kinds
 from pumice.serve.endpoints import sites
 from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import (
     QUEUE_GATES,
-    CommonOptions,
     ControllerOptions,
     LeaderOptions,
     ProcessOptions,
@@ -67,16 +68,15 @@ class Attachment(Protocol):
 Attach = Callable[[SchedulerOptions, LiveCluster], Attachment]
 
 
-def run(options: ProcessOptions, attach: Attach | None = None) -> int:
-    """Run what the options name until stopped; return the exit code.
+def run(options: ProcessOptions, cluster: KubeCluster | None, attach: Attach | None = None) -> int:
+    """Run what the options name on a cluster until stopped; return the exit code.
 
     ``attach`` makes the dashboard, if the options ask for one.
     """
-    set_up_logs(options.common)
     for warning in options.warnings:
         _log.warning(warning)
     with ExitStack() as stack:
-        process, cluster = assemble(options, stack, Machine(), attach)
+        process = assemble(options, cluster, stack, Machine(), attach)
         served = sites(options, process, cluster, followed_kinds(options))
         stack.enter_context(HttpServer([*served, *process.sites]))
         process.handle_signals()
@@ -84,17 +84,16 @@ def run(options: ProcessOptions, attach: Attach | None = None) -> int:
 
 
 def assemble(
-    options: ProcessOptions, stack: ExitStack, machine: Machine, attach: Attach | None = None
-) -> tuple[Process, KubeCluster | None]:
-    """Make a process of the parts that the options name; return it and the cluster it watches.
-
-    The cluster is connected, and disconnected with ``stack``; the parts are yet to be started.
-    """
+    options: ProcessOptions,
+    cluster: KubeCluster | None,
+    stack: ExitStack,
+    machine: Machine,
+    attach: Attach | None = None,
+) -> Process:
+    """Make a process of the parts that the options name; they are yet to be started."""
     process = Process(Metrics(groups=_metric_groups(options)))
-    cluster, attached = None, None
-    if options.leader is not None:
-        followed = _follow_cluster(options.leader, followed_kinds(options), machine)
-        cluster = stack.enter_context(followed)
+    attached = None
+    if options.leader is not None and cluster is not None:
         process.elector = _join_election(options.leader, cluster, stack, machine)
         if options.scheduler is not None and options.scheduler.shadow:
             cluster.fence = lambda: False  # every write is refused at the edge
@@ -105,49 +104,12 @@ def assemble(
         process.parts += _leading_parts(options, cluster, process, machine, attached)
     if options.webhooks is not None:
         process.parts.append(_webhooks(options.webhooks))
-    return process, cluster
-
-
-def set_up_logs(options: CommonOptions) -> None:
-    """Set up logging as configured."""
-    levels = (part.partition("=") for part in options.vmodule.split(",") if part.strip())
-    logs.set_up(
-        json_lines=options.logging_format == "json",
-        level=options.v,
-        vmodule={name.strip(): int(level) for name, _, level in levels},
-        headers=not options.skip_headers,
-    )
+    return process
 
 
 def _metric_groups(options: ProcessOptions) -> list[Group]:
     groups: list[Group] = ["scheduler"] if options.scheduler is not None else []
     return [*groups, "controllers"] if options.controllers is not None else groups
-
-
-def followed_kinds(options: ProcessOptions) -> tuple[str, ...]:
-    """List the kinds to watch; webhooks watch theirs on their own connection."""
-    kinds: list[str] = []
-    if options.scheduler is not None:
-        from pumice.cache.informer import FOLLOWED  # noqa: PLC0415
-
-        kinds += FOLLOWED
-    if options.controllers is not None:
-        from pumice.serve import controllers  # noqa: PLC0415
-
-        kinds += controllers.followed_kinds(options.controllers)
-    return tuple(dict.fromkeys(kinds))
-
-
-def _follow_cluster(
-    options: LeaderOptions, kinds: tuple[str, ...], machine: Machine
-) -> KubeCluster:
-    return KubeCluster(
-        load_connection(options.kubeconfig or None, options.master),
-        kinds=kinds,
-        qps=options.kube_api_qps,
-        burst=options.kube_api_burst,
-        timing=machine.timing,
-    )
 
 
 def _join_election(
@@ -251,8 +213,6 @@ def _webhooks(options: WebhookOptions) -> Part:
 
 def dump_cache(cluster: KubeCluster, folder: str) -> Path:
     """Write the scheduler's cache to a new file in a folder."""
-    from pumice.cache.informer import FOLLOWED  # noqa: PLC0415
-
     missing = cluster.wait_synced(0)  # listing them would need waiting
     kinds = [kind for kind in FOLLOWED if kind not in missing]
     return write_dump(cluster, kinds, folder, "pumice-cache")

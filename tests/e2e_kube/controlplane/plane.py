@@ -78,6 +78,17 @@ class ControlPlane:
         """Kill etcd and start it again with what it has on disk."""
         self._restart("etcd", self._start_etcd)
 
+    @contextmanager
+    def full_etcd(self) -> Iterator[None]:
+        """Make etcd refuse every write with its alarm NOSPACE, as when its quota is used up."""
+        status = json.loads(_call(self._etcd, "POST", "/v3/maintenance/status", {}))
+        alarm = {"memberID": status["header"]["member_id"], "alarm": "NOSPACE"}
+        _call(self._etcd, "POST", "/v3/maintenance/alarm", {**alarm, "action": "ACTIVATE"})
+        try:
+            yield
+        finally:
+            _call(self._etcd, "POST", "/v3/maintenance/alarm", {**alarm, "action": "DEACTIVATE"})
+
     def _restart(self, name: str, start: Callable[[], None]) -> None:
         old = next(each for each in self.processes if each.name == name)
         old.kill()  # asked to stop a server would wait for the watches of its clients
@@ -205,10 +216,14 @@ def _listens(port: int) -> bool:
 
 
 def _read(server: str, path: str) -> str:
+    return _call(server, "GET", path)
+
+
+def _call(server: str, method: str, path: str, body: object = None) -> str:
     """Ask a server without TLS; a refusal is an OSError too."""
     connection = http.client.HTTPConnection(server.removeprefix("http://"), timeout=2)
     try:
-        connection.request("GET", path)
+        connection.request(method, path, None if body is None else json.dumps(body))
         answer = connection.getresponse()
         text = answer.read().decode()
     finally:

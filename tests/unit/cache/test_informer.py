@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pumice.api.groups import PodGroupStatus
-from pumice.api.objects import from_manifest
-from pumice.cache.informer import FOLLOWED, Informer
+from pumice.api.objects import FOLLOWED, from_manifest
+from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.consistency import check

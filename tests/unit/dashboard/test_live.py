@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pumice.api.kinds import JOB
+from pumice.api.objects import FOLLOWED
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.cache.informer import FOLLOWED
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster

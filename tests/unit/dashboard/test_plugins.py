@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.objects import FOLLOWED
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.cache.informer import FOLLOWED
 from pumice.cli.world import read_world
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import from_master

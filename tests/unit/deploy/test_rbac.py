@@ -7,7 +7,7 @@ import pytest
 from deploy.rbac import ADMISSION, CONTROLLERS, SCHEDULER, Grant, admission_init, rules
 from deploy.workloads import permissions
 from pumice.api.kinds import BUILT_IN
-from pumice.cache.informer import FOLLOWED
+from pumice.api.objects import FOLLOWED
 from pumice.diagnosis.doctor.rights import NEEDED
 from tests.unit.deploy.broad_run import broad_run
 

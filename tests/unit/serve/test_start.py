@@ -7,6 +7,7 @@ import signal
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pumice.clock import RealClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
-from pumice.serve import start
+from pumice.serve import early, start
 from pumice.serve.http_server import HttpServer
 from pumice.serve.options import read_options
 from pumice.testing import node, pod, pod_group, queue
@@ -78,8 +79,9 @@ def kube(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     stored.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
     monkeypatch.setattr(Kube, "stored", stored, raising=False)
     monkeypatch.setattr(Kube, "made", [], raising=False)
-    monkeypatch.setattr(start, "KubeCluster", Kube)
-    monkeypatch.setattr(start, "load_connection", lambda file, master: (file, master))
+    for module in (early, start):
+        monkeypatch.setattr(module, "KubeCluster", Kube)
+        monkeypatch.setattr(module, "load_connection", lambda file, master: (file, master))
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
     handlers = {number: signal.getsignal(number) for number in numbers}
     root, ours = logging.getLogger(), logging.getLogger("pumice")
@@ -94,7 +96,10 @@ def kube(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def serve(process: Any, *words: Any) -> Any:
-    return start.run(read_options(process, words))
+    options = read_options(process, words)
+    early.set_up_logs(options.common)
+    with ExitStack() as stack:
+        return start.run(options, early.connect(options, stack))
 
 
 def stop_when(cluster: Any, wanted: Any) -> None:

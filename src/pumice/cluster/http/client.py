@@ -16,6 +16,8 @@ from functools import cached_property
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+
 from pumice import __version__
 from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Reply
 from pumice.cluster.http.response import ResponseHead
@@ -37,8 +39,7 @@ _HEADERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What is sent; ``repeatable`` if sending it twice does no more than sending it once."""
 
     method: str

@@ -8,8 +8,9 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, cast
+
+import msgspec
 
 from pumice.cluster.http.response import ResponseHead, ResponseParser
 from pumice.errors import ClusterError, RejectedError, UnavailableError
@@ -18,8 +19,7 @@ _MUCH: Final = 1 << 20  # buffered bytes of a stream at which reading pauses
 _KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The answer of a server."""
 
     status: int

@@ -4,8 +4,9 @@ Used by connections.  Does no input or output; anything but a plain response is 
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _LONGEST_HEAD: Final = 1 << 16
 _MOST_HEADERS: Final = 100
@@ -14,8 +15,7 @@ _END: Final = b"\r\n\r\n"
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseHead:
+class ResponseHead(msgspec.Struct, frozen=True):
     """Status line and headers; without a length the content ends with its connection."""
 
     status: int
@@ -153,7 +153,8 @@ def read_head(text: bytes) -> ResponseHead:
     status = int(first[9:12])
     if status < 200:
         raise ValueError("it is an informational response")
-    headers = dict(map(_header, lines))
+    parts = [line.partition(b":") for line in lines]
+    headers = {name.lower(): value.strip() for name, _, value in parts}
     empty = status in (204, 304)
     coding = headers.get(b"transfer-encoding")
     if coding not in (None, b"chunked"):
@@ -172,8 +173,3 @@ def _length(text: bytes | None) -> int | None:
     if text is not None and not text.isdigit():
         raise ValueError("its length is not a number")
     return None if text is None else int(text)
-
-
-def _header(line: bytes) -> tuple[bytes, bytes]:
-    name, _, value = line.partition(b":")
-    return name.lower(), value.strip()

@@ -137,11 +137,7 @@ class KubeClient(RetryingSender):
 
     async def create(self, manifest: Manifest) -> Manifest:
         """Add an object; return it as stored."""
-        key = identity_of(manifest)
-        target = path_of(key[0], key[1])
-        return await self._object(
-            ApiRequest("POST", key, target, _encode(manifest), repeatable=False)
-        )
+        return await self._object(_creation(manifest))
 
     async def update(self, manifest: Manifest) -> Manifest:
         """Replace an object."""
@@ -211,13 +207,13 @@ class KubeClient(RetryingSender):
             except ClusterError as error:
                 lost = isinstance(error, UnavailableError) and error.sent
                 doubt = doubt or lost
-                told = in_doubt(error) if doubt else error
+                known = in_doubt(error) if doubt else error
                 if not lost and not isinstance(error, ConflictError):
-                    raise told from None
-                if await self._is_bound(request.key, uid, node, told):
+                    raise known from None
+                if await self._is_bound(request.key, uid, node, known):
                     return
                 if not lost or backoff.failures >= self.attempts - 1:
-                    raise told from None
+                    raise known from None
                 await backoff.wait()
             else:
                 return
@@ -225,14 +221,14 @@ class KubeClient(RetryingSender):
     async def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """Write in conditions why a pod is ended, then delete it with its own grace."""
         moment = rfc3339(self.timing.wall())
-        told = {"message": reason, "lastTransitionTime": moment}
+        said = {"message": reason, "lastTransitionTime": moment}
         conditions = [
-            {"type": "Ready", "status": "False", "reason": "Evict", **told},
+            {"type": "Ready", "status": "False", "reason": "Evict", **said},
             {
                 "type": "DisruptionTarget",
                 "status": "True",
                 "reason": "PreemptionByScheduler",
-                **told,
+                **said,
             },
         ]
         uid = uid or self._uid(("Pod", namespace, pod))
@@ -263,7 +259,7 @@ class KubeClient(RetryingSender):
         if event is None:
             return
         try:
-            await self.create(event)
+            await self.send(_creation(event))  # nobody reads what is stored
         except ClusterError:
             self._events.forget(key)
             raise
@@ -315,6 +311,12 @@ class KubeClient(RetryingSender):
             return _decode_page(content)
         except msgspec.MsgspecError as error:
             raise UnavailableError(*request.key, problem=f"no list came back: {error}") from error
+
+
+def _creation(manifest: Manifest) -> ApiRequest:
+    key = identity_of(manifest)
+    target = path_of(key[0], key[1])
+    return ApiRequest("POST", key, target, _encode(manifest), repeatable=False)
 
 
 def _object(content: bytes, key: ObjectKey) -> Manifest:

@@ -7,7 +7,6 @@ may have been done.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -133,8 +132,7 @@ _LONGEST_S: Final = 10.0
 _LONGEST_ASKED_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
+class ApiRequest(msgspec.Struct, frozen=True):
     """One request; ``repeatable`` if sending it twice does no more than sending it once."""
 
     method: str

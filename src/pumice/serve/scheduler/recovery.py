@@ -5,7 +5,7 @@ node; the room is released only when it is certain that the pod is not there.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from pumice import logs
@@ -89,6 +89,8 @@ class Recovery:
         self._held: dict[str, float] = {}
         self._refused: dict[str, tuple[str, int]] = {}
         self._numbers = 0
+        self._unconfirmed: set[str] = set()
+        """Pods of which the informer may have nothing to confirm, so that it names none of them."""
         self._last_answered: dict[str, tuple[int, float]] = {}
         self.undone = 0
         """Binds and evictions undone so far."""
@@ -113,9 +115,8 @@ class Recovery:
         """Assume a bind that is about to be written, with its resource claims."""
         self._informer.assume(pod, node, annotations)
         self._informer.assume_claims(pod, claims)
-        self._binds[pod] = replace(
-            self._new_write(pod, now), node=node, annotations=annotations, claims=claims
-        )
+        write = self._binds[pod] = self._new_write(pod, now)
+        write.node, write.annotations, write.claims = node, annotations, claims
 
     def take_back(self, pod: str, uid: str, now: float) -> None:
         """Free room and claims of a pod that was assumed and is not bound; hold it back."""
@@ -150,6 +151,7 @@ class Recovery:
     def move_to(self, informer: Informer, now: float) -> None:
         """Continue with rebuilt tables: sent writes still count, unclear ones are looked up."""
         self._informer = informer
+        self._unconfirmed.update(self._binds, self._evictions)
         self._groups.clear()
         for sort, writes in (("bind", self._binds), ("evict", self._evictions)):
             for pod, write in writes.items():
@@ -248,11 +250,13 @@ class Recovery:
     # What is due
 
     def _forget_confirmed(self) -> None:
-        waits = self._informer.waits_for
+        """Forget writes that nothing waits for; only what has changed is looked at."""
+        changed = self._informer.take_ended() | self._unconfirmed
+        self._unconfirmed = set()
         for what, writes in (("bound", self._binds), ("evicted", self._evictions)):
-            gone = [pod for pod, each in writes.items() if not waits(pod, each.uid, what)]
-            for pod in gone:
-                del writes[pod]
+            for pod in writes.keys() & changed:
+                if not self._informer.waits_for(pod, writes[pod].uid, what):
+                    del writes[pod]
 
     def _send_again(self, now: float) -> None:
         for pod, write in self._binds.items():
@@ -363,6 +367,7 @@ class Recovery:
 
     def _new_write(self, pod: str, now: float) -> _PendingWrite:
         self._numbers += 1
+        self._unconfirmed.add(pod)
         return _PendingWrite(self._uid(pod), due=now + _LOST_S, number=self._numbers)
 
     def _note_answer(self, sort: str, write: _PendingWrite, now: float) -> None:

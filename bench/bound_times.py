@@ -1,0 +1,135 @@
+"""How long pods wait from created to bound, seen by one watch of the API server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from bench.control_plane import Cluster, Installation, pods_path
+
+GANG: Final = 10
+CONNECTIONS: Final = 32
+_LAST_S: Final = 60.0
+"""How long the last pods may take to be bound."""
+_POLL_S: Final = 0.05
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+class _Step(msgspec.Struct):
+    type: str
+    object: _Pod
+
+
+_decode: Final = msgspec.json.Decoder(_Step).decode
+
+
+@dataclass
+class BoundTimes:
+    """Seconds that pods waited, and the moments at which those that wait were created."""
+
+    waited_s: list[float] = field(default_factory=list)
+    created_at: dict[str, float] = field(default_factory=dict)
+    version: str = ""
+    """The last version of the watch that was seen."""
+
+    @classmethod
+    @asynccontextmanager
+    async def followed(cls, cluster: Cluster, namespace: str) -> AsyncIterator["BoundTimes"]:
+        """Follow the pods of a namespace that are created from now on."""
+        first = await cluster.send("GET", f"{pods_path(namespace)}?limit=1")
+        times = cls(version=first["metadata"]["resourceVersion"])
+        following = asyncio.create_task(times._follow(cluster, pods_path(namespace)))
+        try:
+            yield times
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    async def _follow(self, cluster: Cluster, path: str) -> None:
+        while True:  # an API server ends each watch after half an hour or more
+            watched = f"{path}?watch=true&resourceVersion={self.version}"
+            async for line in cluster.lines(watched):
+                self.see(line, time.perf_counter())
+
+    def see(self, line: bytes, now: float) -> None:
+        """Record a step of the watch: a pod that appears, is bound, or is gone."""
+        step = _decode(line)
+        name, self.version = step.object.metadata.name, step.object.metadata.resource_version
+        if step.type == "ADDED":
+            self.created_at.setdefault(name, now)
+        elif step.type == "DELETED":
+            self.created_at.pop(name, None)
+        if step.object.spec.node_name and name in self.created_at:
+            self.waited_s.append(now - self.created_at.pop(name))
+
+    def percentiles(self) -> str:
+        """Format how long pods waited."""
+        waited = np.array(self.waited_s or [np.nan])
+        half, most, nearly, worst = (np.percentile(waited, q) for q in (50, 90, 99, 100))
+        return f"50 % {half:.2f} s, 90 % {most:.2f} s, 99 % {nearly:.2f} s, worst {worst:.2f} s"
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Pods created at a steady rate, and how long each waited."""
+
+    rate: int
+    reached: float
+    """Pods created a second; fewer than wanted if the API server takes no more."""
+    times: BoundTimes
+    cpu_ms: float
+    """Of the scheduler, a pod."""
+
+    def line(self) -> str:
+        """Format it."""
+        return (
+            f"at {self.rate} pods/s ({self.reached:.0f} reached): "
+            f"{self.times.percentiles()}, {self.cpu_ms:.2f} ms CPU a pod"
+        )
+
+
+async def measure_steady(
+    installation: Installation, namespace: str, rate: int, seconds: float
+) -> Steady:
+    """Create gangs at a steady rate while a scheduler runs, until all are bound."""
+    server = installation.start_ready_scheduler()
+    async with (
+        installation.connect(CONNECTIONS) as admin,
+        BoundTimes.followed(admin, namespace) as times,
+    ):
+        before = server.process.usage().cpu_s
+        count = int(rate * seconds / GANG)
+        started = time.perf_counter()
+        making = []
+        for number in range(count):
+            await asyncio.sleep(max(0.0, started + number * GANG / rate - time.perf_counter()))
+            made = admin.create_gang(namespace, f"r{rate}-{number}", GANG)
+            making.append(asyncio.create_task(made))
+        await asyncio.gather(*making)
+        reached = count * GANG / (time.perf_counter() - started)
+        deadline = time.perf_counter() + _LAST_S
+        while len(times.waited_s) < count * GANG:
+            assert time.perf_counter() < deadline, f"not all bound after {_LAST_S:.0f} s"
+            await asyncio.sleep(_POLL_S)
+        cpu_s = server.process.usage().cpu_s - before
+    installation.servers.stop(server)
+    return Steady(rate, reached, times, 1000 * cpu_s / (count * GANG))
