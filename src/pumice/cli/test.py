@@ -14,13 +14,8 @@ from pumice.cli.scenario_files import read_scenario, with_expectations
 from pumice.cli.tables import print_summary
 from pumice.scenarios.compare import CompareOptions
 from pumice.scenarios.junit import write_junit
-from pumice.scenarios.runner import (
-    CaseResult,
-    default_scheduler,
-    find_scenarios,
-    run_files,
-    run_scenario,
-)
+from pumice.scenarios.many_files import run_files
+from pumice.scenarios.runner import CaseResult, default_scheduler, find_scenarios, run_scenario
 
 _SHOWN_DIFFERENCES = 10
 

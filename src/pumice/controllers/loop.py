@@ -158,7 +158,7 @@ class ControllerLoop:
         done = 0
         try:
             plan = self._controllers[index].reconcile(key, self.view)
-            if self._held_back(item, plan):
+            if plan.effects and self._held_back(item, plan):
                 return False
             for effect in plan.effects:
                 done += 1

@@ -51,11 +51,13 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
         ManifestError: the controller cannot use a job, or jobs ask for more pods than
             an answer can handle.
     """
+    new = [job for job in jobs if phase_of(job) in NOT_BEGUN]
+    if not new:
+        return []
+    _check_pods(new)
     view = ManifestView(objects)
     groups = _groups_of_jobs(objects)
     made: list[Manifest] = []
-    new = [job for job in jobs if phase_of(job) in NOT_BEGUN]
-    _check_pods(new)
     for job in new:
         made += _missing(expand(job, view), groups, view)
     wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}

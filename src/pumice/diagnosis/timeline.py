@@ -214,9 +214,12 @@ class Timeline:
 
     def job_of(self, pod: Manifest) -> str:
         """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
-        space, _, name = group_of(pod).partition("/")
+        if owner := owner_of(pod):
+            return owner
+        key = group_of(pod)
+        space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
-        return owner_of(pod) or (group_of(pod) if group is None else title_of(group))
+        return key if group is None else title_of(group)
 
     def endless(self) -> int:
         """Count the pods that run and have no known end."""
@@ -230,9 +233,10 @@ class Timeline:
 
     def _lasts(self, pod: Manifest) -> float | None:
         """Return the run time of a pod that states none itself; those of no group never end."""
-        if not group_of(pod):
+        key = group_of(pod)
+        if not key:
             return None
-        space, _, name = group_of(pod).partition("/")
+        space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
         marks = ((group or {}).get("metadata") or {}).get("annotations") or {}
         return float(marks[RUN_SECONDS]) if RUN_SECONDS in marks else self._default_s

@@ -3,7 +3,8 @@
 A registry is a value passed to the scheduler; nothing registers itself on import.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib import metadata
 
 from pumice.api.conf import Problem, SchedulerConf
@@ -61,7 +62,12 @@ def known_plugins(
 
 def installed_plugins() -> Mapping[str, type[Plugin]]:
     """Return the plugins that other distributions offer under the entry-point group."""
-    return PluginsOnUse(metadata.entry_points(group=GROUP))
+    return PluginsOnUse(_offered(metadata.entry_points))
+
+
+@cache  # what is installed stays while a process runs, and to look for it takes 10 ms
+def _offered(find: Callable[..., metadata.EntryPoints]) -> tuple[metadata.EntryPoint, ...]:
+    return tuple(find(group=GROUP))
 
 
 def _load(entry: metadata.EntryPoint) -> type[Plugin]:

@@ -329,8 +329,10 @@ def _back_off_s(pod: Manifest) -> float:
 
 def _seconds(text: str | None) -> float | None:
     """Read a number of an annotation; anything else counts as absent."""
+    if text is None:
+        return None
     try:
-        number = math.nan if text is None else float(text)
+        number = float(text)
     except (ValueError, TypeError):
         return None
     return number if math.isfinite(number) else None
