@@ -125,18 +125,28 @@ class Ordering:
 
     def task_keys(self, rows: list[int]) -> list[Key]:
         """Order tasks: plugins, then the number in the pod name, then age, then uid."""
+        return self._task_keys(rows)[0]
+
+    def plain_task_keys(self, rows: list[int]) -> list[Key] | None:
+        """Return the same keys as plain tuples; None where they may form no order."""
+        keys, is_order = self._task_keys(rows)
+        return keys if is_order else None
+
+    def _task_keys(self, rows: list[int]) -> tuple[list[Key], bool]:
+        """Return the keys of tasks, and whether these are plain tuples."""
         tasks = self._snapshot.tasks
         columns, between = self.task_columns(rows)
         policy = _by_row([column.tolist() for column in columns], len(rows))
         numbers, created = tasks.index[rows].tolist(), tasks.created[rows].tolist()
         ties: list[Key] = [*zip(numbers, created, [tasks.uids[row] for row in rows], strict=True)]
-        if _are_mixed(numbers):
+        mixed = _are_mixed(numbers)
+        if mixed:
             ties = [_TaskTie(*tie) for tie in ties]
         jobs = tasks.job[rows].tolist()
         is_silent = any(np.isnan(column).any() for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
-            return list(zip(policy, ties, strict=True))
-        return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)]
+            return list(zip(policy, ties, strict=True)), not mixed
+        return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)], False
 
     def task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
         """List the plugins' keys of tasks, and which of them count between jobs.

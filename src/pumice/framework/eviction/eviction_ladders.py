@@ -106,12 +106,14 @@ class Ladders:
         last = step.before < step.after
         return range(line, int(self._offered[start + step.after - 1]) + 1 if last else line)
 
-    def nodes_after(self, steps: Sequence[Step], *, more: int) -> tuple[PromisedNodes, IndexArray]:
+    def nodes_after(
+        self, steps: Sequence[Step], more: Column | float
+    ) -> tuple[PromisedNodes, IndexArray]:
         """Imagine the nodes of steps with their victims gone and so many more tasks on them."""
         place = np.array([step.place for step in steps], dtype=np.intp)
         start = [self._starts[step.place] for step in steps]
         last = [at + step.after for at, step in zip(start, steps, strict=True)]
-        rows, copies = self.nodes[place], np.array([step.copies + more for step in steps], float)
+        rows, copies = self.nodes[place], np.array([step.copies for step in steps]) + more
         gone = self._gone[:, last] - self._gone[:, start]
         return PromisedNodes(self._snapshot, rows, gone, self._task.shape, copies), rows
 
