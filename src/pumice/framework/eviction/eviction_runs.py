@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.core.resources import PODS, Column, IndexArray, Mask
-from pumice.core.views import Nodes, Task
+from pumice.core.views import Task
 from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
 from pumice.framework.equal_tasks import has_plain_shape, imagine, longest
@@ -186,7 +186,7 @@ class EvictionRuns:
 
     def _enough(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> IndexArray:
         """Return the first nodes that could take n tasks if all members of a scope left."""
-        room = Nodes(self._snapshot, nodes).future_idle + self._candidates.sums(scope)[:, nodes]
+        room = self._candidates.room(scope)[:, nodes]
         taken = copies_in(room, task.request, task.need).cumsum()
         return nodes[: 1 + int(np.searchsorted(taken, n))]
 
@@ -248,8 +248,7 @@ class EvictionRuns:
         lines = self._columns.lines(self._hook, scope, task, nodes) if len(nodes) else None
         if lines is None or any(self._snapshot.shapes[i].coarse for i in self._shapes(lines.rows)):
             return None
-        sums = self._candidates.sums(scope)[:, nodes]
-        return Ladders(self._snapshot, task, nodes, lines, sums)
+        return Ladders(self._snapshot, task, nodes, lines, self._candidates.room(scope)[:, nodes])
 
     def _shapes(self, rows: IndexArray) -> set[int]:
         return set(self._snapshot.tasks.shape[rows].tolist())
