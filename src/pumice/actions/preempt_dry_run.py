@@ -3,18 +3,17 @@
 Used by preempt when ``enableTopologyAwarePreemption`` is set; tries leave no trace.
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pumice.core.resources import IndexArray, Mask, fits
+from pumice.core.resources import Column, IndexArray, Mask, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
-from pumice.framework.eviction.eviction_sums import EvictionSums
+from pumice.framework.eviction.eviction_sums import EvictionSums, Plans
 from pumice.framework.eviction.victim_columns import VictimColumns
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.session import Session
@@ -24,14 +23,6 @@ _AT_ONCE = 16
 """Minimum number of nodes whose plans are computed together."""
 _LOWEST_PRIORITY = 2**31
 """Added to priorities before they are summed, so that more victims never cost less."""
-
-
-@dataclass
-class _Plan:
-    """A node and the tasks to evict there, in this order."""
-
-    node: int
-    victims: list[int]
 
 
 class DryRun:
@@ -51,6 +42,7 @@ class DryRun:
         self._at_least = arguments.at_least
         self._at_most = arguments.at_most
         self._filters_follow = _filters_follow(ssn)
+        self._known_priorities: dict[int, int] = {}
 
     def preempt(self, stmt: Statement, task: Task, scope: Scope, usable: Mask) -> bool:
         """Evict the victims of the best plan and pipeline the task there."""
@@ -66,12 +58,12 @@ class DryRun:
         plans = self._plans_by_sums(task, scope, nodes, wanted)
         if plans is None:
             plans = self._plans_by_trial(stmt, task, scope, nodes, wanted)
-        if not plans:
+        if not len(plans.nodes):
             return False
         best = self._cheapest(plans)
-        for victim in best.victims:
+        for victim in plans.rows[plans.place == best][::-1].tolist():
             stmt.evict(victim, "preempt", task.key)
-        stmt.pipeline(task.row, best.node, freed=True)
+        stmt.pipeline(task.row, int(plans.nodes[best]), freed=True)
         return True
 
     def _plans_wanted(self, n: int) -> int:
@@ -79,33 +71,35 @@ class DryRun:
 
     def _plans_by_sums(
         self, task: Task, scope: Scope, nodes: IndexArray, wanted: int
-    ) -> list[_Plan] | None:
+    ) -> Plans | None:
         """Compute plans for the first nodes that have one; None if they must be tried."""
         if not self._filters_follow:
             nodes = nodes[self._ssn.placing.fit(task).verdict[nodes] == 0]
         sums = EvictionSums(self._ssn, task)
-        plans: list[_Plan] = []
-        while len(nodes) and len(plans) < wanted:
-            n = max(wanted - len(plans), _AT_ONCE)
+        parts = [Plans.of(nodes, nodes[:0], nodes[:0])]
+        while len(nodes) and wanted > (found := sum(len(part.nodes) for part in parts)):
+            n = max(wanted - found, _AT_ONCE)
             some, nodes = nodes[:n], nodes[n:]
             victims = self._columns.victims(Plugin.preemptable, scope, task, some)
             if victims is None or not EvictionSums.suit(self._ssn, task, victims):
                 return None
-            plans += [_Plan(*each) for each in sums.fewest(some, victims)]
-        return plans[:wanted]
+            parts.append(sums.fewest(some, victims))
+        return Plans.join(parts, wanted)
 
     def _plans_by_trial(
         self, stmt: Statement, task: Task, scope: Scope, nodes: IndexArray, wanted: int
-    ) -> list[_Plan]:
+    ) -> Plans:
         """Try nodes one by one until enough of them have a plan."""
-        plans: list[_Plan] = []
+        found: dict[int, list[int]] = {}
         for node in self._candidates.visit(Plugin.preemptable, scope, task, nodes):
             victims = self._try(stmt, task, scope, node)
             if victims:
-                plans.append(_Plan(node, victims))
-            if len(plans) >= wanted:
+                found[node] = victims
+            if len(found) >= wanted:
                 break
-        return plans
+        rows = [row for victims in found.values() for row in reversed(victims)]
+        place = np.repeat(np.arange(len(found)), [len(victims) for victims in found.values()])
+        return Plans(np.array([*found], np.intp), np.array(rows, np.intp), place)
 
     def _try(self, stmt: Statement, task: Task, scope: Scope, node: int) -> list[int]:
         """Find the tasks to evict on a node: as few as possible, the most valuable spared first.
@@ -153,39 +147,37 @@ class DryRun:
             room = room + self._snapshot.request(row)
         return bool(fits(task.need[:, 0], room))
 
-    def _cheapest(self, plans: list[_Plan]) -> _Plan:
+    def _cheapest(self, plans: Plans) -> int:
         """Choose by the highest priority, then their sum, their number, and the latest start."""
+        priority = self._priorities(plans.rows)
+        starts = np.searchsorted(plans.place, np.arange(len(plans.nodes)))
+        ends = np.append(starts[1:], len(plans.rows))
         costs = (
-            lambda plan: self._priority(plan.victims[0]),
-            lambda plan: sum(self._priority(row) + _LOWEST_PRIORITY for row in plan.victims),
-            lambda plan: len(plan.victims),
-            self._age,
+            priority[ends - 1],
+            np.add.reduceat(priority + _LOWEST_PRIORITY, starts),
+            ends - starts,
+            -self._first_start(plans, priority, starts),
         )
+        left = np.arange(len(starts))
         for cost in costs:
-            found = [cost(plan) for plan in plans]
-            least = min(found)
-            plans = [plan for plan, each in zip(plans, found, strict=True) if each == least]
-            if len(plans) == 1:
-                break
-        return plans[0]
+            left = left[cost[left] == cost[left].min()]
+        return int(left[0])
 
-    def _age(self, plan: _Plan) -> float:
-        """Return how early the first of the most important victims started, later is less."""
-        priorities = [self._priority(row) for row in plan.victims]
-        highest = max(priorities)
-        return -min(
-            self._started(row)
-            for row, priority in zip(plan.victims, priorities, strict=True)
-            if priority == highest
-        )
+    def _first_start(self, plans: Plans, priority: NDArray[np.int64], starts: IndexArray) -> Column:
+        """Return when the first of the most important victims of each plan started (n,)."""
+        started = self._snapshot.tasks.started[plans.rows]
+        started = np.where(np.isnan(started), self._ssn.now, started)
+        highest = np.maximum.reduceat(priority, starts)[plans.place]
+        return np.minimum.reduceat(np.where(priority == highest, started, np.inf), starts)
 
-    def _started(self, row: int) -> float:
-        started = float(self._snapshot.tasks.started[row])
-        return self._ssn.now if math.isnan(started) else started
-
-    def _priority(self, row: int) -> int:
-        pod: Any = self._snapshot.tasks.pods[row]
-        return pod.spec.priority or 0
+    def _priorities(self, rows: IndexArray) -> NDArray[np.int64]:
+        """Return the priorities that the pods state (n,)."""
+        known, pods = self._known_priorities, self._snapshot.tasks.pods
+        for row in rows.tolist():
+            if row not in known:
+                pod: Any = pods[row]
+                known[row] = pod.spec.priority or 0
+        return np.array([known[row] for row in rows.tolist()], dtype=np.int64)
 
 
 def _filters_follow(ssn: Session) -> bool:

@@ -18,6 +18,7 @@ from pumice.core.tables import NOWHERE, Ints, JobTable, NodeTable, QueueTable, T
 
 Rows = slice | NDArray[np.intp]
 ALL = slice(None)
+_READY = [int(status) for status in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
 
 
 def at(column: Column, rows: Rows) -> Column:
@@ -278,7 +279,7 @@ class Job(HoldingRow, NamespacedRow):
     def ready(self) -> int:
         """Tasks that hold a node, or have succeeded."""
         counts = self.counts
-        return sum(counts[s] for s in ALLOCATED_CLASS) + counts[Status.SUCCEEDED]
+        return sum([counts[status] for status in _READY])
 
     @property
     def waiting(self) -> int:

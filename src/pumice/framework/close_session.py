@@ -147,10 +147,12 @@ def _moves(ssn: Session) -> Decisions:
 def _tell_promises(ssn: Session, decisions: Decisions) -> None:
     """Record which tasks wait for room, and for which of them pods are evicted."""
     tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
-    for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
-        decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
+    rows = np.flatnonzero(tasks.status == Status.PIPELINED)
+    promised = dict(zip(rows.tolist(), tasks.node[rows].tolist(), strict=True))
+    for row, node in promised.items():
+        decisions.pipelined[tasks.keys[row]] = names[node]
     for row, node in ssn.intents.nominations.items():
-        if node != NOWHERE and tasks.status[row] == Status.PIPELINED:
+        if node != NOWHERE and row in promised:
             decisions.nominated[tasks.keys[row]] = names[node]
 
 

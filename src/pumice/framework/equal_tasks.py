@@ -37,26 +37,28 @@ def equal_run(
     is_done: Callable[[], Verdict],
     most: Callable[[], int] | None = None,
 ) -> int:
-    """Return how many of the first tasks can be placed as one run; 0 if they cannot.
+    """Return how many of the first tasks, of ``SHORTEST`` at least, can be placed as one run.
 
-    Ends where the job is complete and where its queue would refuse the next one; both are asked
-    about sums that do not exist yet, because holding more never makes a queue allow more
-    nor a job less ready.
+    0 if they cannot.  A run ends where the job is complete and where its queue would refuse the
+    next one; both are asked about sums that do not exist yet, because holding more never makes
+    a queue allow more nor a job less ready.
     """
+    table, first = state.snapshot.tasks, tasks[0]
+    if table.shape[tasks[SHORTEST - 1]] != table.shape[first] or not goes_by_row(state, first):
+        return 0
+    task = Task(state.snapshot, first)
+    if state.placing.fit(task).value.max(initial=-np.inf) == -np.inf:
+        return 0  # no node has room now
     rows = np.asarray(tasks, dtype=np.intp)
-    table = state.snapshot.tasks
-    same = (table.shape[rows] == table.shape[rows[0]]) & (table.role[rows] == table.role[rows[0]])
+    same = (table.shape[rows] == table.shape[first]) & (table.role[rows] == table.role[first])
     same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
     n = len(rows) if same.all() else int(np.argmin(same))
     if most is not None:
         n = min(n, most())
-    elif state.topology.has_policy(int(table.job[rows[0]])):
+    elif state.topology.has_policy(task.job):
         return 0
-    if n < SHORTEST or not goes_by_row(state, tasks[0]):
+    if n < SHORTEST:
         return 0
-    task = Task(state.snapshot, tasks[0])
-    if state.placing.fit(task).value.max(initial=-np.inf) == -np.inf:
-        return 0  # no node has room now
     n = _alike(state, tasks[:n])
 
     def accepted(k: int) -> Verdict:

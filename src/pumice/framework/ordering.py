@@ -125,6 +125,15 @@ class Ordering:
 
     def task_keys(self, rows: list[int]) -> list[Key]:
         """Order tasks: plugins, then the number in the pod name, then age, then uid."""
+        return self._task_keys(rows)[0]
+
+    def plain_task_keys(self, rows: list[int]) -> list[Key] | None:
+        """Return the same keys as plain tuples; None where they may form no order."""
+        keys, is_order = self._task_keys(rows)
+        return keys if is_order else None
+
+    def _task_keys(self, rows: list[int]) -> tuple[list[Key], bool]:
+        """Return the keys of tasks, and whether these are plain tuples."""
         tasks = self._snapshot.tasks
         columns, between = self.task_columns(rows)
         policy = _by_row([column.tolist() for column in columns], len(rows))
@@ -132,8 +141,9 @@ class Ordering:
         jobs = tasks.job[rows].tolist()
         is_silent = any(np.isnan(column).any() for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
-            return list(zip(policy, ties, strict=True))
-        return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)]
+            is_plain = not (ties and isinstance(ties[0], _TaskTie))
+            return list(zip(policy, ties, strict=True)), is_plain
+        return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)], False
 
     def _ties(self, rows: list[int]) -> list[Key]:
         """Return keys that decide between tasks which the plugins call equal."""

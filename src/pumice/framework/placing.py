@@ -341,6 +341,8 @@ class Placing:
 
     def barred(self, refusals: Codes) -> Mask:
         """Mark nodes that refuse for a reason which no eviction could cure (n,)."""
+        if refusals.max(initial=0) <= 0:
+            return np.zeros(len(refusals), dtype=bool)
         return np.asarray(~self.curable[np.maximum(refusals, 0)])
 
     def count_reasons(self, refusals: Codes) -> dict[str, int]:

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from pumice.actions.allocate import allocate
+from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import open_session
 
 QUEUE = queue("default")
 OLD, NEW = "2026-01-15T08:00:00Z", "2026-01-15T09:00:00Z"
@@ -232,3 +235,37 @@ def test_refusals_of_a_role_last_one_round(decide: Any) -> None:
     ]
     decisions = decide(world, "priority gang", actions="allocate")
     assert decisions.binds == {"default/a-1": "n2", "default/a-2": "n1"}
+
+
+class Counting(Plugin, name="counting"):
+    """Refuses every task and writes down which it was asked about."""
+
+    foreseeable = True
+
+    def on_open(self, ssn: Any) -> None:
+        self.asked: list[str] = []
+
+    def allocatable(self, queue: Any, task: Any) -> bool:
+        self.asked.append(task.key)
+        return False
+
+
+def test_of_equal_tasks_that_a_queue_refuses_the_first_and_the_last_are_asked_about() -> None:
+    world = [QUEUE, node("n1", cpu=9), *gang("a", 9), pod("a-x-9", group="a", cpu=2)]
+    counting = Counting()
+    ssn = open_session(world, [counting])
+    allocate(ssn)
+    assert [*dict.fromkeys(counting.asked)] == ["default/a-w-0", "default/a-w-8", "default/a-x-9"]
+    assert ssn.records.by_job[ssn.snapshot.jobs.row_of["default/a"]].numbers["task"] == (
+        "default/a-x-9"
+    )
+
+
+def test_jobs_that_find_no_node_are_told_of_the_nodes_as_they_were_then(decide: Any) -> None:
+    """The second job is told the same as the first, the fourth of what the third left."""
+    world = [QUEUE, node("n1", cpu=4), *gang("a", 2, cpu=5, created=OLD), *gang("b", 2, cpu=5)]
+    world += [*gang("c", 3, created="2026-01-15T10:00:00Z")]
+    world += [*gang("d", 1, cpu=5, created="2026-01-15T11:00:00Z")]
+    records = decide(world, actions="allocate").records
+    idle = {name: records[f"default/{name}"].numbers["idle"]["cpu"] for name in "abd"}
+    assert idle == {"a": 4000.0, "b": 4000.0, "d": 1000.0}

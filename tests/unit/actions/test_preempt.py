@@ -2,9 +2,18 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pumice.actions.preempt import preempt as preempt_action
+from pumice.core.views import Task
+from pumice.framework.eviction.queue_quota import QueueQuota
+from pumice.framework.plugin import Plugin
+from pumice.plugins.conformance import Conformance
+from pumice.plugins.gang import Gang
+from pumice.plugins.priority import Priority
 from pumice.testing import node, pod, pod_group, priority_class, queue
+from pumice.testing.samples import open_session
 
 CLASSES = [priority_class("low", value=10), priority_class("high", value=100)]
 BASE = [queue("default"), *CLASSES]
@@ -257,3 +266,51 @@ def test_nodes_that_allocate_found_hopeless_are_not_asked_again(decide: Any) -> 
     world += [*old("a"), *old("b", on="n2"), *new(spec={"nodeSelector": {"disk": "hdd"}})]
     decisions = decide(world, "priority gang predicates", actions="allocate, preempt")
     assert decisions.evictions == ["default/a-0"]
+
+
+class Counting(Plugin, name="counting"):
+    """Allows the queue a given amount of cpu, and counts how often it is asked."""
+
+    foreseeable = True
+
+    def on_open(self, ssn: Any) -> None:
+        self.most, self.times = 0.0, 0
+
+    def allocatable(self, queue: Any, task: Any) -> bool:
+        self.times += 1
+        return bool(queue.allocated_or_pipelined[0] + task.request[0, 0] <= self.most)
+
+
+@pytest.mark.parametrize(("cpus", "evicted"), [(14, 0), (16, 8), (19, 8)])
+def test_a_queue_that_no_eviction_brings_below_its_limit_is_asked_a_few_times(
+    cpus: int, evicted: int
+) -> None:
+    """Sixteen cpus are in use; at most two leave a node, and a pod takes one."""
+    nodes = [node(f"n{i}", cpu=2) for i in range(8)]
+    running = [each for i in range(8) for each in old(f"old{i}", 2, on=f"n{i}")]
+    counting, conformance = Counting(), Conformance()
+    ssn = open_session(
+        [*BASE, *nodes, *running, *new(n=8)], [Priority(), Gang(), conformance], [counting]
+    )
+    counting.most = 1000.0 * cpus
+    preempt_action(ssn)
+    assert len(ssn.intents.made) == evicted
+    assert counting.times < 8
+
+
+def test_a_queue_is_asked_about_each_pod_of_a_run_as_if_one_came_after_the_other() -> None:
+    """Of two cpus that leave for each pod of one cpu, one is won."""
+    ssn = open_session([*BASE, node("n1", cpu=8), *new(n=4)], [Counting()])
+    task = Task(ssn.snapshot, ssn.pending_tasks(0)[0])
+    amount = task.request[:, 0]
+    for most in range(-4, 6):
+        ssn.plugins[0].most = 1000.0 * most
+        evicted = np.stack([0 * amount, 2 * amount, 0 * amount, amount], axis=1)
+        held, expected = 0, 0
+        for gone in (0, 2, 0, 1):
+            held -= gone
+            if held + 1 > most:
+                break
+            held, expected = held + 1, expected + 1
+        assert QueueQuota(ssn, task).n_taken(evicted) == expected
+        assert QueueQuota(ssn, task).takes(2 * amount) is (most >= -1)

@@ -205,3 +205,22 @@ def test_queues_whose_parents_form_a_circle_count_once_and_for_nobody_else() -> 
         "a": "1",
         "b": None,
     }
+
+
+def test_groups_of_equal_numbers_share_a_report_and_others_keep_theirs() -> None:
+    world = [node("n1", cpu=9), queue("default")]
+    for name in ("a", "b", "c", "told"):
+        world += [pod_group(name, min_member=1, phase="Running")]
+        world += [
+            pod(f"{name}-{i}", group=name, cpu=1, node="n1") for i in range(1 + (name == "c"))
+        ]
+    said = {"type": "Ours", "status": "True", "reason": "kept", "message": ""}
+    world[-2]["status"]["conditions"] = [said]
+    ssn = Session(Ingest(Snapshot()).load(map(from_manifest, world)), [[Enabled(Gang(), {})]])
+    decisions = close_session(ssn)
+    a, b, c, told = (decisions.pod_groups[f"default/{name}"] for name in ("a", "b", "c", "told"))
+    assert a is b
+    assert (a.running, c.running) == (1, 2)
+    assert [each.type for each in told.conditions] == ["Ours", "Scheduled"]
+    assert [each.type for each in a.conditions] == ["Scheduled"]
+    assert decisions.task_statuses["default/c"] == {"Running": 2}

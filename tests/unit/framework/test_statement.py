@@ -9,9 +9,11 @@ from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
+from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Room
 from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import open_session
 
 WORLD = [
     node("n1", cpu=4),
@@ -145,3 +147,43 @@ def test_rooms_made_at_once_are_those_made_one_by_one(ssn: Any, row: Any, live: 
     assert (stmt.victims(), ssn.intents.nominations) == (victims, nominations)
     stmt.discard()
     assert cells_after(ssn) == before
+
+
+class Follower(Plugin, name="follower"):
+    """Writes down who is evicted."""
+
+    def on_open(self, ssn: Any) -> None:
+        self.seen: list[str] = []
+
+    def on_evict(self, task: Any, node: Any) -> None:
+        self.seen.append(task.key)
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["still view", "live view"])
+def test_evictions_made_at_once_are_those_made_one_by_one(live: bool) -> None:
+    others = [pod_group("h", min_member=0), pod("h0", group="h", cpu="500m", node="n1")]
+    bound = pod("g0", group="g", cpu=1, node="n1", phase="Pending")
+    ssn = open_session([*WORLD, *others, bound])
+    ssn.snapshot.view_is_live = live
+    tasks = [ssn.snapshot.tasks.row_of[f"default/{name}"] for name in ("h0", "runs", "g0")]
+    before, stmt = cells_after(ssn), ssn.statement()
+    for task in tasks:
+        stmt.evict(task, "gangpreempt", "default/g")
+    expected = cells_after(ssn)
+    assert expected != before
+    stmt.discard()
+    stmt.evict_many(tasks, "gangpreempt", "default/g")
+    assert cells_after(ssn) == expected
+    stmt.commit()
+    names = ["default/h0", "default/runs", "default/g0"]
+    assert ssn.intents.made == [Evict(name, "gangpreempt", "default/g") for name in names]
+    ssn.snapshot.release_session()
+    assert cells_after(ssn)["books"] == before["books"]
+
+
+def test_a_plugin_that_follows_evictions_hears_of_each() -> None:
+    follower = Follower()
+    ssn = open_session([*WORLD, pod("more", group="g", cpu=1, node="n1")], [follower])
+    tasks = [ssn.snapshot.tasks.row_of[f"default/{name}"] for name in ("runs", "more")]
+    ssn.statement().evict_many(tasks, "gangpreempt")
+    assert follower.seen == ["default/runs", "default/more"]

@@ -29,6 +29,8 @@ class Scope:
     """Which candidates belong (k,)."""
     sums: Column
     """Requests of members that still run, by node (R, N)."""
+    room: Column
+    """What nodes would have left if all of them left (R, N)."""
     own_job: bool = False
     """Whether these are the tasks of the asking job itself."""
     cursor: int = 0
@@ -93,7 +95,8 @@ class Candidates:
             at = np.flatnonzero(part)
             at = at[self._counts[self._snapshot.tasks.status[self.rows[at]]]]
             sums = sum_by(self._requests[:, at], self.node[at], self._snapshot.nodes.n)
-            found = Scope(part, sums, cursor=len(self._snapshot.journal.moved))
+            room = self._snapshot.nodes.future_idle + sums
+            found = Scope(part, sums, room, cursor=len(self._snapshot.journal.moved))
             self._scopes[key] = found
         return found
 
@@ -119,6 +122,16 @@ class Candidates:
 
     def sums(self, scope: Scope) -> Column:
         """Return what the members of a scope that still run hold on each node (R, N)."""
+        self._follow(scope)
+        return scope.sums
+
+    def room(self, scope: Scope) -> Column:
+        """Return what nodes would have left if all of these left (R, N)."""
+        self._follow(scope)
+        return scope.room
+
+    def _follow(self, scope: Scope) -> None:
+        """Add up again on nodes that moved."""
         moved = self._snapshot.journal.moved
         if scope.cursor < len(moved):
             rows: set[int] = set()
@@ -127,14 +140,13 @@ class Candidates:
             scope.cursor = len(moved)
             for node in rows:
                 self._add_up(scope, node)
-        return scope.sums
 
     def _add_up(self, scope: Scope, node: int) -> None:
         part = slice(self._starts[node], self._starts[node + 1])
-        if part.start == part.stop:
-            return
-        live = scope.members[part] & self._counts[self._snapshot.tasks.status[self.rows[part]]]
-        scope.sums[:, node] = self._requests[:, part] @ live
+        if part.start < part.stop:
+            live = scope.members[part] & self._counts[self._snapshot.tasks.status[self.rows[part]]]
+            scope.sums[:, node] = self._requests[:, part] @ live
+        scope.room[:, node] = self._snapshot.nodes.future_idle_of(node) + scope.sums[:, node]
 
     def visit(
         self,
@@ -149,8 +161,7 @@ class Candidates:
 
     def with_room(self, scope: Scope, task: Task) -> Mask:
         """Mark nodes that would have room for a task if all members of a scope left (N,)."""
-        room = self._snapshot.nodes.future_idle + self.sums(scope)
-        return np.asarray((task.need - room < STEP).all(axis=0))
+        return np.asarray((task.need - self.room(scope) < STEP).all(axis=0))
 
     def occupied(self, scope: Scope) -> Mask:
         """Mark nodes with at least one member of a scope (N,)."""

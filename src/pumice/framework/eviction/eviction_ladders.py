@@ -35,14 +35,14 @@ class Ladders:
     """Some nodes, the line of candidates on each, and the steps that can be made there."""
 
     def __init__(
-        self, snapshot: Snapshot, task: Task, nodes: IndexArray, lines: Lines, sums: Column
+        self, snapshot: Snapshot, task: Task, nodes: IndexArray, lines: Lines, room: Column
     ) -> None:
-        """See the nodes as they are; ``sums`` is what all members of the scope hold (R, n)."""
+        """See the nodes as they are; ``room`` is left if all of the scope leave (R, n)."""
         self.nodes = nodes
         self.lines = lines
         self._snapshot = snapshot
         self._task = task
-        self._sums = sums
+        self._room = room
         self._offered = np.flatnonzero(lines.offered)
         self.victims = lines.rows[self._offered]
         place = lines.place[self._offered]
@@ -62,7 +62,7 @@ class Ladders:
         rungs = copies_in(self._after, request, need).tolist()
         starts = self._starts
         self._rungs = [[each, *rungs[starts[i] : starts[i + 1]]] for i, each in enumerate(first)]
-        self.hopeful = copies_in(self._free + self._sums, request, self._task.need).tolist()
+        self.hopeful = copies_in(self._room, request, self._task.need).tolist()
         """How many tasks each node could take if all members of the scope left."""
 
     def may_fail(self, place: int, copies: int) -> bool:
@@ -106,12 +106,14 @@ class Ladders:
         last = step.before < step.after
         return range(line, int(self._offered[start + step.after - 1]) + 1 if last else line)
 
-    def nodes_after(self, steps: Sequence[Step], *, more: int) -> tuple[PromisedNodes, IndexArray]:
+    def nodes_after(
+        self, steps: Sequence[Step], more: Column | float
+    ) -> tuple[PromisedNodes, IndexArray]:
         """Imagine the nodes of steps with their victims gone and so many more tasks on them."""
         place = np.array([step.place for step in steps], dtype=np.intp)
         start = [self._starts[step.place] for step in steps]
         last = [at + step.after for at, step in zip(start, steps, strict=True)]
-        rows, copies = self.nodes[place], np.array([step.copies + more for step in steps], float)
+        rows, copies = self.nodes[place], np.array([step.copies for step in steps]) + more
         gone = self._gone[:, last] - self._gone[:, start]
         return PromisedNodes(self._snapshot, rows, gone, self._task.shape, copies), rows
 

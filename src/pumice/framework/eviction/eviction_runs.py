@@ -6,12 +6,13 @@ yet; a run ends where that cannot be promised, and the next task is tried by its
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
 from pumice.core.resources import PODS, Column, IndexArray, Mask
-from pumice.core.views import Nodes, Task
+from pumice.core.views import Task
 from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
 from pumice.framework.equal_tasks import has_plain_shape, imagine, longest
@@ -52,7 +53,8 @@ class EvictionRuns:
         """Whether nodes outside those that seemed enough became the best."""
         self._action = "preempt" if hook is Plugin.preemptable else "reclaim"
         self._can = (
-            state.policy.by_row
+            state.placing.imagines
+            and state.policy.by_row
             and not state.hooks.tiers(Plugin.on_evict)
             and not state.queue_gates.is_reserving
             and all(plugin.foreseeable for hook in _ASKED for plugin, _ in state.hooks.bound(hook))
@@ -105,10 +107,7 @@ class EvictionRuns:
                 return holds()
 
         n = longest(n, served)
-        if n < _SHORTEST or self._state.policy.filter_task(task) is not None:
-            return 0
-        placing = self._state.placing
-        return 0 if placing.ranks(task, placing.fit(task)) else n
+        return 0 if n < _SHORTEST or self._state.policy.filter_task(task) is not None else n
 
     def _alike(self, tasks: list[int]) -> int:
         """Return how many of the first tasks are equal to the first, which may evict."""
@@ -159,7 +158,7 @@ class EvictionRuns:
             fails = len(steps) < n and (not chain or chain[-1].after < left)
             if fails and not ladders.may_fail(place, len(chain)):
                 break
-        barred = self._state.placing.barred(self._verdicts(task, ladders, steps, more=1))
+        barred = self._state.placing.barred(self._verdicts_after(task, ladders, steps))
         cut = int(np.argmax(barred)) + 1 if barred.any() else len(steps)
         return self._make(stmt, tasks, ladders, steps[:cut])
 
@@ -183,12 +182,11 @@ class EvictionRuns:
         if len(some) < len(ranked):
             outside = -float(fit.score[ranked[len(some)]]), int(ranked[len(some)])
         steps = self._climb_by_score(task, fit, ladders, outside, len(tasks))
-        refused = np.flatnonzero(self._verdicts(task, ladders, steps, more=0))
-        return self._make(stmt, tasks, ladders, steps[: refused[0]] if len(refused) else steps)
+        return self._make(stmt, tasks, ladders, steps)
 
     def _enough(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> IndexArray:
         """Return the first nodes that could take n tasks if all members of a scope left."""
-        room = Nodes(self._snapshot, nodes).future_idle + self._candidates.sums(scope)[:, nodes]
+        room = self._candidates.room(scope)[:, nodes]
         taken = copies_in(room, task.request, task.need).cumsum()
         return nodes[: 1 + int(np.searchsorted(taken, n))]
 
@@ -213,45 +211,55 @@ class EvictionRuns:
                     break
                 values[place] = np.inf
                 continue
-            step = chains[place][at]
-            steps.append(step)
+            score = after[place][at]
+            if score is None:
+                break
+            steps.append(chains[place][at])
             taken[place] = at + 1
-            values[place] = -after[step] if at + 1 < ladders.hopeful[place] else np.inf
+            values[place] = -score if at + 1 < ladders.hopeful[place] else np.inf
             if np.isnan(values[place]):
                 break
         return steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
 
     def _scores_after(
         self, task: Task, fit: Fit, ladders: Ladders, chains: list[list[Step]]
-    ) -> dict[Step, float]:
-        """Score nodes as each step leaves them; not a number where no eviction opens them then."""
+    ) -> list[list[float | None]]:
+        """Score nodes as each step leaves them, chain by chain.
+
+        Not a number: no eviction opens the node then; None: it refuses the task of the step.
+        """
         steps = [step for chain in chains for step in chain]
-        if not steps:
-            return {}
-        placing, (nodes, rows) = self._state.placing, ladders.nodes_after(steps, more=1)
-        answers = placing.answers(fit, task, nodes, rows)
-        barred = placing.barred(np.broadcast_to(np.asarray(answers.verdict), rows.shape))
-        scores = np.where(barred, np.nan, answers.score)
-        return dict(zip(steps, scores.tolist(), strict=True))
+        n = len(steps)
+        if not n:
+            return [[] for _ in chains]
+        placing, twice = self._state.placing, [*steps, *steps]
+        nodes, rows = ladders.nodes_after(twice, np.repeat([0.0, 1.0], n))
+        verdict = np.zeros(2 * n, dtype=np.int16) + placing.verdict(fit, task, nodes, rows)
+        score = placing.score(fit, task, nodes, rows)
+        scores = np.where(placing.barred(verdict), np.nan, score)
+        found = iter(zip(verdict[:n].tolist(), scores[n:].tolist(), strict=True))
+        return [
+            [None if refused else score for refused, score in islice(found, len(chain))]
+            for chain in chains
+        ]
 
     def _ladders(self, task: Task, scope: Scope, nodes: IndexArray) -> Ladders | None:
         """Work out the steps on nodes of which the first is tried first; None if that cannot be."""
         lines = self._columns.lines(self._hook, scope, task, nodes) if len(nodes) else None
         if lines is None or any(self._snapshot.shapes[i].coarse for i in self._shapes(lines.rows)):
             return None
-        sums = self._candidates.sums(scope)[:, nodes]
-        return Ladders(self._snapshot, task, nodes, lines, sums)
+        return Ladders(self._snapshot, task, nodes, lines, self._candidates.room(scope)[:, nodes])
 
     def _shapes(self, rows: IndexArray) -> set[int]:
         return set(self._snapshot.tasks.shape[rows].tolist())
 
-    def _verdicts(self, task: Task, ladders: Ladders, steps: list[Step], *, more: int) -> Codes:
-        """Ask the filters about nodes whose victims are gone, with so many more tasks on them."""
+    def _verdicts_after(self, task: Task, ladders: Ladders, steps: list[Step]) -> Codes:
+        """Ask the filters about nodes as each step leaves them."""
         if not steps:
             return np.zeros(0, dtype=np.int16)
-        placing, (nodes, rows) = self._state.placing, ladders.nodes_after(steps, more=more)
+        placing, (nodes, rows) = self._state.placing, ladders.nodes_after(steps, 1.0)
         verdict = placing.verdict(placing.fit(task), task, nodes, rows)
-        return np.broadcast_to(np.asarray(verdict, dtype=np.int16), rows.shape)
+        return np.zeros(len(rows), dtype=np.int16) + np.asarray(verdict, dtype=np.int16)
 
     # Whether it stands
 

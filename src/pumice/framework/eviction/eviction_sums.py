@@ -5,6 +5,7 @@ queue are asked about rows and sums that do not exist yet.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,33 @@ from pumice.framework.eviction.eviction_ladders import amounts_of
 from pumice.framework.eviction.victim_columns import Victims
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Nodes for a task, and whom to evict on each of them."""
+
+    nodes: IndexArray
+    """(n,)."""
+    rows: IndexArray
+    """Victims, node after node, on each the least valuable first; the most valuable go first."""
+    place: IndexArray
+    """The place of each one's node; on each node is at least one (k,)."""
+
+    @classmethod
+    def of(cls, nodes: IndexArray, rows: IndexArray, place: IndexArray) -> "Plans":
+        """Make plans of victims, without nodes that have none."""
+        is_first = np.diff(place, prepend=-1) > 0
+        return cls(nodes[place[is_first]], rows, is_first.cumsum() - 1)
+
+    @classmethod
+    def join(cls, plans: Sequence["Plans"], most: int) -> "Plans":
+        """Return the first plans of several parts."""
+        offsets = np.cumsum([0, *(len(each.nodes) for each in plans)])[:-1].tolist()
+        places = [each.place + offset for each, offset in zip(plans, offsets, strict=True)]
+        nodes = np.concatenate([each.nodes for each in plans])
+        rows, place = np.concatenate([each.rows for each in plans]), np.concatenate(places)
+        return cls(nodes[:most], rows[place < most], place[place < most])
 
 
 class EvictionSums:
@@ -43,47 +71,56 @@ class EvictionSums:
             and not any(state.snapshot.shapes[number].coarse for number in shapes)
         )
 
-    def fewest(self, nodes: IndexArray, victims: Victims) -> list[tuple[int, list[int]]]:
+    def fewest(self, nodes: IndexArray, victims: Victims) -> Plans:
         """Find the victims on each node: the first that suffice, without unnecessary ones.
 
         Of these the most valuable is spared first.  At least one is evicted before the
         task is tried; nodes on which none suffice, or all can be spared, are left out.
         """
-        if not len(victims.rows):
-            return []
         amounts = amounts_of(self._snapshot, victims.rows)
         starts = np.searchsorted(victims.place, victims.place)
         gone = amounts.cumsum(axis=1)
         gone -= (gone - amounts)[:, starts]
         on, last = nodes[victims.place], self._first_that_do(nodes, victims, starts, gone)
-        going = np.flatnonzero(np.arange(len(last)) <= last)
+        goes = np.arange(len(last)) <= last
+        going = np.flatnonzero(goes)
         less = gone[:, last[going]] - amounts[:, going]
-        can_spare = set(starts[going[self._has_room(on[going], less)]].tolist())
-        found = []
-        for start in np.unique(starts[going]).tolist():
+        for start in set(starts[going[self._has_room(on[going], less)]].tolist()):
             part = slice(start, 1 + int(last[start]))
-            chosen = victims.rows[part]
-            if start in can_spare:
-                chosen = self._spare(on[start : start + 1], chosen, amounts[:, part])
-            if len(chosen):
-                found.append((int(on[start]), chosen[::-1].tolist()))
-        return found
+            goes[part] = self._needed(on[part][:1], victims.rows[part], amounts[:, part])
+        return Plans.of(nodes, victims.rows[goes], victims.place[goes])
 
     def _first_that_do(
         self, nodes: IndexArray, victims: Victims, starts: IndexArray, gone: Column
     ) -> IndexArray:
         """Find for each victim the one of its node whose eviction makes a task fit; -1: none."""
-        rows, on = victims.rows, nodes[victims.place]
+        on = nodes[victims.place]
         works = self._has_room(on, gone)
         works[works] = self._passes(on[works], gone[:, works])
-        last = np.full(len(rows), -1)
-        for at, start in zip(np.flatnonzero(works).tolist(), starts[works].tolist(), strict=True):
-            if last[start] < 0 and self._is_accepted(rows[start : at + 1], gone[:, at]):
-                last[start] = at
+        last = np.full(len(on), -1)
+        left = np.flatnonzero(works)
+        while len(left):
+            first = np.flatnonzero(np.diff(starts[left], prepend=-1))
+            at = left[first]
+            at = at[self._are_accepted(victims.rows, starts[at], at, gone)]
+            last[starts[at]] = at
+            left = np.delete(left, first)
+            left = left[last[starts[left]] < 0]
         return last[starts]
 
-    def _spare(self, node: IndexArray, rows: IndexArray, amounts: Column) -> IndexArray:
-        """Remove unnecessary victims, beginning with the last."""
+    def _are_accepted(
+        self, rows: IndexArray, starts: IndexArray, ends: IndexArray, gone: Column
+    ) -> Mask:
+        """Ask the queue about the evictions of some nodes, each up to the end of its part (n,)."""
+        amounts = gone[:, ends]
+        if (amounts == amounts[:, :1]).all():
+            starts, ends = starts[:1], ends[:1]
+        parts = zip(starts.tolist(), ends.tolist(), strict=True)
+        accepted = [self._is_accepted(rows[a : b + 1], gone[:, b]) for a, b in parts]
+        return np.broadcast_to(np.array(accepted), amounts.shape[1:])
+
+    def _needed(self, node: IndexArray, rows: IndexArray, amounts: Column) -> Mask:
+        """Mark victims of a node that must go; the last is spared first (k,)."""
         total = amounts.sum(axis=1, keepdims=True)
         goes = np.ones(len(rows), dtype=bool)
         for each in range(len(rows) - 1, -1, -1):
@@ -95,7 +132,7 @@ class EvictionSums:
                 total = less
             else:
                 goes[each] = True
-        return rows[goes]
+        return goes
 
     def _has_room(self, nodes: IndexArray, gone: Column) -> Mask:
         return fits(self._task.need, self._free[:, nodes] + gone[:-2])

@@ -115,8 +115,7 @@ class GangEvictor:
             return False
         start = stmt.checkpoint()
         for bundle in self._bundles(eviction, found, need):
-            for row in bundle.tasks:
-                stmt.evict(row, self._action, eviction.job.key)
+            stmt.evict_many(bundle.tasks, self._action, eviction.job.key)
             room = room + snapshot.sum_requests(bundle.tasks)
             if fits(need, room) and self._place(stmt, eviction, sheet.copy()):
                 return True

@@ -95,26 +95,23 @@ class VictimColumns:
         several = len(set(self._candidates.queue[at].tolist())) > 1
         if several or not all(name in hooks for hooks in judges):
             return None
-        order = self._line_up(at, place)
+        order = self._line_up(at, place.tolist())
         if order is None:
             return None
-        rows, place = self._candidates.rows[at][order], place[order]
+        rows, place = self._candidates.rows[at[order]], place[order]
         return self._judge(hook, task, rows, place, n=len(nodes))
 
-    def _line_up(self, at: IndexArray, place: IndexArray) -> IndexArray | None:
+    def _line_up(self, at: IndexArray, place: list[int]) -> list[int] | None:
         """Order candidates by node, on each who is least worth keeping first."""
-        rows = self._candidates.rows[at]
-        jobs, keys = self._candidates.job[at], self._task_keys(rows)
-        ranks: NDArray[np.intp] | None = np.zeros(len(rows), dtype=np.intp)
-        if len(set(zip(place.tolist(), jobs.tolist(), strict=True))) > len(set(place.tolist())):
+        keys = self._state.ordering.plain_task_keys(self._candidates.rows[at].tolist())
+        jobs = self._candidates.job[at]
+        ranks: NDArray[np.intp] | None = np.zeros(len(at), dtype=np.intp)
+        if len(set(zip(place, jobs.tolist(), strict=True))) > len(set(place)):
             ranks = self._job_ranks(jobs)
         if keys is None or ranks is None:
             return None
-        keys = [place, -ranks, *(-key for key in keys)]
-        order = np.lexsort(keys[::-1])
-        if len(order) > 1 and _has_equals(keys, order):
-            return np.lexsort([-self._uid_ranks(rows), *keys[::-1]])
-        return order
+        worth = zip([-each for each in place], ranks.tolist(), keys, range(len(at)), strict=True)
+        return [each[-1] for each in sorted(worth, reverse=True)]
 
     def _judge(
         self, hook: Method, task: Task, rows: IndexArray, place: IndexArray, *, n: int
@@ -228,15 +225,6 @@ class VictimColumns:
         ranks = np.zeros(len(known), dtype=np.intp)
         ranks[order[1:]] = differs.cumsum()
         return np.asarray(ranks[where])
-
-
-def _has_equals(keys: list[NDArray[Any]], order: IndexArray) -> bool:
-    """Return whether two neighbours in an order have all keys in common."""
-    equal = np.ones(len(order) - 1, dtype=bool)
-    for key in keys:
-        ordered = key[order]
-        equal &= ordered[1:] == ordered[:-1]
-    return bool(equal.any())
 
 
 def _any(marked: Mask, place: IndexArray, n: int) -> Mask:
