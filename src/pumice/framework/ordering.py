@@ -211,10 +211,12 @@ class Ordering:
     def first_task(self, rows: Iterable[int]) -> int:
         """Return the task of one job that goes first at this moment."""
         tasks = list(rows)
+        columns, _ = self.task_columns(tasks)
         index = self._snapshot.tasks.index[tasks]
-        columns = self.task_columns(tasks)[0]
+        if index.min() >= 0:
+            columns.append(index.astype(np.float64))
         first = np.arange(len(tasks))
-        for column in columns if index.min() < 0 else (*columns, index):
+        for column in columns:
             keys = column[first]
             first = first[keys == keys.min()]
         return min((self._tie(tasks[i]), tasks[i]) for i in first.tolist())[1]
