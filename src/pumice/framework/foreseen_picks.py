@@ -7,6 +7,7 @@ rows, and the picks are kept up to the first that was made on a wrong answer.  T
 task-by-task placement, bit for bit.
 """
 
+import sys
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ _MOST_KINDS = 24
 all kinds.  Tasks of more kinds are picked for one by one."""
 _BEHIND, _AHEAD = -np.inf, np.inf
 """Guesses about an unknown node: it becomes worse than all others, or better."""
+_LEAST = -sys.float_info.max
 
 
 @dataclass(slots=True, eq=False)
@@ -81,21 +83,30 @@ class _Kind:
         self.guesses.clear()
 
     def _find_best(self) -> None:
-        self._best = self._others = float(self._value.max(initial=_BEHIND))
-        self._ties: list[int] = []
-        if self._best > _BEHIND:
-            self._ties = np.flatnonzero(self._value == self._best).tolist()
+        best = self._best = self._others = float(self._value.max(initial=_BEHIND))
+        self._levels: dict[float, list[int]] = {}
+        """The nodes of each value from the floor upwards; there are only few such values."""
+        self._floor = max(best, _LEAST)
+        if best > _BEHIND:
+            self._levels[best] = np.flatnonzero(self._value == best).tolist()
 
     def draw(self, placing: Placing) -> int | None:
         """Pick one of the best nodes; None if there is none, or none that is known."""
-        if not self._ties:
+        if self._best not in self._levels:
             if self.guesses:
                 return None
-            self._find_best()
-        ties = self._ties
+            self._sink()
+        ties = self._levels.get(self._best, ())
         if len(ties) > 1:
             return ties[placing.spin(len(ties))]
         return ties[0] if ties else None
+
+    def _sink(self) -> None:
+        """Turn to the next best nodes."""
+        if self._levels:
+            self._best = self._others = max(self._levels)
+        else:
+            self._find_best()
 
     def step(self, node: int, known: float | None) -> None:
         """Follow a node that took a task; its value may now be unknown."""
@@ -106,14 +117,22 @@ class _Kind:
             known = self.guess
         else:
             self.foreseen.append(known)
-        old, best, ties = self._value[node], self._best, self._ties
-        self._value[node] = known
-        if old == best and known != best and ties:
+        self._put(node, known)
+
+    def _put(self, node: int, value: float) -> None:
+        """Move a node to the level of its new value."""
+        old, levels = self._value.item(node), self._levels
+        if old == value:
+            return
+        self._value[node] = value
+        if old >= self._floor:
+            ties = levels[old]
             del ties[bisect_left(ties, node)]
-        elif known == best and old != best:
-            insort(ties, node)
-        if known > best:
-            self._best, self._ties = known, [node]
+            if not ties:
+                del levels[old]
+        if value >= self._floor:
+            insort(levels.setdefault(value, []), node)
+            self._best = max(value, self._best)
 
     def wrong(self, value: Column) -> int:
         """Return the first step whose answer was not foreseen; the number of steps if all were."""
@@ -132,9 +151,11 @@ class _Kind:
     def settle(self, rows: NDArray[np.intp], value: Column) -> None:
         """Put answers in the place of guesses after a walk without errors."""
         if self.guesses:
-            self._value[rows] = value
+            at_last = dict(zip(rows.tolist(), value.tolist(), strict=True))
+            for at in self.guesses:
+                self._put(int(rows[at]), at_last[int(rows[at])])
         if self._best == _AHEAD:
-            self._find_best()
+            self._sink()
         self.forget()
 
 

@@ -223,10 +223,10 @@ class Ordering:
     def first_task(self, rows: Iterable[int]) -> int:
         """Return the task of one job that goes first at this moment."""
         tasks = list(rows)
+        columns, _ = self.task_columns(tasks)
         index = self._snapshot.tasks.index[tasks]
-        columns = self.task_columns(tasks)[0]
         if index.min() >= 0:
-            columns = [*columns, index.astype(np.float64)]
+            columns.append(index.astype(np.float64))
         first = np.arange(len(tasks))
         for column in columns:
             keys = column[first]

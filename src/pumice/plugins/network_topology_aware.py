@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -187,12 +189,10 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
     def _by_tier(self, root: Domain, eligible: Mask) -> list[list[Domain]]:
         """List the eligible domains from a root downwards by tier, the narrowest first."""
-        domains = self._tree.domains
-        tiers: dict[int, list[Domain]] = {}
-        for at in np.flatnonzero(eligible).tolist():
-            domain = domains[root.index + at]
-            tiers.setdefault(domain.tier, []).append(domain)
-        return [sorted(tiers[tier], key=lambda each: each.name) for tier in sorted(tiers)]
+        domains, ordered = self._tree.domains, self._tree.by_tier
+        below = ordered[(ordered >= root.index) & (ordered < root.end)]
+        chosen = [domains[at] for at in below[eligible[below - root.index]].tolist()]
+        return [list(some) for _, some in groupby(chosen, key=attrgetter("tier"))]
 
     def _widest_first(self, levels: list[list[Domain]]) -> list[list[Domain]]:
         out, left = [], self.max_evict_domains

@@ -237,7 +237,7 @@ class TaskTopology(Plugin, name="task-topology"):
         asked, group = self._alike.groups()
         kinds = Nodes(self._snapshot, asked)
         room = kinds.idle + kinds.releasing
-        fits = (room >= task.request).all(axis=0)
+        fits = np.asarray((room >= task.request).all(axis=0))
         score = np.where(fits, len(bucket.waiting) - bucket.dropped(task.row, room), 0).take(group)
         for row, count in topology.near(task, bucket):
             if fits[group[row]]:

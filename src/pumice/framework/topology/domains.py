@@ -73,6 +73,9 @@ class DomainTree:
         self._number(top)
         self.by_name = {domain.name: domain for domain in self.domains}
         self.tiers = np.array([domain.tier for domain in self.domains], dtype=np.int64)
+        names = [(domain.tier, domain.name, domain.index) for domain in self.domains]
+        self.by_tier = np.array([index for _, _, index in sorted(names)], dtype=np.intp)
+        """Indices of all domains, by tier and then by name (D,)."""
         self.min_tier, self.max_tier = int(self.tiers.min()), int(self.tiers.max())
         self._flat_rows = np.concatenate([domain.rows for domain in self.domains])
         sizes = [len(domain.rows) for domain in self.domains]

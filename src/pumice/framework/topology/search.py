@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.core.resources import Column
 from pumice.core.views import Job
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage
@@ -92,7 +93,7 @@ class DomainSearch:
             if best is not None:
                 stmt.repeat(best.moves)
                 return best
-        self._explain(job, len(_flat(levels)))
+        self._explain(job, sum(map(len, levels)))
         return None
 
     def _explain(self, job: int, n_large: int) -> None:
@@ -130,27 +131,32 @@ class DomainSearch:
 
     def _most_promising_first(
         self, sheet: Worksheet, level: list[Domain]
-    ) -> list[tuple[float, Domain]]:
+    ) -> Iterator[tuple[float, Domain]]:
         """Order domains by the best score a job can get there.
 
         Known beforehand for a job in one piece: a domain's score does not depend on which of its
         nodes are taken.
         """
-        if len(sheet) > 1 or len(level) < 2:
-            return [(np.inf, domain) for domain in level]
-        part = sheet.copy().pop()
+        bounds = np.full(len(level), np.inf)
+        if len(sheet) == 1 and len(level) > 1:
+            bounds = self._best_scores(sheet.copy().pop(), level)
+        for i in np.argsort(-bounds, kind="stable").tolist():
+            yield float(bounds[i]), level[i]
+
+    def _best_scores(self, part: SubGroup, level: list[Domain]) -> Column:
+        """Return the best score of a sub-group within each domain; infinity where unknown."""
         found = self._state.policy.levels_within(part, level)
-        for domain, levels in zip(level, found, strict=True):
-            self._levels[part.id, domain.index] = levels
-        inner = [_flat(levels) for levels in found]
-        everything = list(dict.fromkeys(_flat(inner)))
-        if not everything or self._state.policy.rank_domains(part, everything).any():
-            return [(np.inf, domain) for domain in level]
-        scores = self._state.policy.score_domains(part, everything).tolist()
-        score_of = dict(zip(everything, scores, strict=True))
-        bounds = [max((score_of[each] for each in some), default=-np.inf) for some in inner]
-        order = sorted(range(len(level)), key=lambda i: -bounds[i])
-        return [(bounds[i], level[i]) for i in order]
+        keys = [(part.id, domain.index) for domain in level]
+        self._levels.update(zip(keys, found, strict=True))
+        inner = [domain for levels in found for some in levels for domain in some]
+        if not inner or self._state.policy.rank_domains(part, inner).any():
+            return np.full(len(level), np.inf)
+        sizes = np.array([sum(map(len, levels)) for levels in found])
+        starts = (sizes.cumsum() - sizes)[sizes > 0]
+        bounds = np.full(len(level), -np.inf)
+        scores = self._state.policy.score_domains(part, inner)
+        bounds[sizes > 0] = np.maximum.reduceat(scores, starts)
+        return bounds
 
     def settle(self, job: Job, trial: Trial) -> None:
         """Record the place of a job now that its placement is final."""
@@ -338,7 +344,3 @@ def _needed(state: SessionState, job: int, parts: list[SubGroup]) -> set[SubGrou
             needed.add(part)
             left[part.policy] -= 1
     return needed
-
-
-def _flat(lists: Iterable[list[Domain]]) -> list[Domain]:
-    return [domain for some in lists for domain in some]
