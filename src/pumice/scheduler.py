@@ -17,7 +17,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
-from pumice.framework.dispatch import Enabled
+from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
@@ -118,6 +118,11 @@ class Scheduler:
     def tiers(self) -> list[list[Enabled]]:
         """Make a fresh instance of every configured plugin, tier by tier."""
         return build_tiers(self.conf, self._plugins)[0]
+
+    @property
+    def kept_hooks(self) -> Hooks | None:
+        """The hooks of plugins that are made once; None if each cycle makes its own."""
+        return None if self._kept is None else self._kept.hooks
 
     @cached_property
     def config_maps(self) -> list[str]:

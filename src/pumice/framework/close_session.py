@@ -33,7 +33,7 @@ from pumice.framework.session import Session
 from pumice.framework.waiting_reason import waiting_reason
 
 Phases = NDArray[np.int8]
-_SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
+SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
 _UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _LABELS = [status.label for status in Status]
@@ -219,7 +219,7 @@ class _GroupStates:
         key = (phase, is_scheduled, *counts)
         found = self._shared.get(key)
         if found is None:
-            conditions = [_SCHEDULED] if is_scheduled else []
+            conditions = [SCHEDULED] if is_scheduled else []
             found = self._shared[key] = self._state(row, phase, counts, conditions)
         return found
 
@@ -240,7 +240,7 @@ def _conditions(ssn: Session, row: int) -> list[Condition]:
     group: Any = ssn.snapshot.jobs.groups[row]
     out = {each.type: _condition(each) for each in group.status.conditions}
     if ssn.scheduled[row]:
-        out[_SCHEDULED.type] = _SCHEDULED
+        out[SCHEDULED.type] = SCHEDULED
     new = ssn.conditions.get(row)
     if new is not None:
         out[new[0]] = Condition(*new)

@@ -20,6 +20,9 @@ class SimulatorAssumptions:
     nodes_alone: bool = False
     """Its answers about a node, for pods without volumes and terms about other pods, depend
     on the pods of that node alone: they hold until a pod is added or removed there."""
+    starts_alone: bool = False
+    """A gang of equal pods that waits alone, without volumes and terms about other pods, starts on
+    its best nodes, provided that it stays well within the limits that the plugin states."""
 
 
 UNDECLARED = SimulatorAssumptions()

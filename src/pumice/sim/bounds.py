@@ -15,7 +15,8 @@ from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
+from pumice.framework.queue_limits.limits import ClusterLimit, QueueLimits
+from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 
 _ABOUT_NODES = [
@@ -28,6 +29,8 @@ _ABOUT_NODES = [
     )
 ]
 """Hooks whose answers about nodes may be kept."""
+_OF_GANGS = [hook.__name__ for hook in (Plugin.job_valid, Plugin.job_ready, Plugin.on_close)]
+"""Hooks that together start gangs whole and report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Shortcuts:
     """The plugins that decide whether a job is admitted; none: every job is."""
     limiting: tuple[Plugin, ...] = ()
     """The plugins that may refuse a queue one more task."""
+    starts_alone: bool = False
+    """Whether a job that waits alone, well within all limits, starts on its best nodes."""
 
     @classmethod
     def of(cls, actions: Sequence[str], tiers: Iterable[Iterable[Enabled]]) -> "Shortcuts":
@@ -61,14 +66,17 @@ class Shortcuts:
         forgets = any(each.forgets for each in declared)
         all_jobs = any(each.all_jobs for each in declared)
         asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]
+        keep_fits = all(entry.plugin.simulator.nodes_alone for entry in asked)
+        refusals_last = bounded and not (timed or evicts or forgets or all_jobs)
         return cls(
             leave_jobs_out=bounded and not all_jobs,
             await_events=bounded and not timed,
-            refusals_last=bounded and not (timed or evicts or forgets or all_jobs),
+            refusals_last=refusals_last,
             evicts=evicts,
-            keep_fits=all(entry.plugin.simulator.nodes_alone for entry in asked),
+            keep_fits=keep_fits,
             admitting=_admitting(tiers) if "enqueue" in actions else (),
             limiting=tuple(entry.plugin for entry in entries if entry.offers("allocatable")),
+            starts_alone=refusals_last and keep_fits and _starts_alone(actions, entries),
         )
 
 
@@ -79,6 +87,22 @@ def _admitting(tiers: Iterable[Iterable[Enabled]]) -> tuple[Plugin, ...]:
         if voters:
             return voters
     return ()
+
+
+def _starts_alone(actions: Sequence[str], entries: Sequence[Enabled]) -> bool:
+    """Return whether gangs start whole, one after the other, and each limit is known."""
+    if tuple(actions) not in (("enqueue", "allocate"), ("enqueue", "allocate", "backfill")):
+        return False
+    limiting = [entry for entry in entries if entry.offers("allocatable")]
+    holding_back = [entry for entry in entries if entry.offers("overused")]
+    gangs = [entry for entry in entries if entry.plugin.name == "gang"]
+    return (
+        all(entry.plugin.simulator.starts_alone for entry in entries)
+        and len(limiting) < 2
+        and holding_back == limiting
+        and any(all(map(entry.offers, _OF_GANGS)) for entry in gangs)
+        and any(entry.plugin.name == "predicates" for entry in entries)
+    )
 
 
 UNBOUNDED = 1 << 60
@@ -101,7 +125,13 @@ class Bounds:
         total = snapshot.total()
         limits = (plugin.queue_limits(snapshot, total) for plugin in shortcuts.limiting)
         self._limits = next((each for each in limits if each is not None), None)
-        self._admission = _admission_limit(snapshot, total, shortcuts)
+        self._all_admission = [
+            plugin.admission_limit(snapshot, total) for plugin in shortcuts.admitting
+        ]
+        known = [limit for limit in self._all_admission if limit is not None]
+        # of those that must all be kept, one for the whole cluster costs least
+        self._admission = min(known, key=lambda each: isinstance(each, QueueLimits), default=None)
+        self._spares: dict[int, list[float]] = {}
         self.refresh()
 
     @property
@@ -127,6 +157,37 @@ class Bounds:
         if n < 1 or kind.pod_shape < 0:
             return int(n)
         return min(int(n), self._pods(kind.pod_shape, room) // kind.to_start)
+
+    def surely_starts(self, kind: JobClass) -> bool:
+        """Return whether no limit on admission or on queues refuses a job of a class.
+
+        It must be the only one that waits.
+        """
+        row = self._snapshot.queues.row_of.get(kind.queue)
+        if row is None or not self._snapshot.queues.open[row]:
+            return False
+        spare = self._spare(row)
+        left = [UNBOUNDED] * len(spare) if self._admission is None else self._left(row)
+        if any(left[at] - amount < spare[at] for at, amount in kind.reserved_amounts):
+            return False
+        limits = self._limits
+        return limits is None or (isinstance(limits, WeightedLimits) and limits.meets_demand(row))
+
+    def _spare(self, queue: int) -> list[float]:
+        """Return how much must be left of the chosen limit, so that no other one is exceeded.
+
+        What a queue holds and reserves is never more than what is used and reserved in all.
+        """
+        known = self._spares.get(queue)
+        if known is None:
+            own, spare = self._admission, np.ones(len(self._snapshot.resources))
+            for limit in self._all_admission:
+                if isinstance(own, ClusterLimit) and isinstance(limit, WeightedLimits):
+                    spare = np.maximum(spare, own.total - limit.real_capability[:, queue] + 1.0)
+                elif limit is not own:
+                    spare = np.full_like(spare, np.inf)
+            known = self._spares[queue] = spare.tolist()
+        return known
 
     def _free_room(self) -> Column:
         """Return what pods could hold on each node (R, N)."""
@@ -161,18 +222,14 @@ class Bounds:
         row = self._snapshot.queues.row_of.get(kind.queue)
         if self._admission is None or row is None:
             return UNBOUNDED
+        return max(int(_times_within(kind.reserved_amounts, self._left(row)) + _ROUNDING), 0)
+
+    def _left(self, queue: int) -> list[float]:
+        """Return what jobs of a queue may still reserve."""
         if self._reservable is None:
+            assert self._admission is not None  # noqa: S101  # else there is no bound
             self._reservable = self._admission.reservable().T.tolist()
-        return max(int(_times_within(kind.reserved_amounts, self._reservable[row]) + _ROUNDING), 0)
-
-
-def _admission_limit(
-    snapshot: Snapshot, total: Column, shortcuts: Shortcuts
-) -> AdmissionLimit | None:
-    """Choose one limit of those that must all be kept; one for the whole cluster costs least."""
-    limits = [plugin.admission_limit(snapshot, total) for plugin in shortcuts.admitting]
-    known = [limit for limit in limits if limit is not None]
-    return min(known, key=lambda limit: isinstance(limit, QueueLimits), default=None)
+        return self._reservable[queue]
 
 
 def _times_within(amounts: Amounts, room: list[float]) -> float:

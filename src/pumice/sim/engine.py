@@ -18,6 +18,7 @@ from pumice.sim.bounds import Shortcuts
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
 from pumice.sim.kept_fits import KeptFits
+from pumice.sim.lone_start import LoneStart
 from pumice.sim.options import Evicted
 from pumice.sim.outcome import Outcome, SimulationCost
 from pumice.sim.sim_cluster import SimCluster
@@ -65,6 +66,7 @@ class Engine:
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
         kept = KeptFits(self.sim_cluster.moved_nodes) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
+        self._lone = LoneStart(self.snapshot, self._scheduler, self._shortcuts, kept)
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
@@ -218,19 +220,13 @@ class Engine:
                 self._write_outdated_phases()
             return
         self.sim_cluster.settle()
+        released = bool(self._outdated_phases)
         start = self._clock()
-        decisions = self._scheduler.decide(
-            self.snapshot,
-            self._moment(),
-            only_changes=True,
-            queue_amounts=False,
-            placing=self._placing,
-        )
+        decisions = self._decide()
         self.cost.deciding_seconds += self._clock() - start
         self.cost.cycles += 1
         self._failures.update(dict.fromkeys(decisions.failures))
         self._cycles_since_event += 1
-        released = bool(self._outdated_phases)
         self._outdated_phases.clear()
         if self._apply(decisions):
             self._last_change = self.now
@@ -239,6 +235,21 @@ class Engine:
         elif not self._shortcuts.await_events and self.now - self._last_change < _GIVE_UP_AFTER:
             self._next_cycle = self.now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    def _decide(self) -> Decisions:
+        alone = self.waiting_jobs.alone
+        if alone is not None:
+            decisions = self._lone.decide(alone, self.waiting_jobs.bounds)
+            if decisions is not None:
+                self._write_outdated_phases()
+                return decisions
+        return self._scheduler.decide(
+            self.snapshot,
+            self._moment(),
+            only_changes=True,
+            queue_amounts=False,
+            placing=self._placing,
+        )
 
     def _plan_follow_up(self, *, released: bool) -> None:
         """Schedule another cycle if it might find more than this one.

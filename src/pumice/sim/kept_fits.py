@@ -51,6 +51,11 @@ class KeptFits:
             self._made = KeptPlacing(self, snapshot, hooks, seed)
         return self._made.anew()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a session of these hooks chose nodes before, so that plugins are prepared."""
+        return self._made is not None
+
     def take(self, key: Hashable) -> tuple[Fit, list[Rows]] | None:
         """Return a fit that was kept, and the log of rows that may have moved since."""
         found = self._fits.get(key)
@@ -75,11 +80,11 @@ class KeptPlacing(Placing):
     def anew(self) -> "KeptPlacing":
         """Return one like this for another cycle: bound to the same hooks, without fits."""
         made = copy(self)
-        made._fits = {}
+        made._fits = {}  # noqa: SLF001  # of the same class
         return made
 
     def _new_fit(self, key: Hashable, task: Task) -> Fit:
-        if not (_is_common(key) and _looks_at_nodes_alone(task.shape)):
+        if not (is_common(key) and looks_at_nodes_alone(task.shape)):
             return super()._new_fit(key, task)
         taken = self._kept.take(key)
         if taken is None:
@@ -99,12 +104,12 @@ class KeptPlacing(Placing):
         return self._best(task, fit, fit.value)
 
 
-def _is_common(key: Hashable) -> bool:
+def is_common(key: Hashable) -> bool:
     """Return whether no plugin distinguishes a task from others of its shape."""
     return not isinstance(key, tuple) or all(part is None for part in key[1:])
 
 
-def _looks_at_nodes_alone(shape: Shape) -> bool:
+def looks_at_nodes_alone(shape: Shape) -> bool:
     """Return whether pods of a shape depend on no other pods, volumes or claims."""
     spec = shape.spec
     return not (spec.volumes or spec.resource_claims or spec.topology_spread_constraints) and (

@@ -147,9 +147,12 @@ class WaitingJobs:
         self._partly_running: set[JobRun] = set()
         """Jobs that have started and still have pods without a node."""
         self._placeholders: dict[str, Placeholder] = {}
-        self._bounds: Bounds | None = None
+        self.bounds: Bounds | None = None
+        """Those of the last cycle, None if every job takes part in every cycle."""
         self._with_new_jobs: set[JobClass] = set()
         """Classes with jobs that no cycle has considered."""
+        self.alone: JobRun | None = None
+        """The only job of the next cycle, if it is to be admitted, too."""
         self.has_freed_room = True
         """Whether something was released since the last cycle: only then may a job that was
         refused succeed."""
@@ -203,7 +206,8 @@ class WaitingJobs:
 
     def prepare(self) -> bool:
         """Choose the jobs of the next cycle; return whether there are any."""
-        anybody = bool(self._partly_running)
+        n_shown = len(self._partly_running)
+        newest: WaitingClass | None = None
         if self._waiting:
             bounds = self._fresh_bounds()
             anew = self.has_freed_room or (bounds is not None and bounds.follow_demand)
@@ -212,7 +216,8 @@ class WaitingJobs:
                     del self._waiting[kind]
                 elif anew or not kind.is_steady or kind in self._with_new_jobs:
                     self._choose(waiting, bounds)
-                    anybody |= waiting.admitted.shown > 0 or waiting.entered.shown > 0
+                    n_shown += waiting.admitted.shown + waiting.entered.shown
+                    newest = waiting if waiting.entered.shown else newest
                 else:
                     waiting.admitted.show(0)
                     waiting.entered.show(0)
@@ -222,7 +227,8 @@ class WaitingJobs:
                 self._cluster.clear_nominations(run)
         self._with_new_jobs.clear()
         self.has_freed_room = not self._shortcuts.refusals_last
-        return anybody
+        self.alone = newest.entered.runs[0] if newest is not None and n_shown == 1 else None
+        return n_shown > 0
 
     def show_all(self) -> None:
         """Show every waiting job."""
@@ -231,11 +237,11 @@ class WaitingJobs:
 
     def _fresh_bounds(self) -> Bounds | None:
         """Return the bounds of this moment, None if every job has to take part."""
-        if self._bounds is not None:
-            self._bounds.refresh()
+        if self.bounds is not None:
+            self.bounds.refresh()
         elif self._shortcuts.leave_jobs_out:
-            self._bounds = Bounds(self._snapshot, self.job_classes, self._shortcuts)
-        return self._bounds
+            self.bounds = Bounds(self._snapshot, self.job_classes, self._shortcuts)
+        return self.bounds
 
     def _choose(self, waiting: WaitingClass, bounds: Bounds | None) -> None:
         """Show of one class as many as could start, and as many as could be admitted."""

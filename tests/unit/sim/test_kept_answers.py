@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
@@ -15,8 +16,10 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Shortcuts
+from pumice.sim.bounds import Bounds, Shortcuts
 from pumice.sim.engine import Engine
+from pumice.sim.job_run import JobRun
+from pumice.sim.lone_start import LoneStart
 from pumice.sim.outcome import Outcome
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
@@ -162,3 +165,62 @@ def test_plugins_begin_every_cycle_as_they_were_made() -> None:
     kept = keeping.run()
     assert kept.failures == ()
     assert told(kept) == told(fresh.run())
+
+
+def single_jobs(rng: Generator) -> Workload:
+    """Jobs of equal pods, most of which find the cluster as the last one left it."""
+    specs, at, jobs = pod_specs(rng), 0.0, []
+    for number in range(60):
+        at += one(rng, (0.0, 0.4, 1.0, 2.0, 7.0))
+        size = one(rng, (1, 1, 2, 3, 5, 9))
+        part = TaskSpec(one(rng, specs), size, one(rng, (0.5, 1.0, 3.0, 20.0)))
+        least = size if rng.random() < 0.9 else 1
+        queue_name = one(rng, ("q1", "q2", "q3"))
+        jobs.append(JobSpec(f"job-{number}", at, (part,), least, queue=queue_name))
+    return Workload(name="drawn", format="test", jobs=in_order(jobs))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_job_that_waits_alone_starts_as_in_a_session(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    jobs, machines = single_jobs(rng), kube_objects(*cluster(rng))
+    conf = parse_conf(DEFAULT_CONF)
+    decided: list[Decisions | None] = []
+    decide = LoneStart.decide
+
+    def noted(lone: LoneStart, run: JobRun, bounds: Bounds | None) -> Decisions | None:
+        decided.append(decide(lone, run, bounds))
+        return decided[-1]
+
+    monkeypatch.setattr(LoneStart, "decide", noted)
+    keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, seed=seed)).run()
+    started = [each for each in decided if each is not None]
+    assert len(started) >= 10
+    assert any(len(each.binds) > 1 for each in started)
+    forgetful = Scheduler(conf, seed=seed)
+    fresh = Engine(jobs, machines, conf, scheduler=forgetful).run()
+    assert told(keeping) == told(fresh)
+    assert keeping.cost.cycles == fresh.cost.cycles
+
+
+@pytest.mark.parametrize(
+    ("actions", "plugins", "may"),
+    [
+        ("enqueue, allocate", "gang, predicates, proportion, overcommit, nodeorder", True),
+        ("enqueue, allocate, backfill", "gang, predicates, binpack, drf, priority", True),
+        ("allocate", "gang, predicates, proportion", False),
+        ("enqueue, allocate, preempt", "gang, predicates, proportion", False),
+        ("enqueue, allocate", "predicates, proportion", False),
+        ("enqueue, allocate", "gang, proportion", False),
+        ("enqueue, allocate", "gang, predicates, capacity", False),
+        ("enqueue, allocate", "gang, predicates, resource-strategy-fit", False),
+    ],
+)
+def test_jobs_start_alone_only_where_all_limits_are_known(
+    actions: str, plugins: str, *, may: bool
+) -> None:
+    entries = ", ".join(f"{{name: {name}}}" for name in plugins.split(", "))
+    conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins: [{entries}]')
+    assert Shortcuts.of(conf.actions, Scheduler(conf).tiers()).starts_alone is may

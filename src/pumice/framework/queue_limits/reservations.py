@@ -57,14 +57,18 @@ class Reservations:
     def _reserving_jobs(self) -> tuple[IndexArray, IndexArray]:
         """Find jobs in phase Inqueue, and running ones with their minimum number of tasks placed.
 
+        Of these only such as lack something of their minimum; others reserve nothing.
         Volcano: a running job below that number has finished tasks; it will not ask again.
         """
         jobs = self._snapshot.jobs
         asks = jobs.listed & jobs.has_min_resources
-        running = (asks & (jobs.phase == _RUNNING)).nonzero()[0]
-        placed = jobs.counts[:, running][_ALLOCATED].sum(axis=0)
-        complete = running[placed >= jobs.min_member[running]]
-        return (asks & (jobs.phase == _INQUEUE)).nonzero()[0], complete
+        inqueue = (asks & (jobs.phase == _INQUEUE)).nonzero()[0]
+        lacks = (jobs.min_resources > jobs.allocated).any(axis=0)
+        running = (asks & lacks & (jobs.phase == _RUNNING)).nonzero()[0]
+        if len(running):
+            placed = jobs.counts[:, running][_ALLOCATED].sum(axis=0)
+            running = running[placed >= jobs.min_member[running]]
+        return inqueue, running
 
     def _lacking(self, rows: IndexArray) -> Column:
         """Return what jobs still lack of their minimum (R, n)."""

@@ -65,6 +65,17 @@ class WeightedLimits(QueueLimits):
         """The most that a queue may hold: its part."""
         return self.deserved
 
+    def meets_demand(self, queue: int) -> bool:
+        """Return whether a queue gets all that its jobs hold and ask for, for certain.
+
+        It does if the first round already offers as much; more is never taken back.
+        """
+        queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
+        request = queues.allocated_or_pipelined[:, queue] + queues.pending[:, queue]
+        first = self.total * (queues.weight[queue] / queues.weight[rows].sum())
+        most = self.real_capability[:, queue]
+        return bool(((request <= first) & (request <= most)).all())
+
     def current(self) -> Self:
         """Divide the cluster again, unless the requests of jobs are those of the last time."""
         queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
