@@ -133,8 +133,9 @@ def _print_line(code: str, text: str) -> None:
 
 def _print_nodes(found: Explanation, say: Say) -> None:
     if found.funnel:
-        first = found.position is not None and found.position.turn == 1
-        print_heading(f"Nodes left after each constraint{'' if first else ', if it went first'}")
+        was_first = found.position is not None and found.position.turn == 1
+        moment = "" if was_first else ", if it went first"
+        print_heading(f"Nodes left after each constraint{moment}")
         told = {each.text for each in found.causes}
         for row in found.funnel:
             first = f"  {row.constraint:<{_CODE_WIDTH}} {row.left:>5}  "

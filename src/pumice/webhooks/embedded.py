@@ -76,7 +76,7 @@ class EmbeddedAdmission:
         notation = notation_of(kind.group, kind.kind)
         content = _digest(manifest, old) if kind.name == "Pod" else b""
         if content in self._valid_pods:
-            head = {key: manifest[key] for key in _HEAD if key in manifest}
+            head: Manifest = {key: manifest[key] for key in _HEAD if key in manifest}
             found = list(check_head(kind, self._decoded(kind, head, notation), old))
         else:
             found = list(check_built_in(kind, self._decoded(kind, manifest, notation), old))
@@ -95,7 +95,7 @@ class EmbeddedAdmission:
         """Check the types of a status, also of pods and Volcano's kinds."""
         kind = self._known(manifest)
         notation = notation_of(kind.group, kind.kind) if kind.name != "Pod" else _POD_STATUS
-        kept = {key: manifest[key] for key in (*_HEAD, "status") if key in manifest}
+        kept: Manifest = {key: manifest[key] for key in (*_HEAD, "status") if key in manifest}
         self._decoded(kind, kept, notation)
 
     def _known(self, manifest: Manifest) -> Kind:

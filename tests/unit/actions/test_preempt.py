@@ -300,11 +300,12 @@ def test_a_queue_that_no_eviction_brings_below_its_limit_is_asked_a_few_times(
 
 def test_a_queue_is_asked_about_each_pod_of_a_run_as_if_one_came_after_the_other() -> None:
     """Of two cpus that leave for each pod of one cpu, one is won."""
-    ssn = open_session([*BASE, node("n1", cpu=8), *new(n=4)], [Counting()])
+    counting = Counting()
+    ssn = open_session([*BASE, node("n1", cpu=8), *new(n=4)], [counting])
     task = Task(ssn.snapshot, ssn.pending_tasks(0)[0])
     amount = task.request[:, 0]
     for most in range(-4, 6):
-        ssn.plugins[0].most = 1000.0 * most
+        counting.most = 1000.0 * most
         evicted = np.stack([0 * amount, 2 * amount, 0 * amount, amount], axis=1)
         held, expected = 0, 0
         for gone in (0, 2, 0, 1):

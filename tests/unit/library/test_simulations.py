@@ -55,7 +55,8 @@ def test_policies_see_the_user_of_a_job() -> None:
 
 
 def test_the_table_of_jobs_has_users_and_requested_times() -> None:
-    rows = [{"arrival": 0, "run": 10, "user": "ada", "walltime": 30}, {"arrival": 0, "run": 5}]
+    named = {"arrival": 0, "run": 10, "user": "ada", "walltime": 30}
+    rows: list[dict[str, Any]] = [named, {"arrival": 0, "run": 5}]
     result = pumice.simulate(pumice.workload(rows), pumice.nodes(1, cpu=2), FIFO)
     assert result.jobs["user"] == ["ada", None]
     assert result.jobs["walltime"] == [30, None]
