@@ -4,6 +4,7 @@ from typing import Final
 
 from pumice.api import kinds
 from pumice.api.kinds import Manifest
+from pumice.api.quantity import parse_quantity
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import (
     OUTPUTS,
@@ -40,9 +41,13 @@ def _run(call: Call) -> None:
         raise VerbError("job name cannot be left blank")
     requests = parse_resources(call.text("requests"))
     limits = parse_resources(call.text("limits"))
+    if not call.exact and call.text("limits") == _AMOUNTS:
+        limits = _at_least(limits, requests)
     file = call.text("filename")
     job = _read_job(file) if file else _make_job(call, requests, limits)
     job |= {"apiVersion": _VERSION, "kind": "Job"}
+    if call.options.get("queue"):
+        job["spec"] = {**(job.get("spec") or {}), "queue": call.text("queue")}
     namespace = job["metadata"].setdefault("namespace", call.text("namespace"))
     if namespace != call.text("namespace"):
         raise VerbError(
@@ -50,6 +55,14 @@ def _run(call: Call) -> None:
         )
     made = call.cluster.create(job)
     print_written(call, made, f"run job {made['metadata']['name']} successfully\n")
+
+
+def _at_least(limits: dict[str, str], requests: dict[str, str]) -> dict[str, str]:
+    """Raise limits that nobody stated to the requests: a cluster refuses lower ones."""
+    return {
+        name: max(limit, requests.get(name, limit), key=parse_quantity)
+        for name, limit in limits.items()
+    }
 
 
 def _read_job(file: str) -> Manifest:
@@ -224,6 +237,7 @@ JOB: Final = VerbGroup(
             Flag("scheduler", "S", "the scheduler for this job", "volcano"),
             Flag("filename", "f", "the yaml file of job"),
             outputs=WRITTEN,
+            ours=(Flag("queue", "q", "the queue of the job; 'default' if not stated"),),
         ),
         verb("suspend", "abort a job", _suspend, *_NAMED, outputs=WRITTEN),
         verb("view", "show job information", _view, *_NAMED, outputs=("json", "yaml")),

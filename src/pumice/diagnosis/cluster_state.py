@@ -196,9 +196,9 @@ class ClusterState:
                 found=name,
                 hint=f"there are {len(found)}: {', '.join(sorted(found))}",
             )
-        raise InputError(
-            wanted="a job of this cluster", found=name, hint=_suggest(name, self.groups, meanings)
-        )
+        titles = {text: set(map(self.title, keys)) for text, keys in meanings.items()}
+        hint = _suggest(name, set(map(self.title, self.groups)), titles)
+        raise InputError(wanted="a job of this cluster", found=name, hint=hint)
 
     def find(self, kind: str, name: str) -> Manifest:
         """Return an object without namespace.

@@ -15,6 +15,7 @@ from pumice.examine.findings import Finding, ObjectRef
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
+from pumice.framework.waiting_reason import compared_amounts
 
 
 def refused(ssn: Session, code: Cause, why: Why, numbers: Mapping[str, Any], job: int) -> Finding:
@@ -37,7 +38,7 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
     told: dict[str, Any] = {**_short_numbers(shorts[0])}
     if len(shorts) > 1:
         told["more"] = [_short_numbers(each) for each in shorts[1:]]
-    compared = "; ".join(_compared(each) for each in shorts)
+    compared = "; ".join(compared_amounts(each) for each in shorts)
     if at == CLUSTER:
         factor = numbers.get("factor", 1.0)
         told["factor"] = factor
@@ -78,20 +79,6 @@ def _short_numbers(short: Short) -> dict[str, Any]:
         "limit": base_units(name, short.limit),
         "over": base_units(name, short.used + short.request - short.limit),
     }
-
-
-def _compared(short: Short) -> str:
-    name = short.resource
-    used, request, limit, over = (
-        amount_text(name, x)
-        for x in (
-            short.used,
-            short.request,
-            short.limit,
-            short.used + short.request - short.limit,
-        )
-    )
-    return f"{name} {used} in use or reserved + {request} asked for is {over} more than {limit}"
 
 
 def _whose_limit(ssn: Session, queue: str, short: Short) -> str:

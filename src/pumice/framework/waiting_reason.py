@@ -6,7 +6,7 @@ Rendered from records; a job that no action considered differs from one that was
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.api.decisions import short_of
+from pumice.api.decisions import Short, short_of
 from pumice.api.quantity import amount_text
 from pumice.api.wording import first_of
 from pumice.core.status import Status
@@ -55,13 +55,17 @@ def _not_reached(ssn: Session, job: Job) -> str:
 def _quota(ssn: Session, numbers: Numbers) -> str:
     if "resource" not in numbers:
         return f"queue {_queue(ssn, numbers)} takes no more"
-    compared = [
-        f"{name} {amount_text(name, each.used)} in use + {amount_text(name, each.request)} "
-        f"asked for is more than {amount_text(name, each.limit)}"
-        for each in short_of(numbers)
-        for name in (each.resource,)
-    ]
-    return f"over quota at {numbers['at']}: {', '.join(compared)}"
+    compared = "; ".join(map(compared_amounts, short_of(numbers)))
+    return f"over quota at {numbers['at']}: {compared}"
+
+
+def compared_amounts(short: Short) -> str:
+    """Write what is in use, asked for and allowed of a resource that is short."""
+    name, over = short.resource, short.used + short.request - short.limit
+    used, request, limit, more = (
+        amount_text(name, each) for each in (short.used, short.request, short.limit, over)
+    )
+    return f"{name} {used} in use or reserved + {request} asked for is {more} more than {limit}"
 
 
 def _nodes(ssn: Session, numbers: Numbers) -> str:

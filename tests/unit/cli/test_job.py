@@ -31,6 +31,22 @@ def run(pumice_command: Any, name: Any, *more: Any) -> None:
     )
 
 
+def test_a_job_runs_in_the_queue_that_is_named(cluster: Any, pumice_command: Any) -> None:
+    run(pumice_command, "here", "--queue", "research")
+    assert cluster.get(KIND, "default", "here")["spec"]["queue"] == "research"
+    run(pumice_command, "anywhere")
+    assert cluster.get(KIND, "default", "anywhere")["spec"]["queue"] == "default"
+
+
+def test_limits_that_nobody_stated_are_not_below_the_requests(
+    cluster: Any, pumice_command: Any
+) -> None:
+    run(pumice_command, "large", "--requests", "cpu=4")
+    (task,) = cluster.get(KIND, "default", "large")["spec"]["tasks"]
+    asked = task["template"]["spec"]["containers"][0]["resources"]
+    assert asked == {"requests": {"cpu": "4"}, "limits": {"cpu": "4", "memory": "100Mi"}}
+
+
 def test_a_job_is_run_listed_viewed_and_deleted(cluster: Any, pumice_command: Any) -> None:
     run(pumice_command, "sleepy", "-r", "3", "-m", "2", "-R", "cpu=1500m", "-L", "memory=0.5Gi")
     spec = cluster.get(KIND, "default", "sleepy")["spec"]

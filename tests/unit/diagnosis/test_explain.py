@@ -111,6 +111,15 @@ def test_a_smaller_gang_is_offered_once(world: Any, job: Any) -> None:
     ]
 
 
+def test_a_misspelt_name_is_answered_with_the_name_of_the_job(world: Any, job: Any) -> None:
+    objects = job("big-0a1b2c3d-4e5f", cpu=1)
+    objects[0]["metadata"]["ownerReferences"] = [
+        {"kind": "Job", "name": "big", "apiVersion": "batch.volcano.sh/v1alpha1", "uid": "1"}
+    ]
+    with pytest.raises(InputError, match=r"did you mean 'default/big'\?\)$"):
+        explain_job(world([*WORLD, *objects]), "bgi")
+
+
 def test_one_more_node_or_a_smaller_gang_unblock_a_job_without_room(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
     assert changes(found)[:2] == ["add a node like n1", "lower minMember from 2 to 1"]

@@ -85,7 +85,9 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is() -> None:
     numbers = record.numbers
     assert (numbers["queue"], numbers["at"], numbers["resource"]) == ("leaf", "team", "cpu")
     assert (numbers["used"], numbers["request"], numbers["limit"]) == (2000.0, 2000.0, 3000.0)
-    assert told(decisions).startswith("over quota at team: cpu 2 in use + 2 asked for is more than")
+    assert told(decisions).startswith(
+        "over quota at team: cpu 2 in use or reserved + 2 asked for is"
+    )
 
 
 def test_an_eviction_is_recorded_with_its_victims_and_who_gains() -> None:
@@ -130,7 +132,11 @@ def test_an_invalid_job_is_told_what_it_lacks() -> None:
     ("state", "sentence"),
     [
         ("Closed", "not enqueued: queue default is not open"),
-        ("Open", "not enqueued: over quota at default: cpu 0 in use + 9 asked for is more than 4"),
+        (
+            "Open",
+            "not enqueued: over quota at default: "
+            "cpu 0 in use or reserved + 9 asked for is 5 more than 4",
+        ),
     ],
 )
 def test_a_job_that_was_not_admitted_is_told_by_whom(state: str, sentence: str) -> None:
@@ -146,8 +152,9 @@ def test_a_job_that_was_not_admitted_is_told_every_short_resource(policy: str) -
     wanted = {"cpu": 9, "memory": "3Gi"}
     decisions = decide([*objects, *job(cpu=9, min_resources=wanted)], "gang", policy)
     sentence = told(decisions)
-    assert "cpu 0 in use + 9 asked for is more than 4" in sentence
-    assert ", memory 0 in use + 3Gi asked for is more than 1" in sentence
+    more, less = ("5", "2Gi") if policy == "capacity" else ("4.2", "1.8Gi")
+    assert f"cpu 0 in use or reserved + 9 asked for is {more} more than 4" in sentence
+    assert f"; memory 0 in use or reserved + 3Gi asked for is {less} more than 1" in sentence
 
 
 def test_tasks_beyond_the_gang_are_told_why_they_wait() -> None:

@@ -36,7 +36,7 @@ def _command(group: VerbGroup, verb: Verb) -> click.Command:
         )
 
     summary = f"{verb.summary[0].upper()}{verb.summary[1:]}."
-    params: list[click.Parameter] = [_option(flag) for flag in verb.flags]
+    params: list[click.Parameter] = [_option(flag) for flag in (*verb.flags, *verb.ours)]
     return click.Command(verb.name, callback=run, params=[*params, *_ours(verb)], help=summary)
 
 

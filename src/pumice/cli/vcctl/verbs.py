@@ -86,13 +86,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Verb:
-    """One verb; ``outputs`` are our own forms of its result."""
+    """One verb; ``outputs`` are our own forms of its result, ``ours`` our own flags."""
 
     name: str
     summary: str
     flags: tuple[Flag, ...]
     run: Callable[[Call], None]
     outputs: tuple[str, ...] = ()
+    ours: tuple[Flag, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,10 @@ def verb(
     run: Callable[[Call], None],
     *flags: Flag,
     outputs: tuple[str, ...] = (),
+    ours: tuple[Flag, ...] = (),
 ) -> Verb:
     """Make a verb; the flags that name the cluster are added."""
-    return Verb(name, summary, (MASTER, KUBECONFIG, *flags), run, outputs)
+    return Verb(name, summary, (MASTER, KUBECONFIG, *flags), run, outputs, ours)
 
 
 def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
