@@ -134,8 +134,10 @@ def test_an_invalid_job_is_told_what_it_lacks() -> None:
         ("Closed", "not enqueued: queue default is not open"),
         (
             "Open",
-            "not enqueued: over quota at default: "
-            "cpu 0 in use or reserved + 9 asked for is 5 more than 4",
+            (
+                "not enqueued: over quota at default: "
+                "cpu 0 in use or reserved + 9 asked for is 5 more than 4"
+            ),
         ),
     ],
 )
