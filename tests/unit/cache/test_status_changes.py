@@ -8,6 +8,7 @@ import pytest
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.consistency import cells, changed, check
+from pumice.core.resources import CPU
 from pumice.core.snapshot import Snapshot
 from pumice.testing import node, pod, pod_group, queue
 
@@ -51,3 +52,29 @@ def test_a_change_of_status_leaves_what_a_pod_found_so_leaves(
     afresh.load([*others(), found(before, group=group)])
     check(ingest.settle())
     assert changed(cells(afresh.snapshot), cells(ingest.snapshot)) == []
+
+
+@pytest.mark.parametrize("cpu", ["3", "500m"])
+@pytest.mark.parametrize("group", ["g", None])
+def test_a_pod_that_is_resized_in_place_counts_with_the_requests_of_its_spec(
+    cpu: str, group: Any
+) -> None:
+    """Volcano: the resources that a kubelet reports in the status do not count."""
+    resized = pod("g-0", group=group, node="n", cpu=cpu, memory="1Gi", phase="Running")
+    resized["status"]["containerStatuses"] = [
+        {
+            "name": resized["spec"]["containers"][0]["name"],
+            "allocatedResources": {"cpu": "1", "memory": "1Gi"},
+            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+        }
+    ]
+    ingest, afresh = Ingest(Snapshot()), Ingest(Snapshot())
+    ingest.load([*others(), found("running", group=group)])
+    ingest.upsert(from_manifest(resized))
+    ingest.settle()
+    plain = pod("g-0", group=group, node="n", cpu=cpu, memory="1Gi", phase="Running")
+    afresh.load([*others(), from_manifest(plain)])
+    check(ingest.snapshot)
+    used = ingest.snapshot.nodes.used[CPU, 0]
+    assert used == 2000 + (3000 if cpu == "3" else 500)
+    assert used == afresh.snapshot.nodes.used[CPU, 0]
