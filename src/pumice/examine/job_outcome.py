@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import GRACE_PERIOD_S
 from pumice.api.times import epoch
+from pumice.core.resources import Mask
 from pumice.core.status import PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
@@ -188,12 +191,26 @@ class Watcher(Observer):
 
 
 def waiting_lines(ssn: Session) -> dict[int, list[int]]:
-    """Return the jobs of each queue that wait to be admitted or to be placed, by queue row."""
-    jobs = ssn.snapshot.jobs
+    """Return the jobs of each queue that wait to be admitted or to be placed, by queue row.
+
+    A job takes part if this scheduler could place a pod of it, or if its pods are made once it is
+    admitted; one whose pods are all gated, or those of another scheduler, takes nobody's place.
+    """
+    jobs, placeable = ssn.snapshot.jobs, _placeable(ssn)
     lines: dict[int, list[int]] = {}
+    unmade = {row for row in ssn.pending_jobs() if not jobs.tasks[row]}
     for row in sorted({*ssn.pending_jobs(), *ssn.waiting_jobs()}):
-        lines.setdefault(int(jobs.queue[row]), []).append(row)
+        if placeable[row] or row in unmade:
+            lines.setdefault(int(jobs.queue[row]), []).append(row)
     return lines
+
+
+def _placeable(ssn: Session) -> Mask:
+    """Mark the jobs with a pending task that no scheduling gate holds back (n,)."""
+    tasks = ssn.snapshot.tasks
+    free = (tasks.status == Status.PENDING) & ~tasks.gated & (tasks.job != NOWHERE)
+    free[list(ssn.queue_gates.held)] = True
+    return np.bincount(tasks.job[free], minlength=len(ssn.snapshot.jobs.phase)) > 0
 
 
 def _found_by_role(ssn: Session, job: Job) -> dict[str, int]:

@@ -120,6 +120,22 @@ def test_a_misspelt_name_is_answered_with_the_name_of_the_job(world: Any, job: A
         explain_job(world([*WORLD, *objects]), "bgi")
 
 
+def test_jobs_that_this_scheduler_cannot_place_take_nobodys_place(world: Any, job: Any) -> None:
+    early, late = "2026-01-15T09:00:00Z", "2026-01-15T09:30:00Z"
+    gated = {"schedulingGates": [{"name": "example.com/later"}]}
+    objects = [
+        *WORLD,
+        *job("gated", cpu=9, spec=gated, created=early, phase="Inqueue"),
+        *job("foreign", cpu=9, spec={"schedulerName": "other"}, created=early, phase="Inqueue"),
+        *job("first", cpu=9, created=early, phase="Inqueue"),
+        *job("last", cpu=9, created=late, phase="Inqueue"),
+    ]
+    position = explain_job(world(objects), "last", unblock=False).position
+    assert position is not None
+    assert (position.place, position.of) == (2, 2)
+    assert [name for name, _ in position.behind] == ["default/first"]
+
+
 def test_one_more_node_or_a_smaller_gang_unblock_a_job_without_room(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
     assert changes(found)[:2] == ["add a node like n1", "lower minMember from 2 to 1"]
