@@ -194,7 +194,7 @@ def waiting_lines(ssn: Session) -> dict[int, list[int]]:
     """Return the jobs of each queue that wait to be admitted or to be placed, by queue row.
 
     A job takes part if this scheduler could place a pod of it, or if its pods are made once it is
-    admitted; one whose pods are all gated, or those of another scheduler, takes nobody's place.
+    admitted; a job whose pods are all gated or belong to another scheduler does not count.
     """
     jobs, placeable = ssn.snapshot.jobs, _placeable(ssn)
     lines: dict[int, list[int]] = {}
