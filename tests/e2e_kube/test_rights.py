@@ -19,13 +19,13 @@ def used(whole_suite: Any, request: pytest.FixtureRequest) -> Rights:
     """Return what each account did; also what it did in the run whose failures are tried again."""
     found: Rights = {}
     if request.config.getoption("lf"):
-        earlier = request.config.cache.get(_CACHED, {})  # type: ignore[union-attr]
+        earlier = request.config.cache.get(_CACHED, {})
         found = {account: set(rights) for account, rights in earlier.items()}
     for each in AuditLog(request.getfixturevalue("plane").audit_log, from_start=True).requests():
         if each.status != 403:
             found.setdefault(each.user, set()).add(each.right)
     shown = {account: sorted(rights) for account, rights in found.items()}
-    request.config.cache.set(_CACHED, shown)  # type: ignore[union-attr]
+    request.config.cache.set(_CACHED, shown)
     return found
 
 
