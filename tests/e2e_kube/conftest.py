@@ -13,24 +13,34 @@ import pytest
 from tests.e2e_kube.controlplane.audit import AuditLog
 from tests.e2e_kube.controlplane.build import MissingToolError, Programs
 from tests.e2e_kube.controlplane.plane import ControlPlane
-from tests.e2e_kube.controlplane.processes import free_ports
-from tests.e2e_kube.install import install, webhook_configurations, webhook_flags
-from tests.e2e_kube.kubectl import Kubectl, documents
+from tests.e2e_kube.install import install
+from tests.e2e_kube.kubectl import Kubectl
 from tests.e2e_kube.servers import Scheduling, Server, Servers
-from tests.e2e_kube.space import Space, job
-from tests.e2e_kube.waiting import until
+from tests.e2e_kube.space import Space
+from tests.e2e_kube.webhooks import Webhooks
 
 _HOW = (["-o", "wide"], ["--sort-by=.lastTimestamp"])
 _KEPT = pytest.StashKey[Path]()
+_WHOLE = pytest.StashKey[bool]()
+_HERE = Path(__file__).parent
+_LAST = "test_rights.py"
 _numbers = count()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything here, with a time that includes starting a scheduler on a busy machine."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark everything here, with a time that includes starting a scheduler on a busy machine.
+
+    What reads the audit log of all others comes last.
+    """
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if _HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(150))
+    items.sort(key=lambda item: item.path.name == _LAST)
+    chosen = config.getoption("keyword") or config.getoption("markexpr")
+    files = {item.path for item in items}
+    config.stash[_WHOLE] = not chosen and files.issuperset(_HERE.glob("test_*.py"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,6 +86,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.fixture
+def whole_suite(pytestconfig: pytest.Config) -> None:
+    """Skip a test that is about all tests, unless all are run or failed ones are tried again."""
+    if not (pytestconfig.stash[_WHOLE] or pytestconfig.getoption("lf")):
+        pytest.skip("needs a run of all tests")
+
+
 @pytest.fixture(scope="session")
 def kubectl(plane: ControlPlane) -> Kubectl:
     """Install Pumice; return kubectl with all rights."""
@@ -103,33 +120,10 @@ def controllers(servers: Servers) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def webhooks(plane: ControlPlane, servers: Servers, kubectl: Kubectl) -> Iterator[Server]:
+def webhooks(plane: ControlPlane, servers: Servers, kubectl: Kubectl) -> Iterator[Webhooks]:
     """Run admission and register it."""
-    pair = plane.authority.server("webhooks")
-    port = free_ports(1)[0]
-    flags = {
-        "listen-address": "127.0.0.1",
-        "port": port,
-        "tls-cert-file": pair.certificate,
-        "tls-private-key-file": pair.key,
-        **webhook_flags(),
-    }
-    with servers.serving("webhooks", flags) as server:
-        registered = webhook_configurations(port, plane.authority.own.certificate)
-        kubectl.apply(*registered)
-        bad = job("bad", replicas=1, min_available=2)
-        until(
-            "a bad job refused",
-            lambda: (
-                kubectl.run("create", "--dry-run=server", "-f", "-", given=documents([bad])).stderr
-            ),
-            lambda said: "denied the request" in said,
-        )
-        try:
-            yield server
-        finally:
-            for each in registered:
-                kubectl("delete", each["kind"], each["metadata"]["name"])
+    with Webhooks(plane, servers, kubectl).registered() as webhooks:
+        yield webhooks
 
 
 @pytest.fixture

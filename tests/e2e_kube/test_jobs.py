@@ -1,12 +1,13 @@
 """Jobs on a real API server: gangs, ends, suspending, failure policies, plugins."""
 
+import json
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from tests.e2e_kube.space import job
+from tests.e2e_kube.space import command, job
 from tests.e2e_kube.waiting import until
 
 pytestmark = pytest.mark.usefixtures("controllers", "webhooks", "default_scheduler")
@@ -113,9 +114,60 @@ def test_plugins_give_pods_names_keys_and_places(space: Any) -> None:
         hosts = kubectl.get("configmap/train-svc")["data"]
         assert "train-worker-0.train" in hosts["worker.host"]
         assert len(kubectl.get("secrets")["items"]) == 1
+        wider = [
+            {"op": "replace", "path": "/spec/minAvailable", "value": 3},
+            {"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3},
+        ]
+        kubectl("patch", "vcjob/train", "--type=json", "-p", json.dumps(wider))
+        until(
+            "the third host listed",
+            lambda: kubectl.get("configmap/train-svc")["data"]["worker.host"],
+            lambda hosts: "train-worker-2.train" in hosts,
+        )
+        kubectl.create(command("stop", "AbortJob", "Job", kubectl.get("vcjob/train")))
+        kubectl.wait("vcjob/train", ".status.state.phase", "Aborted")
+        made = ("service/train", "configmap/train-svc", "networkpolicy/train", "secret/train-ssh")
+        until(
+            "nothing left of the plugins",
+            lambda: kubectl("get", *made, "--ignore-not-found"),
+            lambda left: not left,
+        )
     finally:
         kinds = "vcjob,podgroups,pods,services,configmaps,secrets,networkpolicies"
         kubectl("delete", kinds, "--all", "--grace-period=0", "--force")
+
+
+def test_a_volume_that_a_job_describes_is_claimed(space: Any) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volume = {"mountPath": "/data", "volumeClaim": claim}
+    space.kubectl.create(job("train", volumes=[volume]))
+    made = until("a claim", lambda: space.kubectl.items("persistentvolumeclaims"))
+    names = [each["metadata"]["name"] for each in made]
+    until(
+        "the claim named in the job",
+        lambda: space.kubectl.get("vcjob/train")["spec"]["volumes"],
+        lambda volumes: [each.get("volumeClaimName") for each in volumes] == names,
+    )
+    space.kubectl("delete", "persistentvolumeclaims", "--all", "--wait=false")
+
+
+def test_a_flow_runs_its_jobs_in_order_and_removes_them(space: Any) -> None:
+    api = "flow.volcano.sh/v1alpha1"
+    space.nodes(1, cpu=4)
+    template = job("any", run_seconds=1)["spec"]
+    for name in ("first", "second"):
+        metadata = {"name": name}
+        space.kubectl.create(
+            {"apiVersion": api, "kind": "JobTemplate", "metadata": metadata, "spec": template}
+        )
+    steps = [{"name": "first"}, {"name": "second", "dependsOn": {"targets": ["first"]}}]
+    flow = {"jobRetainPolicy": "delete", "flows": steps}
+    space.kubectl.create(
+        {"apiVersion": api, "kind": "JobFlow", "metadata": {"name": "flow"}, "spec": flow}
+    )
+    space.kubectl.wait("jobflow/flow", ".status.state.phase", "Succeed")
+    until("the jobs removed", lambda: not space.kubectl.items("vcjob"))
+    space.kubectl("delete", "jobflow,jobtemplate", "--all")
 
 
 def test_plain_pods_get_a_group_of_their_own(space: Any) -> None:

@@ -41,9 +41,9 @@ class Request:
 
     @property
     def right(self) -> str:
-        """The right it takes."""
+        """The right it takes: ``patch podgroups.scheduling.volcano.sh``."""
         group = f".{self.group}" if self.group else ""
-        return f"{self.user}: {self.verb} {self.resource}{group}"
+        return f"{self.verb} {self.resource}{group}"
 
 
 class AuditLog:
@@ -81,5 +81,5 @@ class AuditLog:
         """
         answered: dict[bool, set[str]] = {True: set(), False: set()}
         for request in self.requests():
-            answered[request.status == 403].add(request.right)
+            answered[request.status == 403].add(f"{request.user}: {request.right}")
         return sorted(answered[True] - answered[False])
