@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from pumice.api.kinds import Manifest
 from pumice.errors import ClusterError
 
@@ -19,14 +21,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 def clone(value: Any) -> Any:
     """Copy plain data all the way down."""
-    if type(value) is dict:
-        return {
-            key: clone(part) if type(part) is dict or type(part) is list else part
-            for key, part in value.items()
-        }
-    if type(value) is list:
-        return [clone(part) if type(part) is dict or type(part) is list else part for part in value]
-    return value
+    return msgspec.to_builtins(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def test_a_posted_job_is_scheduled_runs_and_completes(served: Any) -> None:
     connection.close()
     assert phases.index("Running") < phases.index("Completed")
     assert served.failure is None
-    assert served.summary().startswith("2 nodes, 1 jobs, pods: 2 succeeded; cycle ")
+    assert served.summary().startswith("2 nodes, 1 job, pods: 2 succeeded; cycle ")
 
 
 def test_objects_to_start_with_may_change_what_is_there(served: Any) -> None:
