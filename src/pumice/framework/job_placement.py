@@ -3,6 +3,7 @@
 Shared by allocate and by everything that tries a job on a part of the cluster.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -192,10 +193,12 @@ class JobPlacement:
 
     def _skip_equals(self, row: int) -> None:
         """Drop tasks equal to one that its queue refused, except the last, which is recorded."""
-        tasks, shape = self.tasks, self.state.snapshot.tasks.shape
+        tasks, table = self.tasks, self.state.snapshot.tasks
         if self.job in self.state.ordering.moving_jobs or not goes_by_row(self.state, row):
             return
-        while len(tasks) > 1 and shape[tasks[0]] == shape[tasks[1]] == shape[row]:
+        kind = table.shape[row], table.role[row]
+        equals = itertools.takewhile(lambda i: (table.shape[i], table.role[i]) == kind, tasks)
+        for _ in range(len(list(equals)) - 1):
             tasks.popleft()
 
     def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:

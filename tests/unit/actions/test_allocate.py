@@ -267,5 +267,5 @@ def test_jobs_that_find_no_node_are_told_of_the_nodes_as_they_were_then(decide: 
     world += [*gang("c", 3, created="2026-01-15T10:00:00Z")]
     world += [*gang("d", 1, cpu=5, created="2026-01-15T11:00:00Z")]
     records = decide(world, actions="allocate").records
-    idle = {name: records[f"default/{name}"].numbers["idle"]["cpu"] for name in "abd"}
+    idle = {name: records[f"default/{name}"].numbers["idle"]["cpu"] for name in ("a", "b", "d")}
     assert idle == {"a": 4000.0, "b": 4000.0, "d": 1000.0}
