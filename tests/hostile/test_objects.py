@@ -84,6 +84,21 @@ def test_a_status_of_wrong_types_is_refused(client: Client) -> None:
     client.plane.step()
 
 
+def test_labels_that_are_null_are_none(client: Client) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": None}}
+    code, said = client.send("POST", PATHS["Namespace"], json.dumps(namespace).encode())
+    assert code == 201, said
+    assert said["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"5"])
+def test_an_apply_of_no_object_is_refused(client: Client, body: bytes) -> None:
+    path, kind = f"{PATHS['ConfigMap']}/good", "application/apply-patch+yaml"
+    code, said = client.send("PATCH", path, body, kind)
+    assert code == 400
+    assert "wanted an object" in said["message"]
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_no_object_ends_the_cluster(data: st.DataObject) -> None:

@@ -224,7 +224,7 @@ class RestApi:
             manifest, is_new = write_verbs.update(cluster, path, content), False
         elif request.method == "PATCH":
             patch_type = request.patch_type()
-            content = request.content()
+            content = request.manifest() if patch_type == "apply" else request.content()
             wanted = write_verbs.patched(cluster, path, content, patch_type)
             warnings = field_warnings(path.kind, wanted, request.query)
             manifest, is_new = write_verbs.patch(cluster, path, content, patch_type)

@@ -1,7 +1,7 @@
 """The latest instant in the objects of a dump: the time it was taken, or before."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pumice.api.kinds import GRACE_PERIOD_S, Manifest
 from pumice.api.times import epoch
@@ -24,17 +24,25 @@ def _deletion_asked(manifest: Manifest) -> Iterator[float]:
     if isinstance(meta.get("deletionTimestamp"), str):
         grace = meta.get("deletionGracePeriodSeconds")
         if grace is None:
-            grace = (manifest.get("spec") or {}).get(
-                "terminationGracePeriodSeconds", GRACE_PERIOD_S
-            )
-        yield epoch(meta["deletionTimestamp"]) - float(grace)
+            grace = _part(manifest, "spec").get("terminationGracePeriodSeconds")
+        known = grace if isinstance(grace, int | float) else GRACE_PERIOD_S
+        yield epoch(meta["deletionTimestamp"]) - known
 
 
 def _stamps(manifest: Manifest, names: Sequence[str]) -> Iterator[str]:
-    status = manifest.get("status") or {}
-    conditions = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
+    status = _part(manifest, "status")
+    listed = status.get("conditions")
+    conditions = listed if isinstance(listed, list) else []
     for part in (manifest["metadata"], status, *conditions):
+        if not isinstance(part, Mapping):
+            continue
         for name in names:
             stamp = part.get(name)
             if isinstance(stamp, str) and stamp:
                 yield stamp
+
+
+def _part(manifest: Manifest, name: str) -> Mapping[str, Any]:
+    """Return a part of an object that may not be well formed, nothing if it is no mapping."""
+    found = manifest.get(name)
+    return found if isinstance(found, Mapping) else {}

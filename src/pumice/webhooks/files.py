@@ -146,8 +146,8 @@ def name_of(manifest: Manifest) -> str:
 
 
 def resource_name(manifest: Manifest) -> str:
-    """Name an object: ``Job default/train``."""
-    kind = KINDS.get(kind_of(manifest))
+    """Name an object, which may not be well formed: ``Job default/train``."""
+    kind = KINDS.get(kind_of(manifest)) if "apiVersion" in manifest else None
     name = name_of(manifest)
     if kind is None or not kind.namespaced:
         return f"{manifest['kind']} {name}".strip()

@@ -99,7 +99,8 @@ def test_tries_leave_no_trace(preempt: Any) -> None:
 
 
 @pytest.mark.parametrize("few", [{"at_least": 1}, {"at_least": 9, "at_most": 1}])
-def test_no_more_nodes_are_tried_than_asked_for(preempt: Any, few: Any) -> None:
+@pytest.mark.parametrize("tier", ["priority gang", "priority"])  # tried, and by sums
+def test_no_more_nodes_are_tried_than_asked_for(preempt: Any, few: Any, tier: str) -> None:
     """With one candidate wanted, whatever node comes first decides, however dear."""
     arguments = {
         "minCandidateNodesPercentage": 0,
@@ -112,8 +113,8 @@ def test_no_more_nodes_are_tried_than_asked_for(preempt: Any, few: Any) -> None:
         pods = [thing for on in cost for thing in running(on, on, priority=cost[on])]
         world = [*BASE, *(node(on, cpu=1) for on in cost), *pods, *waiting()]
         cheapest = min(cost, key=cost.__getitem__)
-        assert preempt(world).evictions == [f"default/{cheapest}-0"]
-        (evicted,) = preempt(world, **arguments).evictions
+        assert preempt(world, tier).evictions == [f"default/{cheapest}-0"]
+        (evicted,) = preempt(world, tier, **arguments).evictions
         costs.append(cost[evicted.removeprefix("default/").removesuffix("-0")])
     assert sorted(costs) == [0, 1, 2, 3, 4]
 

@@ -450,8 +450,8 @@ def test_a_search_that_cannot_succeed_is_given_up_soon() -> None:
     claim = resource_claim("c", requests=asked, constraints=constraints)
     nodes = [node(f"n{i}") for i in range(200)]
     slices = [resource_slice(f"n{i}", node=f"n{i}", devices=devices) for i in range(200)]
-    started = time.perf_counter()
+    started = time.process_time()
     decisions = decide([pod_group("g"), claiming("p", "c"), claim, GPU, *nodes, *slices])
     assert not decisions.binds
     assert "gave up after" in why(decisions)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20

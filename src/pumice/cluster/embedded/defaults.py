@@ -36,8 +36,16 @@ def _fill(part: Manifest, defaults: Mapping[str, Any]) -> None:
         part.setdefault(key, value)
 
 
+def _part(manifest: Manifest, name: str) -> Manifest:
+    """Return a part of an object, made empty where it is missing or null."""
+    if manifest.get(name) is None:
+        manifest[name] = {}
+    part: Manifest = manifest[name]
+    return part
+
+
 def _pod(pod: Manifest) -> None:
-    spec = pod.setdefault("spec", {})
+    spec = _part(pod, "spec")
     _fill(spec, _POD)
     default_requests(spec, amount_or_nothing)
     pod["status"] = {"phase": "Pending"}
@@ -46,7 +54,7 @@ def _pod(pod: Manifest) -> None:
 
 
 def _job(job: Manifest) -> None:
-    spec = job.setdefault("spec", {})
+    spec = _part(job, "spec")
     _fill(spec, {"queue": DEFAULT_QUEUE, "maxRetry": 3})
     for part in (spec, *(spec.get("tasks") or ())):
         if part.get("networkTopology") is not None:
@@ -57,7 +65,7 @@ def _job(job: Manifest) -> None:
 
 def _cron_job(cron: Manifest) -> None:
     limits = {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
-    spec = cron.setdefault("spec", {})
+    spec = _part(cron, "spec")
     _fill(spec, {"concurrencyPolicy": "Allow", "suspend": False, **limits})
     template = spec.get("jobTemplate")
     if template and template.get("spec") is not None:
@@ -65,24 +73,24 @@ def _cron_job(cron: Manifest) -> None:
 
 
 def _pod_group(group: Manifest) -> None:
-    spec = group.setdefault("spec", {})
+    spec = _part(group, "spec")
     spec.setdefault("queue", DEFAULT_QUEUE)
     for policy in spec.get("subGroupPolicy") or ():
         _fill(policy, {"minSubGroups": 0, "subGroupSize": 1})
 
 
 def _queue(queue: Manifest) -> None:
-    _fill(queue.setdefault("spec", {}), {"weight": 1, "dequeueStrategy": "traverse"})
+    _fill(_part(queue, "spec"), {"weight": 1, "dequeueStrategy": "traverse"})
 
 
 def _namespace(namespace: Manifest) -> None:
-    labels = namespace["metadata"].setdefault("labels", {})
+    labels = _part(namespace["metadata"], "labels")
     labels.setdefault(NAMESPACE_NAME, namespace["metadata"]["name"])
-    namespace.setdefault("status", {}).setdefault("phase", "Active")
+    _part(namespace, "status").setdefault("phase", "Active")
 
 
 def _service(service: Manifest) -> None:
-    spec = service.setdefault("spec", {})
+    spec = _part(service, "spec")
     _fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
@@ -107,7 +115,7 @@ def assign_cluster_ip(service: Manifest, number: int) -> None:
 
 
 def _replicated(owner: Manifest) -> None:
-    owner.setdefault("spec", {}).setdefault("replicas", 1)
+    _part(owner, "spec").setdefault("replicas", 1)
 
 
 def _claim(claim: Manifest) -> None:

@@ -52,7 +52,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                     number += 1
                     check_at_most(number, MAX_PODS, "rows", file=str(path))
                     yield number, dict(zip(names, row, strict=True))
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from None
 
 
@@ -74,7 +74,7 @@ def _opened(path: Path) -> Any:
         texts = [field.name for field in schema if _is_text(pa, field.type)]
         nested = [field.name for field in schema if pa.types.is_nested(field.type)]
         file = parquet.ParquetFile(path, read_dictionary=texts)  # a text is unpacked once
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
     if nested:
         raise InputError(wanted="columns of plain values", found=nested[0], file=str(path))
@@ -103,9 +103,9 @@ def _texts(column: Any, path: Path) -> list[str]:
         raise InputError(wanted=f"at most {_CELL:,} bytes in a cell", found="more", file=str(path))
     try:
         known = [_text(value) for value in column.dictionary.to_pylist()]
-    except UnicodeDecodeError as error:
+        return ["" if at is None else known[at] for at in column.indices.to_pylist()]
+    except (UnicodeDecodeError, IndexError) as error:
         raise _unreadable(path, error) from None
-    return ["" if at is None else known[at] for at in column.indices.to_pylist()]
 
 
 def _text(value: Any) -> str:

@@ -217,7 +217,7 @@ def _arrivals(spec: Arrivals, n: int, rng: Generator) -> NDArray[np.float64]:
     elif spec.process == "bursts":
         size = max(spec.burst, 1)
         gaps = rng.exponential(spec.mean_seconds * size, -(-n // size))
-        times = np.repeat(gaps.cumsum(), size)[:n]
+        times = np.repeat(gaps.cumsum(), min(size, n))[:n]
     else:
         times = rng.exponential(spec.mean_seconds, n).cumsum()
     return np.asarray(np.round(times, 3), dtype=np.float64)

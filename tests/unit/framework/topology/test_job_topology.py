@@ -127,6 +127,13 @@ def test_a_job_that_asks_for_nothing_is_not_searched_for() -> None:
     assert not topology.needs_search(job)
 
 
+def test_subgroups_without_topology_are_placed_one_by_one_wherever_they_fit() -> None:
+    topology, job = topology_of(member("a", "0"), member("b", "1"), policies=[policy()])
+    assert topology.needs_search(job)
+    assert not topology.has_topology(job)
+    assert not topology.is_limited(job)
+
+
 def test_a_soft_subgroup_keeps_within_the_limit_of_its_job() -> None:
     soft = policy(networkTopology={"mode": "soft"})
     topology, job = topology_of(

@@ -1,0 +1,97 @@
+"""Binds after what they need: one write after the other, undone while the pod waits."""
+
+from typing import Any
+
+import pytest
+
+from pumice.api.devices import ClaimReservation
+from pumice.api.objects import from_manifest
+from pumice.binder.bind_writes import BindWrites
+from pumice.cluster.base import Write
+from pumice.errors import NotFoundError, RejectedError
+from pumice.testing import pod
+
+KEY, CLAIM = "default/p", ClaimReservation(claim="default/c", uid="c-1")
+BIND = Write("bind", {"namespace": "default", "pod": "p", "node": "n"})
+
+
+class Writer:
+    """Takes writes down and answers each at once, with an error if its verb is to fail."""
+
+    def __init__(self) -> None:
+        self.sent: list[Write] = []
+        self.errors: dict[str, Any] = {}
+
+    def submit(self, write: Write, *, lane: Any, done: Any = None) -> None:
+        self.sent.append(write)
+        done(self.errors.get(write.verb))
+
+    def flush(self, timeout_s: float) -> bool:
+        return True
+
+    def verbs(self) -> list[str]:
+        return [write.verb for write in self.sent]
+
+
+class Scene:
+    """One pod with a claim, and what is reported about its bind."""
+
+    def __init__(self) -> None:
+        manifest = pod("p")
+        manifest["metadata"]["uid"] = "u"
+        self.pod: Any = from_manifest(manifest)
+        self.known: dict[str, Any] = {KEY: self.pod}
+        self.writer = Writer()
+        self.binds = BindWrites(self.writer, lambda _, key: self.known.get(key), lambda: 0.0)
+        self.reports: list[Any] = []
+
+    def bind(self) -> None:
+        self.binds.bind(KEY, self.pod, (CLAIM,), BIND, self.reports.append)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_the_claim_is_reserved_before_the_bind(scene: Scene) -> None:
+    scene.bind()
+    assert scene.writer.verbs() == ["patch", "bind"]
+    assert scene.reports == [None]
+
+
+def test_a_claim_that_is_gone_refuses_the_pod_and_ends_the_bind(scene: Scene) -> None:
+    scene.writer.errors["patch"] = NotFoundError("ResourceClaim", "default", "c")
+    scene.bind()
+    assert scene.writer.verbs() == ["patch"]
+    (error,) = scene.reports
+    assert isinstance(error, RejectedError)
+
+
+def test_a_pod_that_is_gone_is_reported_as_gone(scene: Scene) -> None:
+    scene.writer.errors["bind"] = gone = NotFoundError("Pod", "default", "p")
+    scene.bind()
+    assert scene.reports == [gone]
+
+
+def test_the_claim_of_a_pod_that_waits_is_given_back_once(scene: Scene) -> None:
+    scene.bind()
+    scene.binds.prune()
+    scene.binds.give_back(KEY, "u")
+    scene.binds.give_back(KEY, "u")
+    assert scene.writer.verbs() == ["patch", "bind", "patch"]
+
+
+def test_the_claim_of_a_bound_pod_is_its_own(scene: Scene) -> None:
+    scene.bind()
+    scene.binds.forget(KEY, "u")
+    scene.binds.give_back(KEY, "u")
+    assert scene.writer.verbs() == ["patch", "bind"]
+
+
+def test_the_claim_of_a_pod_that_is_gone_is_forgotten(scene: Scene) -> None:
+    scene.bind()
+    del scene.known[KEY]
+    scene.binds.prune()
+    scene.binds.give_back(KEY, "u")
+    assert scene.writer.verbs() == ["patch", "bind"]
