@@ -16,11 +16,11 @@ setup: $(STAMP) ## make the virtual environment
 demo: $(RUNTIME) ## play a story on an embedded cluster and write a report
 	$(BIN)/pumice demo --report build/demo.html
 
-quick: $(STAMP) ## what a change is likely to break, in under a minute
+quick: $(STAMP) ## format, lint, types, golden cases, tests of the deciding core: about a minute on two cores
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/unit/core tests/unit/framework \
-		tests/unit/actions tests/unit/plugins
+	$(BIN)/mypy
+	$(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/unit/core tests/unit/framework
 
 test: $(STAMP) ## run all tests; with COVERAGE=1, hold the lines they reach to a threshold
 ifdef COVERAGE
@@ -77,7 +77,8 @@ check: $(STAMP) docs ## format, lint, types, layers, import cycles, spelling, do
 	$(BIN)/codespell
 	$(BIN)/python -m tools.audit
 
-release: $(STAMP) ## build wheel, source archive, bill of materials and checksums into dist/
+release: $(STAMP) ## audit locked versions, build wheel, source archive, bill of materials and checksums into dist/
+	$(BIN)/python -m tools.audit --strict
 	$(BIN)/python -m tools.release dist
 
 docs: $(STAMP) ## write the documentation as a site to build/site
@@ -91,13 +92,16 @@ bench: $(STAMP) ## measure speed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 $(STAMP): $(RUNTIME) requirements/dev.txt
-	$(INSTALL) --require-hashes -r requirements/dev.txt
-	touch $@
+	@echo "installing tests and linters (requirements/dev.txt)"
+	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
 
 $(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "pumice needs Python 3.11 or newer; try make PYTHON=python3.11" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --require-hashes -r requirements/runtime.txt -r requirements/build.txt
-	$(INSTALL) --no-deps --no-build-isolation -e .
-	touch $@
+	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing what Pumice needs (requirements/runtime.txt and build.txt)"
+	@$(INSTALL) --require-hashes -r requirements/runtime.txt -r requirements/build.txt
+	@echo "installing Pumice from this folder"
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@

@@ -4,7 +4,6 @@
 """
 
 import base64
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from pumice.cli.main import main as pumice
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import About, EmbeddedSource
+from tools.browser import MISSING, installed_browser
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
@@ -150,9 +150,9 @@ def _write(browser: Browser, name: str, picture: bytes) -> int:
 
 def main(names: Sequence[str]) -> None:
     """Take all pictures, or those that are named."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = installed_browser()
     if chromium is None:
-        raise SystemExit("no Chromium here: apt-get install chromium")
+        raise SystemExit(MISSING)
     IMAGES.mkdir(exist_ok=True)
     with TemporaryDirectory() as scratch, sync_playwright() as started:
         runs = Path(scratch) / "runs"

@@ -16,7 +16,7 @@ SECTIONS: Final = {
         *("hypernode-discovery", "node-usage", "e2e"),
     ],
     "Research": ["library", "sim", "sweeps"],
-    "Extend": ["writing-plugins", "hooks", "architecture", "style"],
+    "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
     "Reference": ["compat", "performance", "api"],
 }
 """The pages of each part; an unlisted page goes to the reference."""
@@ -45,6 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Make the first page from the README."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
     text = re.sub(r"\[docs/([a-z0-9-]+)\.md\]", r"[\1]", text)
+    text = re.sub(r"\]\((?=[A-Z_]+\.md\))", "](../", text)  # beside the README, not a page
     files.append(File.generated(config, "index.md", content=text))
     return files
 

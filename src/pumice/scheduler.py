@@ -36,7 +36,10 @@ class Observer:
     """
 
     def synced(self) -> None:
-        """Called when the snapshot is up to date and the session is about to open."""
+        """Called by a live scheduler once the snapshot is up to date, before it decides.
+
+        ``Scheduler.decide`` gets a snapshot that is, and does not call this.
+        """
 
     def opened(self, ssn: Session) -> None:
         """Called before the first action."""

@@ -1,6 +1,5 @@
 """A real browser in front of dashboards; skipped where there is none."""
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,15 +9,16 @@ from pumice.cli.demo.living_cluster import LivingCluster
 from pumice.dashboard.answers import Answers
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import About, EmbeddedSource
+from tools.browser import MISSING, installed_browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = installed_browser()
 HISTORY_S = 600.0
 
 
 @pytest.fixture(scope="module")  # while it runs, no other test of the process can run a loop
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
-        pytest.skip("no Chromium here: apt-get install chromium")
+        pytest.skip(MISSING)
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:
         found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.core.object_rows import HoldingRows, NamespacedRows, ObjectRows
-from pumice.core.views import NodeFacts, Nodes
+from pumice.core.object_rows import HoldingRows, NamespacedRows, ObjectRow, ObjectRows
+from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.plugin import HOOKS
 from pumice.framework.plugin_loading import load_plugins
@@ -66,6 +66,19 @@ def test_the_table_of_columns_names_what_the_classes_have(cls: Any) -> None:
         if issubclass(cls, base):
             own |= columns_of(base) - shared
     assert table[cls.__name__] - {"NodeFacts"} == own
+
+
+@pytest.mark.parametrize("cls", [Task, Job, Queue, NodeRow], ids=lambda cls: cls.__name__)
+def test_the_table_of_single_rows_names_what_the_classes_have(cls: Any) -> None:
+    table = {
+        first.strip().strip("`"): set(NAME.findall(second))
+        for first, second in cells("Single rows")
+    }
+    shared = columns_of(ObjectRow) | {"name", "row"}
+    assert table["all"] == shared
+    own = set().union(*(columns_of(base) for base in cls.__mro__)) - shared
+    own |= {name for name in cls.__slots__ if not name.startswith("_")}
+    assert table[cls.__name__] == own
 
 
 def test_there_are_examples() -> None:

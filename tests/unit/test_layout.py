@@ -92,6 +92,22 @@ def test_the_version_is_the_one_that_is_packaged() -> None:
     assert project["version"] == pumice.__version__
 
 
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("CITATION.cff", "version: {}"),
+        ("deploy/helm/pumice/Chart.yaml", "version: {}"),
+        ("deploy/helm/pumice/Chart.yaml", "appVersion: {}"),
+        ("deploy/pumice.yaml", "          image: pumice:{}"),
+        ("README.md", "docker build --tag registry.example/pumice:{0} . && docker push"),
+        ("docs/install.md", "docker build --tag registry.example/pumice:{} ."),
+        ("docs/migrating.md", "docker build --tag registry.example/pumice:{} ."),
+    ],
+)
+def test_every_file_that_names_the_version_names_this_one(file: str, line: str) -> None:
+    assert line.format(pumice.__version__) in (ROOT / file).read_text(encoding="utf-8")
+
+
 def test_every_dependency_is_locked_with_its_hash() -> None:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     groups = pyproject["dependency-groups"]

@@ -22,7 +22,7 @@ def names_in(annotation: Any) -> Any:
 
 
 METHODS = [
-    name for name, each in vars(Plugin).items() if inspect.isfunction(each) and name[0] != "_"
+    name for name, _ in inspect.getmembers(Plugin, inspect.isfunction) if not name.startswith("_")
 ]
 
 

@@ -228,7 +228,7 @@ class Preemption:
         return not QueueQuota(self._ssn, task).takes(most)
 
     def _quota_adds_up(self, victims: list[int]) -> bool:
-        """Return whether what victims ask for tells what the queue says once they are gone."""
+        """Return whether the queue's answer after evictions follows from the victims' requests."""
         shapes, shape = self._snapshot.shapes, self._snapshot.tasks.shape
         return self._foreseeable and not any(shapes[shape[row]].coarse for row in victims)
 

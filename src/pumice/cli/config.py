@@ -9,16 +9,19 @@ from typing import Any
 import click
 
 from pumice.api.conf import Problem, SchedulerConf, read_conf
+from pumice.api.manifests import load_values
 from pumice.api.text_files import read_text, shown_name
 from pumice.api.wording import nearest
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import all_plugins, conf_problems, print_warnings
 from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.errors import ManifestError
 from pumice.framework.arguments import ArgumentRow, describe_arguments
 from pumice.framework.conf_check import errors_of
 from pumice.framework.plugin import HOOKS, implements
 from pumice.framework.registry import deciding_order
+from pumice.scenarios.scenario import conf_of, is_scenario
 
 _Deciding = tuple[str, str, str, list[str]]
 """A hook, its switch, how answers are joined, and the plugins that decide, tier by tier."""
@@ -28,7 +31,8 @@ def check(
     ctx: click.Context, *, file: Path, strict: bool, plugins: PluginSources, output: str
 ) -> None:
     """Print what a scheduler would refuse or warn about, and which plugins decide what."""
-    conf, source = read_conf(read_text(file)), shown_name(file)
+    text, source = _conf_text(file)
+    conf = read_conf(text)
     problems = conf_problems(conf, plugins)
     errors = errors_of(problems)
     deciding = [] if errors else deciding_order(conf, all_plugins(plugins))
@@ -38,6 +42,18 @@ def check(
         print_data(_checked(source, conf, problems, deciding), output)
     if errors or (strict and problems):
         ctx.exit(1)
+
+
+def _conf_text(file: Path) -> tuple[str, str]:
+    """Return the text of a configuration and its place; a scenario has its own inside."""
+    text, name = read_text(file), shown_name(file)
+    try:
+        values = load_values(f"{text}\n")
+    except ManifestError:  # the check of the configuration names the line
+        return text, name
+    if len(values) == 1 and is_scenario(values[0]):
+        return conf_of(Path(name), values[0])
+    return text, name
 
 
 def _checked(

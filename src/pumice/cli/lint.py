@@ -1,7 +1,6 @@
 """`pumice lint`: find in files what a cluster would refuse, without a cluster."""
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pumice.api.manifests import TEXT, load_documents
-from pumice.api.text_files import read_text
+from pumice.api.text_files import STDIN, read_text
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
 from pumice.errors import ManifestError
@@ -87,7 +86,7 @@ def _documents(paths: Iterable[str]) -> Iterator[Any]:
     for path in _files(paths):
         try:
             if path == _STDIN:
-                yield from load_documents(f"{sys.stdin.read()}\n")
+                yield from load_documents(f"{read_text(STDIN, ManifestError)}\n")
             else:
                 yield from load_documents(Path(path))
         except ManifestError as error:

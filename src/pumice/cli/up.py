@@ -162,9 +162,9 @@ def _write_kubeconfig(file: Path, url: str) -> None:
 def _take_away(file: Path, url: str) -> None:
     """Remove the kubeconfig if it is still this cluster's."""
     try:
-        if url in file.read_text(encoding="utf-8"):
+        if url in read_text(file):
             file.unlink()
-    except OSError:  # another process was faster
+    except (InputError, OSError):  # another process was faster
         return
 
 

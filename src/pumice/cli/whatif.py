@@ -1,6 +1,5 @@
 """`pumice whatif`: would a job start, when, at whose cost, and what would a change do."""
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
 from pumice.api.manifests import load_documents
+from pumice.api.text_files import STDIN, read_text, shown_name
 from pumice.api.wording import first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
@@ -63,7 +63,7 @@ def whatif(
     if not job and not makers:
         raise click.UsageError(
             "nothing to try; give --job, --set, --add-nodes, --remove-node, --drain, --changes "
-            "or --conf"
+            "or --new-conf"
         )
     changes = _in_turn(world, makers)
     answer = what_if(world, _question(job, changes, default_runtime, world.now))
@@ -88,15 +88,14 @@ def _in_turn(
 def _listed(world: ClusterState, path: Path) -> Change:
     """Read a list of changes."""
     del world
-    is_input = str(path) == "-"
-    documents = load_documents(f"{sys.stdin.read()}\n" if is_input else path)
+    documents = load_documents(f"{read_text(STDIN)}\n" if path == STDIN else path)
     found: list[Any] = []
     for document in documents:
         content = document.content
         if isinstance(content, dict) and "changes" in content:
             content = content["changes"]  # a remedy with its text and result
         found += content if isinstance(content, list) else [content]
-    return Change.from_data(found, source="<stdin>" if is_input else str(path))
+    return Change.from_data(found, source=shown_name(path))
 
 
 def _removed(world: ClusterState, name: str) -> Change:
@@ -106,7 +105,7 @@ def _removed(world: ClusterState, name: str) -> Change:
 
 def _conf(world: ClusterState, path: Path) -> Change:
     del world
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     parse_conf(text, source=str(path))
     return use_conf(text, str(path))
 

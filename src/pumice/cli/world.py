@@ -1,12 +1,12 @@
 """The cluster of a command, read from files or from the running one."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from pumice.api.text_files import STDIN, read_text
 from pumice.api.times import epoch
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
@@ -33,7 +33,7 @@ def read_world(
     """
     at = epoch(now) if now else None
     if files:
-        texts = [sys.stdin.read() + "\n" if str(file) == "-" else file for file in files]
+        texts = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
         world = load_world(texts, conf, at)
     else:
         world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))

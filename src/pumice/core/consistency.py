@@ -41,6 +41,8 @@ def cells(snapshot: Snapshot) -> dict[str, NDArray[Any]]:
         for name, value in vars(getattr(snapshot, kind)).items():
             if isinstance(value, np.ndarray):
                 out[f"{kind}.{name}"] = value.copy()
+    for name, column in snapshot.plugin_columns.items():
+        out[f"nodes.{name}"] = column.copy()
     return out
 
 

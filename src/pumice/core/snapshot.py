@@ -73,6 +73,8 @@ class Snapshot:
         """Sums (3, R) that a job counts for tasks which have no row, by job."""
         self.derived: dict[str, Any] = {}
         """Values computed from objects that outlive a session; their owner keeps them fresh."""
+        self.plugin_columns: dict[str, Column] = {}
+        """Node columns of plugins by name; they last as long as the session."""
         self.journal = Journal()
         self._total = np.zeros(size)
         self._totalled = (-1, 0, 0)
@@ -332,6 +334,7 @@ class Snapshot:
         self.journal.forget()
         self.view_is_live = False
         self.view_watchers.clear()
+        self.plugin_columns.clear()
 
 
 def _count(rows: NDArray[Any], times: NDArray[np.intp] | None = None) -> _Counts:

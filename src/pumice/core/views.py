@@ -15,6 +15,7 @@ from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
 from pumice.core.tables import NOWHERE, Ints, JobTable, NodeTable, QueueTable, TaskTable
+from pumice.errors import PluginError
 
 Rows = slice | NDArray[np.intp]
 ALL = slice(None)
@@ -119,7 +120,11 @@ class Nodes(NodeFacts):
 
     def column(self, name: str) -> Column:
         """Return these rows of a plugin's own column, declared with ``ssn.add_node_column``."""
-        return at(getattr(self._table, name), self.rows)
+        column = self.snapshot.plugin_columns.get(name)
+        if column is None:
+            problem = f"there is no node column '{name}'; on_open adds it with ssn.add_node_column"
+            raise PluginError(problem=problem)
+        return at(column, self.rows)
 
 
 class NodeRow(ObjectRow):

@@ -10,6 +10,7 @@ from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
+from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
@@ -73,6 +74,9 @@ class Session(SessionState):
         self.conditions: dict[int, tuple[str, str, str, str]] = {}
         """Job to a new condition: type, status, reason, message."""
         self._plugged = plugged
+        self._called = ""
+        """The plugin that is being opened or closed."""
+        self._column_owners: dict[str, str] = {}
         self._call_all(Plugin.on_open, "OnSessionOpen")
 
     def has_plugin(self, name: str) -> bool:
@@ -93,9 +97,11 @@ class Session(SessionState):
         if plugged is not None:
             plugged("", when)
         for plugin, ask in self.hooks.bound(hook):
+            self._called = plugin.name
             ask(self)
             if plugged is not None:
                 plugged(plugin.name, when)
+        self._called = ""
 
     # The side of plugins, see PluginSession
 
@@ -109,8 +115,14 @@ class Session(SessionState):
 
     def add_node_column(self, name: str, fill: float = 0.0) -> Column:
         """Add a node column of a plugin's own (N,); it is written through ``journal.save``."""
-        column = np.full(self.snapshot.nodes.n, fill)
-        setattr(self.snapshot.nodes, name, column)
+        called, owner = self._called, self._column_owners.get(name)
+        of_all = hasattr(self.snapshot.nodes, name) or hasattr(Nodes, name)
+        if of_all or (owner is not None and (owner != called or not called)):
+            whose = "the table of nodes" if of_all else f"plugin '{owner}'"
+            problem = f"{whose} has a column '{name}' already; name yours after your plugin"
+            raise PluginError(called, "on_open", problem)
+        self._column_owners[name] = called
+        column = self.snapshot.plugin_columns[name] = np.full(self.snapshot.nodes.n, fill)
         return column
 
     def annotate(self, task: int, annotations: Mapping[str, str]) -> None:

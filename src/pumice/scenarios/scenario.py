@@ -147,7 +147,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
     if not isinstance(document, dict):
         raise _problem(path, "file", document, "a mapping with the key 'objects'")
     _refuse_unknown(path, "", document, _TOP_KEYS)
-    conf, conf_source = _conf(path, document)
+    conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)
     seed = document.get("seed", 0)
     return Scenario(
@@ -166,8 +166,12 @@ def scenario_from(document: Any, path: Path) -> Scenario:
     )
 
 
-def _conf(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the text of the configuration and a name for its place."""
+def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the text of the configuration of a scenario and a name for its place.
+
+    Raises:
+        ScenarioError: It is not a text or a mapping, or its file cannot be read.
+    """
     inside = f"{path}: conf"
     if "conf" in document and "confFrom" in document:
         raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")

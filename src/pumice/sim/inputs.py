@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -26,17 +25,9 @@ from pumice.sim.engine import Engine
 from pumice.sim.limits import check_arrivals, check_nodes
 from pumice.sim.options import FORMATS, SimulationOptions
 from pumice.sim.outcome import Outcome
-from pumice.sim.readers import (
-    alibaba2018,
-    alibaba2025,
-    job_table,
-    manifests,
-    openb,
-    philly,
-    swf,
-    synthetic,
-)
+from pumice.sim.readers import openb
 from pumice.sim.readers.parquet import is_parquet
+from pumice.sim.readers.registry import READERS, recognised
 from pumice.sim.readers.tables import columns_of
 from pumice.sim.readers.text import first_row, read_text
 from pumice.sim.simulated_scheduler import simulated_scheduler
@@ -55,32 +46,6 @@ class SimulationInput:
     notes: tuple[str, ...] = ()
 
 
-_TABLES: Final[Mapping[str, Callable[[set[str]], bool]]] = {
-    "openb": lambda columns: columns >= openb.POD_COLUMNS,
-    "philly": philly.is_header,
-    "alibaba2018": alibaba2018.is_header,
-    "alibaba2025": lambda columns: columns >= alibaba2025.COLUMNS,
-    "jobs": lambda columns: columns >= job_table.NEEDED,
-}
-"""Formats by the columns of a table."""
-_TEXTS: Final[Mapping[str, Callable[[str], bool]]] = {
-    "swf": swf.looks_like,
-    "alibaba2018": alibaba2018.looks_like,
-    "synthetic": lambda text: f"kind: {synthetic.KIND}" in text,
-    "manifests": lambda text: "kind" in text and "apiVersion" in text,
-}
-"""Formats by their text, the first that fits."""
-_READERS: Final[Mapping[str, Callable[[Path], Workload]]] = {
-    "manifests": manifests.read,
-    "openb": openb.read_pods,
-    "philly": philly.read,
-    "swf": swf.read,
-    "alibaba2018": alibaba2018.read,
-    "alibaba2025": alibaba2025.read,
-    "jobs": job_table.read,
-}
-
-
 def recognise(path: Path) -> str:
     """Return the format of a trace by its content.
 
@@ -89,8 +54,7 @@ def recognise(path: Path) -> str:
     """
     text = "" if is_parquet(path) else read_text(path)
     columns = set(first_row(text) if text else columns_of(path))
-    found = next((name for name, fits in _TABLES.items() if fits(columns)), "")
-    found = found or next((name for name, fits in _TEXTS.items() if fits(text)), "")
+    found = recognised(columns, text)
     if not found:
         raise InputError(
             wanted="a trace of a known format",
@@ -108,12 +72,9 @@ def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workl
         InputError: The file cannot be read as such a trace, or has no jobs.
     """
     name = trace_format or recognise(path)
-    if name == "synthetic":
-        workload = synthetic.read(path, seed=seed)
-    elif name in _READERS:
-        workload = _READERS[name](path)
-    else:
+    if name not in READERS:
         raise InputError(wanted=f"a format: {', '.join(FORMATS)}", found=name, field="--format")
+    workload = READERS[name].read(path, seed)
     if not workload.jobs:
         hint = "; ".join(note for note in workload.notes if "left out" in note)
         raise InputError(wanted="at least one job", found="none", file=str(path), hint=hint)

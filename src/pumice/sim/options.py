@@ -10,7 +10,7 @@ from pumice.errors import InputError
 FORMATS: Final = (
     *("manifests", "openb", "philly", "swf", "synthetic", "alibaba2018", "alibaba2025", "jobs"),
 )
-"""Formats of a trace."""
+"""Formats of a trace; ``readers.registry`` has the reader of each."""
 WRITTEN: Final = ("jobs", "swf", "manifests")
 """Formats in which a trace can be written."""
 Evicted = Literal["requeue", "restart", "lose"]

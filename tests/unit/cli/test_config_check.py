@@ -59,3 +59,26 @@ def test_config_check_reads_standard_input() -> None:
     result = CliRunner().invoke(main, ["config", "check", "-"], input=given)
     assert result.exit_code == 1
     assert result.stdout.startswith("<stdin>: line 3: ")
+
+
+def test_config_check_of_a_scenario_reads_the_configuration_inside(tmp_path: Path) -> None:
+    path = tmp_path / "case.yaml"
+    path.write_text(
+        "objects: []\nconf: |\n  actions: allocate\n  tiers:\n  - plugins: [{name: gnag}]\n"
+    )
+    result = check(path)
+    assert result.exit_code == 1
+    wanted = f"{path}: conf: line 3: tiers[0].plugins[0]"
+    assert wanted in result.output
+    assert "did you mean 'gang'?" in result.output
+    path.write_text("objects: []\nconf: {actions: allocate, tiers: [{plugins: [{name: gang}]}]}\n")
+    assert f"{path}: conf: no problems\nactions: allocate\n" in check(path).output
+
+
+def test_config_check_of_a_scenario_follows_to_the_file_of_its_configuration(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "my.conf").write_text(conf_with("{name: gnag}"))
+    path = tmp_path / "case.yaml"
+    path.write_text("objects: []\nconfFrom: my.conf\n")
+    assert f"{tmp_path / 'my.conf'}: line 3: tiers[0].plugins[0]" in check(path).output

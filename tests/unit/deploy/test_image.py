@@ -48,8 +48,8 @@ def test_the_base_is_a_version_not_whatever_is_latest() -> None:
     assert re.fullmatch(r"PYTHON=python:\d+\.\d+-slim-\w+", base)
 
 
-def test_all_that_is_copied_exists_and_is_let_in() -> None:
-    let_in = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+def test_all_that_is_copied_exists_and_is_not_ignored() -> None:
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     sources = [
         source
         for name, argument in STEPS
@@ -58,7 +58,7 @@ def test_all_that_is_copied_exists_and_is_let_in() -> None:
     ]
     for source in sources:
         assert (ROOT / source).exists()
-        assert f"!{source.rstrip('/')}" in let_in
+        assert f"!{source.rstrip('/')}" in kept
 
 
 def test_it_exposes_the_ports_of_the_processes() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pumice.core.status import Status
+from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Plugin, Reason
 from pumice.framework.session import Session
@@ -182,6 +183,56 @@ def test_a_column_of_a_plugin_goes_through_the_journal() -> None:
     assert ssn.nodes().column("mine").tolist() == [5.0]
     ssn.snapshot.release_session()
     assert column.tolist() == [2.0]
+
+
+class Columns(Plugin, name="columns"):
+    """Add a node column and read it."""
+
+    column = "columns_mine"
+
+    def on_open(self, ssn: Any) -> None:
+        ssn.add_node_column(self.column, fill=3.0)
+
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
+        return nodes.column(self.column)
+
+
+@pytest.mark.parametrize(
+    "taken", ["names", "unschedulable", "allocatable", "view_pods", "row_of", "created", "column"]
+)
+def test_a_column_with_a_name_of_the_node_table_is_refused(taken: str) -> None:
+    class Taking(Columns, name="taking"):
+        column = taken
+
+    ssn = open_session(CLUSTER, [Taking(), Columns()])
+    before = snapshot_of(CLUSTER).nodes
+    (line,) = ssn.failures.lines()
+    assert line == (
+        "plugin taking failed in on_open: the table of nodes has a column "
+        f"'{taken}' already; name yours after your plugin"
+    )
+    assert ssn.nodes().names.tolist() == ["n0"]
+    assert np.array_equal(ssn.nodes().allocatable, before.allocatable[:, : before.n])
+    assert ssn.nodes().column("columns_mine").tolist() == [3.0]
+
+
+def test_a_column_of_another_plugin_is_refused() -> None:
+    class Second(Columns, name="second"):
+        pass
+
+    ssn = open_session(CLUSTER, [Columns(), Columns(), Second()])
+    (line,) = ssn.failures.lines()
+    assert line == (
+        "plugin second failed in on_open: plugin 'columns' has a column 'columns_mine' already; "
+        "name yours after your plugin"
+    )
+
+
+def test_a_column_of_a_plugin_ends_with_the_session() -> None:
+    ssn = open_session(CLUSTER, [Columns()])
+    ssn.snapshot.release_session()
+    with pytest.raises(PluginError, match="there is no node column 'columns_mine'; on_open adds"):
+        ssn.nodes().column("columns_mine")
 
 
 def test_a_session_knows_only_jobs_whose_group_and_queue_exist() -> None:

@@ -102,7 +102,7 @@ def test_pods_that_wait_at_the_queue_s_own_gate_alone_are_reserved_for() -> None
         assert phases([*world, wants("j", 9)])["j"] == phase
 
 
-def test_the_test_itself_counts_gated_pods() -> None:
+def test_the_needs_of_a_job_include_its_gated_pods() -> None:
     gated = pod("p", group="a", cpu=13, spec={"schedulingGates": [{"name": "example.com/wait"}]})
     assert phases([node("n", cpu=10), wants("a", 13), gated]) == {"a": "Pending"}
 

@@ -12,6 +12,7 @@ from pumice.errors import InputError
 from pumice.sim.inputs import load, read_cluster, read_workload, recognise, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.options import FORMATS, SimulationOptions
+from pumice.sim.readers.registry import READERS
 
 ROOT = Path(__file__).parents[3]
 TRACES = ROOT / "tests" / "data" / "traces"
@@ -34,6 +35,17 @@ def nodes(setup: Any) -> Any:
 
 def test_there_is_a_file_of_every_format() -> None:
     assert set(FILES) == set(FORMATS)
+
+
+def test_every_format_has_a_reader_and_stands_in_the_documentation() -> None:
+    assert set(FORMATS) == set(READERS)
+    page = (ROOT / "docs" / "sim.md").read_text(encoding="utf-8")
+    (row,) = (line for line in page.splitlines() if line.startswith("| `--format NAME` |"))
+    assert re.findall(r"`(\w+)`", row) == list(FORMATS)
+    described = re.findall(r"(?m)^\| `(\w+)`", page[page.index("## Traces") :])
+    assert set(FORMATS) - set(described) == {"manifests", "synthetic"}  # these have sections
+    assert "## Manifests" in page
+    assert "kind: SyntheticWorkload" in page or "`SyntheticWorkload`" in page
 
 
 @pytest.mark.parametrize("name", ["alibaba2018_instances.csv", "alibaba2018_list.csv"])

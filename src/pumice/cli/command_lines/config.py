@@ -27,7 +27,8 @@ def config() -> None:
 def check(ctx: click.Context, /, **given: Any) -> None:
     """Show what a scheduler would refuse or warn about in FILE, and which plugins decide what.
 
-    - reads standard input. Exits with 1 if a scheduler would refuse FILE.
+    FILE may be a scenario, which has its configuration inside; - reads standard input. Exits with 1
+    if a scheduler would refuse FILE.
     """
     from pumice.cli.config import check as perform
 

@@ -19,11 +19,12 @@ from pumice.cli.command_lines.plugin_option import plugin_option
     help="The job to ask about: a manifest that is not applied yet, or a name.",
 )
 @click.option(
+    "--new-conf",
     "--conf",
     "new_conf",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Try this configuration.",
+    help="Try this configuration in place of the current one.",
 )
 @click.option(
     "--set",

@@ -99,13 +99,13 @@ def print_written(call: Call, item: Manifest, sentence: str = "") -> None:
 
 
 def reference(version: str, kind: str, name: str, namespace: str = "") -> Manifest:
-    """Return an object that is gone as far as it was named."""
+    """Return the manifest of a deleted object: what named it and nothing else."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
 def without_managed_fields(metadata: Manifest) -> Manifest:
-    """Return an object without the server's record of field managers."""
+    """Return metadata without the server's record of field managers."""
     return {key: value for key, value in metadata.items() if key != "managedFields"}
 
 

@@ -52,13 +52,13 @@ class _Table:
 
 
 def is_header(columns: set[str]) -> bool:
-    """Return such a table, or a list made of one, by its columns."""
+    """Return whether columns are those of such a table, or of a list made of one."""
     task, instance = {"task_name", "plan_cpu"}, {"instance_name", "cpu_max"}
     return task <= columns or instance <= columns or columns >= LIST_COLUMNS
 
 
 def looks_like(text: str) -> bool:
-    """Return such a table by its first row."""
+    """Return whether the first row of a text is one of such a table."""
     cells = next(lines(text), "").split(",")
     if len(cells) not in (len(TASK_COLUMNS), len(INSTANCE_COLUMNS)):
         return False

@@ -1,4 +1,4 @@
-"""The loop over many turns: leads lost and won again, jobs that come and go."""
+"""The loop over many cycles: leadership lost and won again, figures of deleted jobs."""
 
 from typing import Any
 

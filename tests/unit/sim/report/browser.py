@@ -1,13 +1,14 @@
 """A real browser for tests of pages."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+from tools.browser import MISSING, installed_browser
+
+CHROMIUM = installed_browser()
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 _FRAME = """<!doctype html><body>
 <iframe id="frame" src="{name}" style="width: {width}px; height: 900px">
 </iframe><script>
