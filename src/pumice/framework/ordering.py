@@ -223,12 +223,8 @@ class Ordering:
     def first_task(self, rows: Iterable[int]) -> int:
         """Return the task of one job that goes first at this moment."""
         tasks = list(rows)
-        columns, _ = self.task_columns(tasks)
-        index = self._snapshot.tasks.index[tasks]
-        if index.min() >= 0:
-            columns.append(index.astype(np.float64))
         first = np.arange(len(tasks))
-        for column in columns:
+        for column in self.task_columns(tasks)[0]:
             keys = column[first]
             first = first[keys == keys.min()]
         equals = [tasks[i] for i in first.tolist()]
