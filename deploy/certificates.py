@@ -257,12 +257,12 @@ def main(arguments: Sequence[str] | None = None, server: Server | None = None) -
     parser.add_argument("--days", type=int, default=3650, help="how long it is valid")
     parser.add_argument("--mutating", action="append", default=[], help="a configuration")
     parser.add_argument("--validating", action="append", default=[], help="a configuration")
-    told = parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
     server = server or Server()
-    authority = ensure_secret(server, told.namespace, told.secret, told.service, told.days)
-    for name in told.mutating:
+    authority = ensure_secret(server, given.namespace, given.secret, given.service, given.days)
+    for name in given.mutating:
         trust(server, "mutatingwebhookconfigurations", name, authority)
-    for name in told.validating:
+    for name in given.validating:
         trust(server, "validatingwebhookconfigurations", name, authority)
 
 

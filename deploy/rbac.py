@@ -78,7 +78,7 @@ def _lease(name: str) -> tuple[Grant, ...]:
 
 _EVENTS: Final = (
     _grant("", "events", "create"),
-    _grant("", "events", "patch", unseen="an event that is told again is counted up"),
+    _grant("", "events", "patch", unseen="an event that is repeated is counted up"),
 )
 
 DEVICE_CONFIGS: Final = ("hami-scheduler-device", "volcano-vgpu-device-config")

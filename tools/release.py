@@ -49,11 +49,11 @@ def bill_of_materials(files: list[Path], epoch: int) -> dict[str, Any]:
     reference = f"pkg:pypi/{name}@{version}"
     locked = list(pins(ROOT / "requirements" / "runtime.txt"))
     components = [_package(*pin) for pin in locked] + list(_vendored())
-    told = json.dumps([reference, components], sort_keys=True)
+    content = json.dumps([reference, components], sort_keys=True)
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, told)}",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, content)}",
         "version": 1,
         "metadata": {
             "timestamp": datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -133,11 +133,11 @@ def release(folder: Path) -> list[Path]:
 
 def _commit_time() -> int:
     """Return when the last commit was made; outside a repository, a fixed time."""
-    told = subprocess.run(
+    done = subprocess.run(
         ["git", "log", "-1", "--format=%ct"],  # noqa: S607
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return int(told.stdout) if told.returncode == 0 and told.stdout.strip() else 1_767_225_600
+    return int(done.stdout) if done.returncode == 0 and done.stdout.strip() else 1_767_225_600
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ def _extender(data: bytes) -> None:
         return
     if isinstance(found, dict):
         for kind in (answers.Fit, answers.Scores, answers.Victims, answers.Vote, answers.Ready,
-                     answers.Overused, answers.Handled, answers.Told):  # fmt: skip
+                     answers.Overused, answers.Handled, answers.IgnoredAnswer):  # fmt: skip
             try:
                 answers.read_answer(found, kind)
             except PumiceError:

@@ -143,8 +143,8 @@ def _encoded(text: str) -> bytes:
     return text.encode(errors="replace")
 
 
-def _in_go_words(said: str, pattern: str) -> PatternError:
-    problem, _, part = said.partition(": ")
+def _in_go_words(message: str, pattern: str) -> PatternError:
+    problem, _, part = message.partition(": ")
     if problem.startswith("pattern too large"):
         return PatternError("expression too large", pattern)
     if part in _LOOK_BEHIND:  # Go reads the name of a group up to the next >

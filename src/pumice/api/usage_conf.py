@@ -164,7 +164,7 @@ class _Section:
         try:
             seconds = parse_duration(text)
         except InputError:
-            seconds = 0.0  # below the least, so told like one
+            seconds = 0.0  # below the least, so reported like one
         if least <= seconds <= _DAY:
             return seconds
         self._note(key, f"a duration from {least:g}s to 24h", text, "such as 30s or 1m30s")

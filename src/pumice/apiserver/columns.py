@@ -47,7 +47,7 @@ def _at(name: str, path: str, kind: str = "string", *, wide: bool = False) -> Co
     return Column(name, lambda manifest, _: dig(manifest, path), kind, int(wide))
 
 
-def _said(name: str, path: str, *, wide: bool = False) -> Column:
+def _at_path(name: str, path: str, *, wide: bool = False) -> Column:
     """Make a column with a text for empty values."""
     return Column(name, lambda manifest, _: dig(manifest, path) or "<none>", "string", int(wide))
 
@@ -133,11 +133,11 @@ def _limit(name: str, path: str) -> Column:
 
 def _service_ports(service: Manifest, _: float) -> str:
     ports = dig(service, "spec.ports") or ()
-    told = []
+    listed = []
     for port in ports:
         on_node = f":{port['nodePort']}" if port.get("nodePort") else ""
-        told.append(f"{port.get('port')}{on_node}/{port.get('protocol', 'TCP')}")
-    return ",".join(told) or "<none>"
+        listed.append(f"{port.get('port')}{on_node}/{port.get('protocol', 'TCP')}")
+    return ",".join(listed) or "<none>"
 
 
 def _deployment_ready(owner: Manifest, _: float) -> str:
@@ -199,10 +199,10 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
             Column("Status", _node_status),
             Column("Roles", _node_roles),
             AGE,
-            _said("Version", "status.nodeInfo.kubeletVersion"),
-            _said("CPU", "status.allocatable.cpu", wide=True),
-            _said("Memory", "status.allocatable.memory", wide=True),
-            _said("Pods", "status.allocatable.pods", wide=True),
+            _at_path("Version", "status.nodeInfo.kubeletVersion"),
+            _at_path("CPU", "status.allocatable.cpu", wide=True),
+            _at_path("Memory", "status.allocatable.memory", wide=True),
+            _at_path("Pods", "status.allocatable.pods", wide=True),
         ),
         "Pod": (
             NAME,
@@ -210,9 +210,9 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
             Column("Status", _pod_status),
             Column("Restarts", _pod_restarts),
             AGE,
-            _said("IP", "status.podIP", wide=True),
-            _said("Node", "spec.nodeName", wide=True),
-            _said("Nominated Node", "status.nominatedNodeName", wide=True),
+            _at_path("IP", "status.podIP", wide=True),
+            _at_path("Node", "spec.nodeName", wide=True),
+            _at_path("Nominated Node", "status.nominatedNodeName", wide=True),
         ),
         "PersistentVolumeClaim": (
             NAME,
@@ -224,7 +224,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         RESOURCE_CLAIM: (NAME, Column("State", _claim_state), AGE),
         "ResourceSlice.resource.k8s.io": (
             NAME,
-            _said("Node", "spec.nodeName"),
+            _at_path("Node", "spec.nodeName"),
             _at("Driver", "spec.driver"),
             _at("Pool", "spec.pool.name"),
             AGE,
@@ -232,9 +232,9 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "Secret": (NAME, _at("Type", "type"), _count("Data", "data"), AGE),
         "Service": (
             NAME,
-            _said("Type", "spec.type"),
-            _said("Cluster-IP", "spec.clusterIP"),
-            _said("External-IP", "spec.externalName"),
+            _at_path("Type", "spec.type"),
+            _at_path("Cluster-IP", "spec.clusterIP"),
+            _at_path("External-IP", "spec.externalName"),
             Column("Port(s)", _service_ports),
             AGE,
         ),

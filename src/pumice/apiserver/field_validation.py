@@ -35,9 +35,9 @@ def field_warnings(kind: Kind, manifest: Any, query: Mapping[str, str]) -> list[
         return []
     found = [f'unknown field "{path}"' for path in _unknown_of(kind, manifest)]
     if found and level == "Strict":
-        told = f"strict decoding error: {', '.join(found)}"
+        problem = f"strict decoding error: {', '.join(found)}"
         what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-        raise RequestError(400, f"{what}: {told}")
+        raise RequestError(400, f"{what}: {problem}")
     return found
 
 

@@ -122,8 +122,8 @@ class RestApi:
         try:
             return self._dispatch(request)
         except PumiceError as error:
-            told = failure(error, self.cluster.kinds)
-            return Answer(told["code"], told)
+            refused = failure(error, self.cluster.kinds)
+            return Answer(refused["code"], refused)
 
     def _dispatch(self, request: Request) -> Answer:
         parts = [unquote(part) for part in request.path.strip("/").split("/") if part]
@@ -268,7 +268,7 @@ class RestApi:
     ) -> Answer:
         """Delete one object, or all that a selector matches."""
         cluster = self.cluster
-        options = {**_said_in_query(request.query), **options}
+        options = {**_options_in_query(request.query), **options}
         if path.subresource:
             raise RequestError(405, f"'{path.subresource}' cannot be deleted")
         if not path.name:
@@ -287,14 +287,14 @@ class RestApi:
         return Answer(200, success(path.kind, path.name, before["metadata"]["uid"]))
 
 
-def _said_in_query(query: Mapping[str, str]) -> dict[str, Any]:
+def _options_in_query(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the options of a deletion that its address states."""
-    said: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if "gracePeriodSeconds" in query:
-        said["gracePeriodSeconds"] = _number(query, "gracePeriodSeconds")
+        options["gracePeriodSeconds"] = _number(query, "gracePeriodSeconds")
     if "propagationPolicy" in query:
-        said["propagationPolicy"] = query["propagationPolicy"]
-    return said
+        options["propagationPolicy"] = query["propagationPolicy"]
+    return options
 
 
 def _watch_request(path: ResourcePath, request: Request) -> WatchRequest:

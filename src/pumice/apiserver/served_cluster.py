@@ -67,13 +67,13 @@ class SchedulerConfigMap:
             conf = parse_conf(text, source=NAME)
             live.scheduler = Scheduler(conf, seed=live.scheduler.seed, services=SERVICES)
         except PumiceError as error:
-            self._tell(found, "Warning", "InvalidConfiguration", f"{error}; the last one is kept")
+            self._record(found, "Warning", "InvalidConfiguration", f"{error}; the last one is kept")
         else:
-            self._tell(
+            self._record(
                 found, "Normal", "Reloaded", f"actions: {', '.join(live.scheduler.conf.actions)}"
             )
 
-    def _tell(self, about: Manifest, event_type: str, reason: str, message: str) -> None:
+    def _record(self, about: Manifest, event_type: str, reason: str, message: str) -> None:
         self._cluster.record(about, event_type, reason, message, _SOURCE)
 
 
@@ -289,8 +289,8 @@ class ServedCluster:
         """Summarise the cluster in one line."""
         pods = self.cluster.list("Pod")[0]
         phases = Counter((pod.get("status") or {}).get("phase", "") for pod in pods)
-        told = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items()))
+        counts = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items()))
         nodes = len(self.cluster.list("Node")[0])
         jobs = len(self.cluster.list(JOB)[0])
         size = f"{counted(nodes, 'node')}, {counted(jobs, 'job')}"
-        return f"{size}, pods: {told or 'none'}; cycle {self._running.cycles}"
+        return f"{size}, pods: {counts or 'none'}; cycle {self._running.cycles}"

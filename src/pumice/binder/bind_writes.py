@@ -37,10 +37,10 @@ class BindWrites:
         """Free the devices of a claim that no pod can use."""
         self._claims.release(claim)
 
-    def give_back(self, key: str, uid: str) -> None:
+    def unreserve(self, key: str, uid: str) -> None:
         """Release claims and lock of a pod that is not bound."""
-        self._claims.give_back(key, uid)
-        self._locks.give_back(key, uid)
+        self._claims.unreserve(key, uid)
+        self._locks.unreserve(key, uid)
 
     def forget(self, key: str, uid: str) -> None:
         """Forget a pod that is bound."""

@@ -181,9 +181,9 @@ class Binder:
         report = self._reporter(WriteResult("bind", pod, uid, None, node))
         self._binds.bind(pod, known, claims, Write("bind", arguments), report)
 
-    def give_back(self, pod: str, uid: str) -> None:
+    def unreserve(self, pod: str, uid: str) -> None:
         """Release resource claims and node lock of a pod that was not bound in the end."""
-        self._binds.give_back(pod, uid)
+        self._binds.unreserve(pod, uid)
 
     def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:
         """Hand in what a pod's bind waits for: a patch of a claim or of a volume."""

@@ -57,10 +57,10 @@ class ClaimWrites:
         reserved = [write for claim in claims for write in _reserve(claim, pod)]
         self._send([*before, *reserved, bind], done)
 
-    def give_back(self, key: str, uid: str) -> None:
+    def unreserve(self, key: str, uid: str) -> None:
         """Release the claims of a pod that is not bound, with their devices."""
         for claim in self._reserved.pop((key, uid), ()):
-            self._send(list(_give_back(claim, uid)), _told(claim.claim))
+            self._send(list(_unreserve(claim, uid)), _log_failure(claim.claim))
 
     def forget(self, key: str, uid: str) -> None:
         """Forget a pod that is bound: the claims are its own."""
@@ -72,11 +72,11 @@ class ClaimWrites:
         if claim is None or key in self._releasing:
             return
         self._releasing.add(key)
-        told = _told(key)
+        answer = _log_failure(key)
 
         def done(error: ClusterError | None) -> None:
             self._releasing.discard(key)
-            told(error)
+            answer(error)
 
         metadata = claim.metadata
         seen = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
@@ -119,7 +119,7 @@ def _as_refusal(done: Done) -> Done:
     return report
 
 
-def _told(claim: str) -> Done:
+def _log_failure(claim: str) -> Done:
     def report(error: ClusterError | None) -> None:
         if error is not None:  # others may use the devices by now: then nothing is to be freed
             _log.v(2).info("claim stays allocated", claim=claim, why=error)
@@ -138,7 +138,7 @@ def _reserve(claim: ClaimReservation, pod: Pod) -> Iterable[Write]:
     yield _status(claim.claim, {**mark, "status": status})
 
 
-def _give_back(claim: ClaimReservation, uid: str) -> Iterable[Write]:
+def _unreserve(claim: ClaimReservation, uid: str) -> Iterable[Write]:
     gone = {"$patch": "delete", "uid": uid}
     yield _status(claim.claim, {**_mark(claim), "status": {"reservedFor": [gone]}})
     if claim.allocation is not None:  # refused as long as another pod uses it

@@ -59,12 +59,12 @@ class EventRecorder:
                 return
             counts = f"{tasks.get('Pending', 0)}/{sum(tasks.values())}"
             message = f"{counts} tasks in gang unschedulable: {why}"
-            said = ("Warning", "Unschedulable", message)
+            event = ("Warning", "Unschedulable", message)
         elif any(each.type == "Scheduled" for each in state.conditions):
-            said = ("Normal", "Scheduled", _READY)
+            event = ("Normal", "Scheduled", _READY)
         else:
             return
-        self._record_once(group, "", said)
+        self._record_once(group, "", event)
 
     def waits(self, group: PodGroup, code: str, text: str) -> None:
         """Record why a group waits; asked only when that has changed."""
@@ -74,8 +74,8 @@ class EventRecorder:
         """Record which resources keep a group from being admitted."""
         if record is None or (record.stage, record.reason) != _NOT_ADMITTED:
             return
-        said = ("Normal", "Unschedulable", _refusal(record.numbers))
-        self._record_once(group, "refused", said)
+        event = ("Normal", "Unschedulable", _refusal(record.numbers))
+        self._record_once(group, "refused", event)
 
     def plugin_failed(self, group: PodGroup, lines: Sequence[str]) -> None:
         """Record which plugins failed for a group, and in which hooks."""
@@ -88,15 +88,15 @@ class EventRecorder:
 
     def prune(self, is_there: Callable[[str], bool]) -> None:
         """Forget groups that are gone."""
-        said = self._last_messages.items()
-        self._last_messages = {key: text for key, text in said if is_there(key.partition(" ")[0])}
+        event = self._last_messages.items()
+        self._last_messages = {key: text for key, text in event if is_there(key.partition(" ")[0])}
 
-    def _record_once(self, group: PodGroup, topic: str, said: tuple[str, str, str]) -> None:
+    def _record_once(self, group: PodGroup, topic: str, event: tuple[str, str, str]) -> None:
         """Record an event unless it equals the last one of its topic."""
         key = f"{_name(group)} {topic}"
-        if self._last_messages.get(key) != said[2]:
-            self._last_messages[key] = said[2]
-            self._record(group, *said)
+        if self._last_messages.get(key) != event[2]:
+            self._last_messages[key] = event[2]
+            self._record(group, *event)
 
     def _record(self, about: KubeObject, event_type: str, reason: str, message: str) -> None:
         if self._underway >= _MOST:

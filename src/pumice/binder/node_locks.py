@@ -69,7 +69,7 @@ class NodeLocks:
         metadata = {**seen, "annotations": dict.fromkeys(names, time)}
         return [_patch(node, {"metadata": metadata})]
 
-    def give_back(self, pod: str, uid: str) -> None:
+    def unreserve(self, pod: str, uid: str) -> None:
         """Unlock the node of a pod that is not bound, unless it has a new lock by now."""
         self._wanted.pop(pod, None)
         locked = self._locked.pop((pod, uid), None)
@@ -82,7 +82,7 @@ class NodeLocks:
                 {"op": "remove", "path": path},
             ]
             write = _patch(locked.node, patch, patch_type="json")
-            self._writer.submit(write, lane=Lane.BIND, done=_told(locked.node))
+            self._writer.submit(write, lane=Lane.BIND, done=_log_failure(locked.node))
 
     def forget(self, pod: str, uid: str) -> None:
         """Forget a pod that is bound: its device plugin removes the lock."""
@@ -97,7 +97,7 @@ class NodeLocks:
         }
 
 
-def _told(node: str) -> Callable[[ClusterError | None], None]:
+def _log_failure(node: str) -> Callable[[ClusterError | None], None]:
     def report(error: ClusterError | None) -> None:
         if error is not None:  # not locked, or by another client
             _log.v(2).info("node stays as it is", node=node, why=error)

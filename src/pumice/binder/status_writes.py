@@ -46,11 +46,11 @@ def waiting_patch(
 def _waiting_condition(pod: Pod, reason: str, message: str, time: str) -> Manifest | None:
     """Return the condition of a pod that waits; its time moves only with its status."""
     since = time
-    for said in pod.status.conditions:
-        if said.type == SCHEDULED and said.status == "False":
-            if said.reason == reason and said.message == message:
+    for known in pod.status.conditions:
+        if known.type == SCHEDULED and known.status == "False":
+            if known.reason == reason and known.message == message:
                 return None
-            since = said.last_transition_time or time
+            since = known.last_transition_time or time
     return {
         "type": SCHEDULED,
         "status": "False",
@@ -64,9 +64,9 @@ def group_status(
     group: PodGroup, state: PodGroupState, *, cycle: str, time: str
 ) -> PodGroupStatus | None:
     """Return the status a group is to have, None if it has it; unchanged conditions stay."""
-    said = {Condition(c.type, c.status, c.reason, c.message): c for c in group.status.conditions}
+    known = {Condition(c.type, c.status, c.reason, c.message): c for c in group.status.conditions}
     conditions = tuple(
-        said.get(each)
+        known.get(each)
         or StatusCondition(
             type=each.type,
             status=each.status,

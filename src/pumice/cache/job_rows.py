@@ -76,11 +76,11 @@ class JobRows:
         self._unlinked.add(row)
 
     def _write_status(self, row: int, group: PodGroup) -> None:
-        jobs, said = self.snapshot.jobs, group.status
-        jobs.phase[row] = jobs.stated_phase[row] = PHASE_CODE.get(said.phase, _UNKNOWN)
-        jobs.stated_counts[:, row] = said.running, said.succeeded, said.failed
+        jobs, status = self.snapshot.jobs, group.status
+        jobs.phase[row] = jobs.stated_phase[row] = PHASE_CODE.get(status.phase, _UNKNOWN)
+        jobs.stated_counts[:, row] = status.running, status.succeeded, status.failed
         jobs.stated_scheduled[row] = any(
-            c.type == "Scheduled" and c.status == "True" for c in said.conditions
+            c.type == "Scheduled" and c.status == "True" for c in status.conditions
         )
 
     def delete_group(self, key: str) -> None:

@@ -136,10 +136,10 @@ def _print_nodes(found: Explanation, say: Say) -> None:
         was_first = found.position is not None and found.position.turn == 1
         moment = "" if was_first else ", if it went first"
         print_heading(f"Nodes left after each constraint{moment}")
-        told = {each.text for each in found.causes}
+        parts = {each.text for each in found.causes}
         for row in found.funnel:
             first = f"  {row.constraint:<{_CODE_WIDTH}} {row.left:>5}  "
-            text = "as above" if row.text in told else say(row.text)
+            text = "as above" if row.text in parts else say(row.text)
             print_text(text, indent=" " * len(first), first=first)
 
 
@@ -163,12 +163,12 @@ def _where(place: Position) -> str:
         if place.of > 1
         else "the only waiting job"
     )
-    told = [f"{own} in queue {place.queue}"]
+    parts = [f"{own} in queue {place.queue}"]
     if place.queues > 1:
-        told.append(f"the queue comes {_nth(place.queue_place)} of {place.queues}")
+        parts.append(f"the queue comes {_nth(place.queue_place)} of {place.queues}")
     if place.turn and (place.of > 1 or place.queues > 1):
-        told.append(f"the job was taken {_nth(place.turn)} in this cycle")
-    return sentence("; ".join(told))
+        parts.append(f"the job was taken {_nth(place.turn)} in this cycle")
+    return sentence("; ".join(parts))
 
 
 def _print_remedies(found: Explanation, say: Say) -> None:

@@ -41,8 +41,8 @@ class Line:
         place = f"{self.file}:{self.line}: {where}"
         if not self.wanted:
             return f"{place}{self.message}"
-        said = f"found {_shown(self.found)}, " if self.found is not None else ""
-        return f"{place}{said}wanted {self.wanted}"
+        found_text = f"found {_shown(self.found)}, " if self.found is not None else ""
+        return f"{place}{found_text}wanted {self.wanted}"
 
 
 def _shown(value: Any) -> str:

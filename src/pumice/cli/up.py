@@ -174,9 +174,9 @@ def _serve(cluster: ServedCluster, file: Path, page: str, *, new_conf: bool) -> 
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
-        _tell_failures()
+        _print_failures()
         cluster.start(new_conf=new_conf)
-        _tell_how(cluster.url, file, page)
+        _print_how(cluster.url, file, page)
         _wait(cluster, stop)
     finally:
         for number, handler in before.items():
@@ -193,7 +193,7 @@ class _OneLine(logging.Formatter):
         return f"error: {super().format(record)}".rstrip()
 
 
-def _tell_failures() -> None:
+def _print_failures() -> None:
     """Print failures while the cluster runs, such as of a plugin."""
     handler = logging.StreamHandler()
     handler.setLevel(logging.ERROR)
@@ -201,7 +201,7 @@ def _tell_failures() -> None:
     logging.getLogger("pumice").addHandler(handler)
 
 
-def _tell_how(url: str, file: Path, page: str) -> None:
+def _print_how(url: str, file: Path, page: str) -> None:
     option = "" if file == endpoint_file() else f" --kubeconfig {file}"
     shown = f"dashboard at {page}\n" if page else ""
     click.echo(f"cluster at {url}\n{shown}kubeconfig {file}\n")

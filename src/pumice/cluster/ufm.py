@@ -143,9 +143,9 @@ class BackgroundUfm:
         try:
             reading, pause_s = Reading(self._read(access)), access.interval_s
         except Exception as error:  # noqa: BLE001  # the next reading may do better
-            said = str(error) if isinstance(error, PumiceError) else repr(error)
-            reading, pause_s = Reading(before.ports, said), min(access.interval_s, _RETRY_S)
-            _log.warning("cannot read the fabric", endpoint=access.endpoint, error=said)
+            problem = str(error) if isinstance(error, PumiceError) else repr(error)
+            reading, pause_s = Reading(before.ports, problem), min(access.interval_s, _RETRY_S)
+            _log.warning("cannot read the fabric", endpoint=access.endpoint, error=problem)
         with self._lock:
             if self._access == access:
                 self._reading = reading

@@ -243,8 +243,8 @@ def _deploy(flow: Manifest, view: View) -> tuple[list[Effect], bool]:
         if template is None:
             return effects, False
         effects.append(Create(_job(flow, template, name)))
-        said = f"create a job named {name}!"
-        effects.append(Record(flow, "Normal", "Created", said, SOURCE))
+        message = f"create a job named {name}!"
+        effects.append(Record(flow, "Normal", "Created", message, SOURCE))
     return effects, True
 
 

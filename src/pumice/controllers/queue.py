@@ -58,9 +58,9 @@ class QueueController:
             queue.obey(str(command.get("action", "")))
         queue.follow_parent()
         queue.settle()
-        told, again_in_s = self._wait(queue)
+        waits, again_in_s = self._wait(queue)
         # a command goes last: should a write fail, the next reconciliation still finds it
-        return Plan([*queue.effects(), *told, *consumed], again_in_s)
+        return Plan([*queue.effects(), *waits, *consumed], again_in_s)
 
     def _wait(self, queue: "_Gate") -> tuple[list[Effect], float | None]:
         """Remember that a queue is to be opened, until that is no longer worth waiting for."""
@@ -142,8 +142,8 @@ class _Gate:
         if self.state != _state(self.manifest):
             effects.append(Patch(key, {"status": {"state": self.state}}, subresource="status"))
         if self.has_closed:
-            said = "Close queue succeed"
-            effects.append(Record(self.manifest, "Normal", "CloseQueue", said, SOURCE))
+            message = "Close queue succeed"
+            effects.append(Record(self.manifest, "Normal", "CloseQueue", message, SOURCE))
         return effects
 
     def _open(self) -> None:
@@ -169,8 +169,8 @@ def _refusal(name: str, parent: str) -> str:
         f"Failed to open queue {name} because its parent queue {parent} is closing or closed. "
         "Open the parent queue first."
     )
-    said = f"sync queue {name} failed for {why}, event is CommandIssued, action is OpenQueue"
-    return f"OpenQueue queue failed for {said}"
+    message = f"sync queue {name} failed for {why}, event is CommandIssued, action is OpenQueue"
+    return f"OpenQueue queue failed for {message}"
 
 
 def _key(name: str) -> Key:

@@ -27,7 +27,7 @@ from pumice.errors import ClusterError
 _HANDS: Final = 32
 """How many effects of all plans together are carried out in parallel."""
 _LONGEST_PAUSE_S: Final = 1.0
-_TOLD_AFTER: Final = 8
+_RECORDED_AFTER: Final = 8
 """Failures in a row, about a second's, after which an event is written on the object."""
 
 _log = logs.get("controllers")
@@ -49,7 +49,7 @@ class _Done:
 
     item: Item
     plan: Plan
-    told: list[Manifest] = field(default_factory=list)
+    written: list[Manifest] = field(default_factory=list)
     error: Exception | None = None
 
 
@@ -168,18 +168,18 @@ class ThreadedLoop(ControllerLoop):
         """Carry a plan out, on a thread of a worker."""
         try:
             for batch in batches(done.plan.effects):
-                self._carry_out(batch, done.told)
-        except Exception as error:  # noqa: BLE001  # told to the thread that reconciles
+                self._carry_out(batch, done.written)
+        except Exception as error:  # noqa: BLE001  # written to the thread that reconciles
             done.error = error
         self._done.put(done)
         self._wake.set()
 
-    def _carry_out(self, batch: list[Effect], told: list[Manifest]) -> None:
+    def _carry_out(self, batch: list[Effect], written: list[Manifest]) -> None:
         """Carry out effects in parallel; all are tried, then the first failure is raised."""
         if len(batch) == 1:
             found = carry_out(self._cluster, batch[0])
             if found is not None:
-                told.append(found)
+                written.append(found)
             return
         futures: list[Future[Manifest | None]] = [
             self._hands.submit(carry_out, self._cluster, effect) for effect in batch
@@ -188,7 +188,7 @@ class ThreadedLoop(ControllerLoop):
         for future, error in zip(futures, errors, strict=True):
             found = None if error is not None else future.result()
             if found is not None:
-                told.append(found)
+                written.append(found)
         for error in errors:
             if error is not None:
                 raise error
@@ -197,7 +197,7 @@ class ThreadedLoop(ControllerLoop):
         """Process the result of a plan."""
         index, _ = item = done.item
         self._busy[index].discard(item)
-        for manifest in done.told:
+        for manifest in done.written:
             change = self.view.expect(manifest)
             if change is not None:
                 self._spread(change)
@@ -224,11 +224,11 @@ class ThreadedLoop(ControllerLoop):
             error=error,
         )
         about = self.view.get(key.kind, key.namespace, key.name)
-        if attempts == _TOLD_AFTER and about is not None:
-            self._hands.submit(self._tell, about, error)
+        if attempts == _RECORDED_AFTER and about is not None:
+            self._hands.submit(self._record_failure, about, error)
 
-    def _tell(self, about: Manifest, error: Exception) -> None:
+    def _record_failure(self, about: Manifest, error: Exception) -> None:
         """Write an event on the object: its owner cannot read our log."""
-        message = f"tried {_TOLD_AFTER} times, still retrying: {error}"
+        message = f"tried {_RECORDED_AFTER} times, still retrying: {error}"
         with suppress(ClusterError):  # the log has it
             self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)

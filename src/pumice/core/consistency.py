@@ -290,9 +290,9 @@ class _Check:
         """Raise with the two numbers that differ and the tasks behind them."""
         wanted, found = numbers
         line = f"{what}: the tasks say {wanted}, the table says {found}"
-        raise InvariantError(rule, [line, *self.tell(self.rows[whose])])
+        raise InvariantError(rule, [line, *self.describe(self.rows[whose])])
 
-    def tell(self, rows: NDArray[np.intp]) -> list[str]:
+    def describe(self, rows: NDArray[np.intp]) -> list[str]:
         """Describe tasks: what they are and what they ask for."""
         tasks, lines = self.snapshot.tasks, []
         for row in rows[:_SHOWN].tolist():

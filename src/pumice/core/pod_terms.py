@@ -165,12 +165,12 @@ class PodTerms:
 
     def _in_use(self) -> set[int]:
         """Find the shapes that have terms and a pod."""
-        said = np.array(self.book.speaking, dtype=np.intp)
-        if not len(said):
+        speaking = np.array(self.book.speaking, dtype=np.intp)
+        if not len(speaking):
             return set()
         shapes = self._tasks.shape[: self._tasks.n]
         used = np.bincount(shapes[shapes >= 0], minlength=len(self._snapshot.shapes))
-        return set(said[used[said] > 0].tolist())
+        return set(speaking[used[speaking] > 0].tolist())
 
     def _list_owners(self) -> None:
         for number in sorted(self.speaking):

@@ -137,7 +137,7 @@ class TermBook:
         self.snapshot = snapshot
         self._matchers: dict[bytes, Matcher] = {}
         self._shapes: list[ShapeTerms | None] = []
-        self._said: list[int] = []
+        self._speaking: list[int] = []
         self._by_label: dict[str, dict[str, list[int]]] = {}
         self._indexed: dict[str, int] = {}
         self.nobody = self.matcher(frozenset(), None, None)
@@ -150,13 +150,13 @@ class TermBook:
         for shape in self.snapshot.shapes[len(self._shapes) :]:
             terms = _read(self, shape.spec, shape.namespace, None)
             if not terms.is_empty:
-                self._said.append(shape.id)
+                self._speaking.append(shape.id)
             self._shapes.append(None if terms.is_empty else terms)
 
     @property
     def speaking(self) -> list[int]:
         """Shapes with terms about other pods."""
-        return self._said
+        return self._speaking
 
     def varies(self, shape: int) -> bool:
         """Return whether the terms of a shape quote labels of the pod."""

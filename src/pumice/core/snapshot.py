@@ -203,9 +203,9 @@ class Snapshot:
         self._apply_many(*move, 1)
         self.journal.touch(rows)
         if not known:
-            self.tell_watchers(tasks.tolist(), nodes.tolist())
+            self.notify_watchers(tasks.tolist(), nodes.tolist())
 
-    def tell_watchers(self, tasks: list[int], nodes: list[int], inward: int = 1) -> None:
+    def notify_watchers(self, tasks: list[int], nodes: list[int], inward: int = 1) -> None:
         """Report to the watchers of the view that tasks come to nodes, or leave them (-1)."""
         if self.view_is_live:
             for watcher in self.view_watchers:
@@ -278,7 +278,7 @@ class Snapshot:
         self.journal.on_rollback(self._apply_each, moves, -1)
         self._apply_each(moves, 1)
         self.journal.touch(shares[0][1][0][0] if len(shares) == 1 else _count(nodes)[0])
-        self.tell_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
+        self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
 
     def _holders(self, jobs: NDArray[np.int32]) -> list[_Counts]:
         """Count tasks of jobs by job, queue and namespace."""

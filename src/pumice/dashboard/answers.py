@@ -57,7 +57,7 @@ class _Respondent:
     def ask(self, about: Hashable, material: Callable[[], Material], question: Ask) -> Answered:
         """Update the copy and ask."""
         if self._about is None or self._about != about:
-            self._tell(material())
+            self._send(material())
             self._about = about
         self._connection.send(question)
         if not self._connection.poll(LIMIT_S):
@@ -65,7 +65,7 @@ class _Respondent:
         found: Answered = self._connection.recv()
         return found
 
-    def _tell(self, material: Material) -> None:
+    def _send(self, material: Material) -> None:
         if material.world is not None:
             self._connection.send(Complete(header={}, material=material))
             return

@@ -98,5 +98,5 @@ def _answer(
         return Answered(question.answer(who)), who
     except PumiceError as error:
         return Answered(problem=str(error)), who
-    except Exception as error:  # noqa: BLE001  # told to whoever asked; the next may do better
+    except Exception as error:  # noqa: BLE001  # reported to whoever asked; the next may do better
         return Answered(problem=crash_text(error), is_fault=True), who

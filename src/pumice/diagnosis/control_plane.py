@@ -61,7 +61,7 @@ class ControlPlane:
             if one["kind"] not in ("Namespace", "PriorityClass")
         )
         self._touched: dict[Name, Manifest | None] = {}
-        self.cluster.listeners.append(self._hear)
+        self.cluster.listeners.append(self._on_event)
         self.controllers = ControllerLoop(self.cluster, controllers, self.clock)
         self.upkeep = StatusUpkeep(self.cluster)
         self.replacements = Replacements(self.cluster)
@@ -92,7 +92,7 @@ class ControlPlane:
             if self.cluster.version == before:
                 return
 
-    def _hear(self, kind: str, event: Event) -> None:
+    def _on_event(self, kind: str, event: Event) -> None:
         if kind in _READ:
             one = self._uids.unlinked(event.object)
             self._touched[one["kind"], key_of(one)] = None if event.type == "DELETED" else one

@@ -248,19 +248,19 @@ def _settled(outcome: JobOutcome, state: str) -> str:
 
 def _going(outcome: JobOutcome) -> str:
     """Describe which of its pods leave, for whom and by which action."""
-    told = []
+    parts = []
     n = sum(outcome.counts.values())
     if outcome.evicted:
         whom = sorted({each for each in outcome.evicted.values() if each})
         for_whom = f" for {first_of(whom, _NAMED)}" if whom else ""
         by = f" by {' and '.join(outcome.evicted_by)}" if outcome.evicted_by else ""
         pods = first_of(list(outcome.evicted), _NAMED)
-        told.append(f"{_part(len(outcome.evicted), n)} evicted{for_whom}{by}: {pods}")
+        parts.append(f"{_part(len(outcome.evicted), n)} evicted{for_whom}{by}: {pods}")
     if outcome.leaving:
-        told.append(
+        parts.append(
             f"{_part(len(outcome.leaving), n)} leaving: {first_of(outcome.leaving, _NAMED)}"
         )
-    return "; ".join(told)
+    return "; ".join(parts)
 
 
 def _part(pods: int, n: int) -> str:

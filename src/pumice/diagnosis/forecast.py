@@ -131,7 +131,7 @@ class Course:
         for kind, words in ((story.gone, "gone"), (story.ends, "ended")):
             moved = [each for each in kind if start < each.at <= at]
             if moved:
-                causes.append((moved[-1].at, _told(moved, words)))
+                causes.append((moved[-1].at, _describe(moved, words)))
         return max(causes, key=lambda cause: cause[0])[1] if causes else ""
 
     def _not_seen(self) -> Forecast:
@@ -217,7 +217,7 @@ def _start_text(wait: float, last: str, victims: Collection[str]) -> str:
     return f"it starts {when}, once {last}" if last else f"it starts {when}"
 
 
-def _told(moved: list[Moved], words: str) -> str:
+def _describe(moved: list[Moved], words: str) -> str:
     """Name the jobs, or the pods, of what happened last."""
     latest = [each for each in moved if each.at == moved[-1].at]
     jobs = list(dict.fromkeys(each.job or "a pod of no job" for each in latest))

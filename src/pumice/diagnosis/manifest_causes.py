@@ -122,14 +122,14 @@ def _depends_on(world: ClusterState, group: str, job: Manifest | None) -> Iterat
     least = int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)
     if not waiting or there >= least:
         return
-    told: dict[str, Any] = {
+    waits_for: dict[str, Any] = {
         str(task["name"]): [str(name) for name in task["dependsOn"].get("name") or []]
         for task in waiting
     }
-    words = "; ".join(f"{task} waits for {first_of(names, 3)}" for task, names in told.items())
+    words = "; ".join(f"{task} waits for {first_of(names, 3)}" for task, names in waits_for.items())
     yield Finding(
         Cause.DEPENDS_ON,
-        f"pods of {counted(len(told), 'task')} are not made yet: {words}",
+        f"pods of {counted(len(waits_for), 'task')} are not made yet: {words}",
         ObjectRef.of_key("Job", key_of(job)),
-        {"tasks": told, "pods": there, "needed": least},
+        {"tasks": waits_for, "pods": there, "needed": least},
     )

@@ -74,11 +74,11 @@ class _Watcher(Observer):
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Add when each job had its turn, and the result."""
         for queue, rows in self._rows.items():
-            told = [
+            turns = [
                 _with_outcome(ssn, line, row, decisions)
                 for line, row in zip(self.order.jobs[queue], rows, strict=True)
             ]
-            self.order.jobs[queue] = told
+            self.order.jobs[queue] = turns
 
 
 def _with_outcome(ssn: Session, line: Line, row: int, decisions: Decisions) -> Line:

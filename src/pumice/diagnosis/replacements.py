@@ -33,14 +33,14 @@ class Replacements:
         self._cluster = cluster
         self._due: list[Manifest] = []
         self._replaced: set[str] = set()
-        cluster.listeners.append(self._hear)
+        cluster.listeners.append(self._on_event)
 
     def make(self) -> None:
         """Create the pods that are due."""
         due, self._due = self._due, []
         self._cluster.restore(due)  # their owners may be missing
 
-    def _hear(self, kind: str, event: Event) -> None:
+    def _on_event(self, kind: str, event: Event) -> None:
         if kind != "Pod":
             return
         pod, meta = event.object, event.object["metadata"]

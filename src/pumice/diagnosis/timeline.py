@@ -101,7 +101,7 @@ class Timeline:
         self.story = Story()
         self.next_at: float | None = world.now
         """When the next cycle is due; None once nothing is left to happen."""
-        self.cluster.listeners.append(self._hear)
+        self.cluster.listeners.append(self._on_event)
 
     @property
     def now(self) -> float:
@@ -279,7 +279,7 @@ class Timeline:
                 return key_of(one)
         return job
 
-    def _hear(self, kind: str, event: Event) -> None:
+    def _on_event(self, kind: str, event: Event) -> None:
         if kind != "Pod":
             return
         pod, uid = event.object, event.object["metadata"]["uid"]
@@ -314,8 +314,8 @@ class _Asking(Observer):
         self.plugins = [each for each in ssn.hooks.plugins if type(each).simulator.timed]
         if decisions.binds or decisions.evictions:
             return  # something changes, so there is a cycle in a second
-        told = [(each.name, each.changes_at(ssn)) for each in self.plugins]
-        self.instants = [(name, at) for name, at in told if at is not None]
+        changes = [(each.name, each.changes_at(ssn)) for each in self.plugins]
+        self.instants = [(name, at) for name, at in changes if at is not None]
 
 
 def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:

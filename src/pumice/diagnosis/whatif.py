@@ -126,17 +126,17 @@ class Played:
         found = self._pods.get(pod)
         node = "" if found is None else found["spec"].get("nodeName")
         if found is None:
-            stands = "gone" if pod in self.known or pod in known else "not there"
+            where = "gone" if pod in self.known or pod in known else "not there"
         elif _phase(found) in ("Succeeded", "Failed"):
-            stands = "ended"
+            where = "ended"
         else:
-            stands = f"on {node}" if node else "pending"
+            where = f"on {node}" if node else "pending"
         if pod not in self.evicted:
-            return stands
+            return where
         whom = f" for {self.evicted[pod]}" if self.evicted[pod] else ""
-        return f"evicted{whom}, now {stands}"
+        return f"evicted{whom}, now {where}"
 
-    def standing(self) -> dict[str, tuple[str, str]]:
+    def states(self) -> dict[str, tuple[str, str]]:
         """Describe every job: pods that run and its phase, and why it waits."""
         found = {}
         for group in self.timeline.cluster.list(POD_GROUP)[0]:
@@ -181,7 +181,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     job = _asked(changed, question)
     before = Played(world, question)
     after = Played(changed, question) if changes else before
-    jobs = after.standing()
+    jobs = after.states()
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
     return Answer(
@@ -190,7 +190,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
         settled=storm is None,
         storm=None if storm is None else storm.to_dict(),
         job=answer,
-        jobs=_effects(before.standing(), jobs, answer) if changes else [],
+        jobs=_effects(before.states(), jobs, answer) if changes else [],
         waiting={name: why for name, (_, why) in jobs.items() if why},
         pods=_fates(before, after),
         binds=_differences(before.nodes, after.nodes, ""),
@@ -250,18 +250,18 @@ def _group(world: ClusterState, job: str) -> str:
 
 
 def _sentence(job: str, seen: Forecast, why: str, waits: int) -> str:
-    said = seen.text.removeprefix("it ")
+    text = seen.text.removeprefix("it ")
     if seen.state == "later":
-        return f"{job} {said}; now: {why}"
+        return f"{job} {text}; now: {why}"
     if seen.state == "never":
-        return f"{job} {said.replace('does not start', f'does not start: {why}', 1)}"
+        return f"{job} {text.replace('does not start', f'does not start: {why}', 1)}"
     if seen.state == "unknown":
-        return f"{job}: {said}; now: {why}"
+        return f"{job}: {text}; now: {why}"
     n, nodes = len(seen.places), len(set(seen.places.values()))
     if seen.state == "now" and seen.in_s:
-        said = f"starts now, in {span(seen.in_s)}"
+        text = f"starts now, in {span(seen.in_s)}"
     more = f"; {waits} more {'waits' if waits == 1 else 'wait'}" if waits else ""
-    return f"{job} {said}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
+    return f"{job} {text}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
 
 
 def _effects(

@@ -65,8 +65,8 @@ def as_recorded(outcome: JobOutcome) -> Finding:
 def _waits_for_evicted(outcome: JobOutcome) -> Finding:
     pods = list(outcome.victims) or list(outcome.makes_way)
     seconds = outcome.leaves_in_s
-    told = f": {first_of(pods, _NAMED)}" if pods else ""
-    text = f"its place is promised; {counted(len(pods), 'pod')} must leave first{told}"
+    names = f": {first_of(pods, _NAMED)}" if pods else ""
+    text = f"its place is promised; {counted(len(pods), 'pod')} must leave first{names}"
     about = ObjectRef.of_key("Pod", pods[0]) if pods else None
     numbers = {"pods": pods, "seconds": seconds}
     return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)

@@ -122,16 +122,16 @@ class Funnel:
         reasons = ssn.placing.reasons
         if codes is None:
             return {}
-        told = {int(code): reasons[code] for code in np.unique(codes[codes > 0]).tolist()}
-        for reason in told.values():
+        reason_of = {int(code): reasons[code] for code in np.unique(codes[codes > 0]).tolist()}
+        for reason in reason_of.values():
             self.texts.setdefault(reason.code, set()).add(reason.text)
         asked = ssn.hooks.ask_aside(plugin, Plugin.node_tests)(self.task, nodes)
         if asked is not None:
-            failing = {code for code, one in told.items() if one.code is Cause.PLUGIN_FAILED}
+            failing = {code for code, one in reason_of.items() if one.code is Cause.PLUGIN_FAILED}
             failed = np.isin(codes, list(failing))
             return {**asked, Cause.PLUGIN_FAILED: failed} if failing else dict(asked)
         tests: dict[str, Mask] = {}
-        for code, reason in told.items():
+        for code, reason in reason_of.items():
             here = codes == code
             tests[reason.code] = tests[reason.code] | here if reason.code in tests else here
         return tests

@@ -35,32 +35,34 @@ def refused(ssn: Session, code: Cause, why: Why, numbers: Mapping[str, Any], job
 
 def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) -> Finding:
     at, shorts = str(numbers["at"]), short_of(numbers)
-    told: dict[str, Any] = {**_short_numbers(shorts[0])}
+    details: dict[str, Any] = {**_short_numbers(shorts[0])}
     if len(shorts) > 1:
-        told["more"] = [_short_numbers(each) for each in shorts[1:]]
+        details["more"] = [_short_numbers(each) for each in shorts[1:]]
     compared = "; ".join(compared_amounts(each) for each in shorts)
     if at == CLUSTER:
         factor = numbers.get("factor", 1.0)
-        told["factor"] = factor
-        told["reserved"] = {k: base_units(k, x) for k, x in numbers.get("reserved", {}).items()}
+        details["factor"] = factor
+        details["reserved"] = {k: base_units(k, x) for k, x in numbers.get("reserved", {}).items()}
         text = f"overcommit allows jobs to reserve {factor:g} times the cluster: {compared}"
-        return Finding(code, text, None, told)
+        return Finding(code, text, None, details)
     if at.startswith(RESOURCE_QUOTA):
         name, namespace = at.removeprefix(RESOURCE_QUOTA), ssn.job(job).key.partition("/")[0]
         text = f"resource quota {name} would be exceeded: {compared}"
-        return Finding(code, text, ObjectRef("ResourceQuota", name, namespace), told)
+        return Finding(code, text, ObjectRef("ResourceQuota", name, namespace), details)
     words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
     at = _whose_limit(ssn, at, shorts[0]) if code is Cause.QUEUE_OVER_CAPABILITY else at
     text = f"queue {at} would hold more than it {words}: {compared}"
     if _is_whole_cluster(ssn, at, shorts[0]):
-        told["wholeCluster"] = True
+        details["wholeCluster"] = True
         text += ", which is all the cluster has"
     guarantees = _guarantees(ssn, at, shorts[0])
     if guarantees:
-        told["guarantees"] = {k: base_units(shorts[0].resource, x) for k, x in guarantees.items()}
+        details["guarantees"] = {
+            k: base_units(shorts[0].resource, x) for k, x in guarantees.items()
+        }
         amounts = [f"{k} ({amount_text(shorts[0].resource, x)})" for k, x in guarantees.items()]
         text += f"; the rest is guaranteed to {first_of(amounts, 3)}"
-    return Finding(code, text, ObjectRef("Queue", at), told)
+    return Finding(code, text, ObjectRef("Queue", at), details)
 
 
 def _is_whole_cluster(ssn: Session, queue: str, short: Short) -> bool:
@@ -138,14 +140,14 @@ def overused(ssn: Session, queue: int) -> Finding:
         held = snapshot.queues.allocated_or_pipelined[:, queue]
         rows = [r for r in np.flatnonzero(limits.deserved[:, queue] >= STEP).tolist() if r != PODS]
         amounts = {names[r]: (float(held[r]), float(limits.deserved[r, queue])) for r in rows}
-        told = ", ".join(
+        details = ", ".join(
             f"{k} {amount_text(k, x)} of {amount_text(k, d)}" for k, (x, d) in amounts.items()
         )
         numbers = {
             "held": {k: base_units(k, x) for k, (x, _) in amounts.items()},
             "deserved": {k: base_units(k, d) for k, (_, d) in amounts.items()},
         }
-        text = f"queue {name} has all that it deserves ({told or 'nothing'}), so it is skipped"
+        text = f"queue {name} has all that it deserves ({details or 'nothing'}), so it is skipped"
         return Finding(Cause.QUEUE_OVER_DESERVED, text, ObjectRef("Queue", name), numbers)
     return Finding(Cause.QUEUE_OVER_DESERVED, f"queue {name} must wait", ObjectRef("Queue", name))
 

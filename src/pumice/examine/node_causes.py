@@ -146,14 +146,14 @@ def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
 def _capacity(funnel: Funnel, constraint: Constraint, _: Mask) -> str:
     numbers = _capacity_numbers(funnel)
     n = int(constraint.failed.sum())
-    told = ", ".join(
+    listed = ", ".join(
         f"{name} {amount_text(name, need)}, and "
         + (f"the largest node has {amount_text(name, most)}" if most else "no node has any")
         for name, need, most in _beyond(funnel)
     )
     small = f"{counted(n, 'node')} {verb(n, 'is', 'are')} too small for {_pod(funnel)}"
-    if constraint.failed.all() and told:
-        return f"no node is large enough for {_pod(funnel)}: it asks for {told}"
+    if constraint.failed.all() and listed:
+        return f"no node is large enough for {_pod(funnel)}: it asks for {listed}"
     lacking = ", ".join(sorted(numbers["resources"]))
     return f"{small}, even when empty ({lacking})"
 
@@ -197,16 +197,16 @@ def _room(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
             for row in np.flatnonzero((funnel.lacking[:, tight] > 0).any(axis=1)).tolist()
         }
     )
-    told = f"{_nodes(funnel, tight)} {_verb(tight, 'has', 'have')} too little free "
-    told += f"{' or '.join(lacking)} for {_pod(funnel)}"
+    listed = f"{_nodes(funnel, tight)} {_verb(tight, 'has', 'have')} too little free "
+    listed += f"{' or '.join(lacking)} for {_pod(funnel)}"
     if near is None:
-        return told
+        return listed
     name, lacks = near
     asked = _amounts(funnel, funnel.task.need[:, 0])
     short = ", ".join(_part(res, x, asked.get(res, x)) for res, x in lacks.items())
     if int(tight.sum()) == 1:
-        return f"{told}: it lacks {short}"
-    return f"{told}; the nearest, {name}, lacks {short}"
+        return f"{listed}: it lacks {short}"
+    return f"{listed}; the nearest, {name}, lacks {short}"
 
 
 def _part(resource: str, lacks: float, asked: float) -> str:
@@ -235,12 +235,12 @@ def _room_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[
 
 def _selector(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     found = _selector_numbers(funnel)["labels"]
-    told = ", ".join(
+    listed = ", ".join(
         f"{label} is on {counted(n, 'node') if n else 'no node'}" for label, n in found.items()
     )
     refused = before & constraint.failed
     does = _verb(refused, "does", "do")
-    return f"{_nodes(funnel, refused)} {does} not match the node selector: {told}"
+    return f"{_nodes(funnel, refused)} {does} not match the node selector: {listed}"
 
 
 def _selector_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
@@ -253,10 +253,10 @@ def _selector_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
 
 
 def _affinity(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
-    told = "; or ".join(_terms(funnel))
+    listed = "; or ".join(_terms(funnel))
     refused = before & constraint.failed
     does = _verb(refused, "does", "do")
-    return f"{_nodes(funnel, refused)} {does} not meet the node affinity: {told}"
+    return f"{_nodes(funnel, refused)} {does} not meet the node affinity: {listed}"
 
 
 def _terms(funnel: Funnel) -> Iterator[str]:
@@ -270,13 +270,13 @@ def _terms(funnel: Funnel) -> Iterator[str]:
 def _taints(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     counts = _taint_numbers(funnel, constraint, before)["taints"]
     refused = before & constraint.failed
-    told = ", ".join(
+    listed = ", ".join(
         text if n == int(refused.sum()) else f"{text} on {n}" for text, n in counts.items()
     )
     if constraint.name == Cause.NODE_NOT_READY:
-        return f"{_nodes(funnel, refused)} {_verb(refused, 'is', 'are')} not ready: {told}"
+        return f"{_nodes(funnel, refused)} {_verb(refused, 'is', 'are')} not ready: {listed}"
     what = f"{verb(len(counts), 'a taint', 'taints')} that it does not tolerate"
-    return f"{_nodes(funnel, refused)} {_verb(refused, 'has', 'have')} {what}: {told}"
+    return f"{_nodes(funnel, refused)} {_verb(refused, 'has', 'have')} {what}: {listed}"
 
 
 def _taint_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
@@ -318,9 +318,9 @@ def _port_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
 
 def _ports(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     ports = _port_numbers(funnel)["ports"]
-    told = f"{verb(len(ports), 'port', 'ports')} {', '.join(map(str, ports))}"
+    listed = f"{verb(len(ports), 'port', 'ports')} {', '.join(map(str, ports))}"
     nodes = _nodes(funnel, before & constraint.failed)
-    return f"host {told} {verb(len(ports), 'is', 'are')} taken on {nodes}"
+    return f"host {listed} {verb(len(ports), 'is', 'are')} taken on {nodes}"
 
 
 def _devices(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
@@ -329,8 +329,8 @@ def _devices(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     if claim is not None and "request" in claim:
         return f"{refused} cannot give {_pod(funnel)} its devices; {claim_reason(claim)}"
     if cards:
-        told = "; ".join(f"{node}: {', '.join(lacks)}" for node, lacks in cards.items())
-        return f"{refused} cannot give {_pod(funnel)} its cards; {told}"
+        listed = "; ".join(f"{node}: {', '.join(lacks)}" for node, lacks in cards.items())
+        return f"{refused} cannot give {_pod(funnel)} its cards; {listed}"
     return _plain(funnel, constraint, before)
 
 

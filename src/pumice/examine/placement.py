@@ -44,9 +44,9 @@ def _gang(trial: Trial) -> Iterator[Finding]:
         text = f"{_too_few(trial.placed, trial.needed)} would find a node, {first}"
         yield Finding(Cause.GANG_SHORT, text, None, numbers)
     for role, (placed, least) in trial.short_roles.items():
-        told = {"role": role, "found": placed, "needed": least}
+        role_numbers = {"role": role, "found": placed, "needed": least}
         text = f"{_role_needs(role, least)} and would find {placed or 'none'}, {first}"
-        yield Finding(Cause.ROLE_SHORT, text, None, told)
+        yield Finding(Cause.ROLE_SHORT, text, None, role_numbers)
 
 
 def at_its_turn(finding: Finding, outcome: JobOutcome) -> Finding:

@@ -37,9 +37,9 @@ class Examination:
 
     def findings(self) -> list[Finding]:
         """List all, the decisive one first."""
-        said = [each for each in self.admission + self.queue if not self._follows(each)]
-        closed = [each for each in said if each.code in _CLOSED]
-        others = [each for each in said if each.code not in _CLOSED]
+        own = [each for each in self.admission + self.queue if not self._follows(each)]
+        closed = [each for each in own if each.code in _CLOSED]
+        others = [each for each in own if each.code not in _CLOSED]
         # a queue without a limit of its own is full because the nodes are
         echoes = [each for each in others if each.numbers.get("wholeCluster") and self.nodes]
         others = [each for each in others if each not in echoes]
@@ -126,8 +126,10 @@ def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
         if not problem:
             continue
         failed = failed_in(ssn, plugin, "job_valid")
-        told = Finding(Cause.INVALID, f"{plugin.name}: {problem}", None, {"plugin": plugin.name})
-        yield failed or _too_few(ssn, job) or told
+        fallback = Finding(
+            Cause.INVALID, f"{plugin.name}: {problem}", None, {"plugin": plugin.name}
+        )
+        yield failed or _too_few(ssn, job) or fallback
 
 
 def _too_few(ssn: Session, job: int) -> Finding | None:

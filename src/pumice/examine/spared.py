@@ -51,7 +51,7 @@ def why_spared(ssn: Session, job: int) -> list[SparedPods]:
     ):
         _sort(ssn, asker, part.tolist(), _Way(actions, hook), piles)
     order = list(Spared)
-    return [_told(ssn, code, piles[code]) for code in sorted(piles, key=order.index)]
+    return [_describe(ssn, code, piles[code]) for code in sorted(piles, key=order.index)]
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _add(
         pile.by[by] = None
 
 
-def _told(ssn: Session, code: Spared, pile: _Pile) -> SparedPods:
+def _describe(ssn: Session, code: Spared, pile: _Pile) -> SparedPods:
     tasks = ssn.snapshot.tasks
     names = [tasks.keys[row] for row in pile.rows]
     who = f"{counted(len(names), 'pod')} ({first_of(sorted(names), _SHOWN)})"

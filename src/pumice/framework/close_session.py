@@ -52,7 +52,7 @@ def close_session(
     ``queue_amounts`` what queues hold is.
     """
     ssn.close()
-    _tell_misplaced(ssn)
+    _report_misplaced(ssn)
     decisions = _moves(ssn)
     phases = phases_of(ssn)
     reported = _changed(ssn, phases) if only_changes else ssn.snapshot.jobs.listed
@@ -93,15 +93,15 @@ def _failed_for(ssn: Session) -> dict[str, list[str]]:
     """Return for which jobs plugins failed: their own, their tasks' or their shapes'."""
     tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
     lines: dict[int, dict[str, None]] = {}
-    for (kind, row), told in ssn.failures.about.items():
+    for (kind, row), reasons in ssn.failures.about.items():
         if kind == "shape":
             waiting = (tasks.shape == row) & (tasks.status == Status.PENDING)
             owners = np.unique(tasks.job[waiting]).tolist()
         else:
             owners = [row if kind == "job" else int(tasks.job[row])]
         for owner in owners:
-            lines.setdefault(owner, {}).update(told)
-    return {jobs.keys[row]: [*told] for row, told in lines.items() if row != NOWHERE}
+            lines.setdefault(owner, {}).update(reasons)
+    return {jobs.keys[row]: [*reasons] for row, reasons in lines.items() if row != NOWHERE}
 
 
 def _record(ssn: Session, record: Record) -> JobRecord:
@@ -112,13 +112,18 @@ def _record(ssn: Session, record: Record) -> JobRecord:
     return JobRecord(record.stage.value, record.why.value, numbers)
 
 
-def _tell_misplaced(ssn: Session) -> None:
+def _report_misplaced(ssn: Session) -> None:
     """Set the condition of jobs whose queue has no valid place, before any other."""
     for row, record in ssn.records.by_job.items():
         if record.why is Why.QUEUE_MISPLACED:
             kind, status, reason, message = ssn.conditions.get(row, _UNSCHEDULABLE)
-            told = waiting_reason(ssn, ssn.job(row))
-            ssn.conditions[row] = (kind, status, reason, "; ".join(filter(None, (told, message))))
+            reasons = waiting_reason(ssn, ssn.job(row))
+            ssn.conditions[row] = (
+                kind,
+                status,
+                reason,
+                "; ".join(filter(None, (reasons, message))),
+            )
 
 
 def _moves(ssn: Session) -> Decisions:
@@ -140,11 +145,11 @@ def _moves(ssn: Session) -> Decisions:
             decisions.annotations[intent.pod] = dict(intent.annotations)
     decisions.released_claims = ssn.intents.released_claims
     if ssn.snapshot.jobs.counts[Status.PIPELINED].any():
-        _tell_promises(ssn, decisions)
+        _report_promises(ssn, decisions)
     return decisions
 
 
-def _tell_promises(ssn: Session, decisions: Decisions) -> None:
+def _report_promises(ssn: Session, decisions: Decisions) -> None:
     """Record which tasks wait for room, and for which of them pods are evicted."""
     tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
     rows = np.flatnonzero(tasks.status == Status.PIPELINED)
@@ -213,8 +218,8 @@ class _GroupStates:
     ) -> tuple[PodGroupState, dict[str, int]]:
         """Return the state of a group, and its tasks by status."""
         group: Any = self._ssn.snapshot.jobs.groups[row]
-        told = group.status.conditions or row in self._ssn.conditions
-        if told or self._has_topology[row]:
+        reasons = group.status.conditions or row in self._ssn.conditions
+        if reasons or self._has_topology[row]:
             return self._state(row, phase, counts, _conditions(self._ssn, row))
         key = (phase, is_scheduled, *counts)
         found = self._shared.get(key)

@@ -203,11 +203,11 @@ def _first_answer(tiers: Tiers) -> Ask:
 def _each(tiers: Tiers) -> Ask:
     asks = _flat(tiers)
 
-    def tell(*args: Any) -> None:
+    def notify(*args: Any) -> None:
         for ask in asks:
             ask(*args)
 
-    return tell
+    return notify
 
 
 _AGREE, _DIFFER = "all must agree", "first difference decides"

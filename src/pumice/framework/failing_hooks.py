@@ -51,10 +51,10 @@ class Failures:
 
 def _line(plugin: str, hook: str, error: Exception) -> str:
     """Describe a failure; a broken contract does not repeat plugin and hook."""
-    told = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-    if len(told) > _LONGEST:
-        told = f"{told[:_LONGEST]}…"
-    return f"plugin {plugin} failed in {hook}: {told}"
+    text = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}…"
+    return f"plugin {plugin} failed in {hook}: {text}"
 
 
 @dataclass

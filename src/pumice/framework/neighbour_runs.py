@@ -56,7 +56,7 @@ class NeighbourRun(Run):
 
     def _add(self, node: int, likely: Callable[[], list[int]]) -> float:
         """Put one more copy on a node, see which nodes that opens and closes."""
-        others = self._tell(node)
+        others = self._report(node)
         if not self._left:
             return -np.inf
         self._stirs = bool(others)
@@ -75,7 +75,7 @@ class NeighbourRun(Run):
             self._value[opened] = self._worth[opened]
         return float(self._value[node])
 
-    def _tell(self, node: int) -> list[IndexArray]:
+    def _report(self, node: int) -> list[IndexArray]:
         """Report the next task to the watchers of the view; return the rows they log."""
         snapshot, task = self._placing.snapshot, self._tasks[len(self._picks)]
         moved = snapshot.journal.moved
@@ -83,7 +83,7 @@ class NeighbourRun(Run):
         self._left -= 1
         self._copies[node] = self._copies.get(node, 0) + 1
         cursor = len(moved)
-        snapshot.tell_watchers([task], [node])
+        snapshot.notify_watchers([task], [node])
         return [np.atleast_1d(rows) for rows in moved[cursor:]]
 
     def _ask(self, rows: IndexArray) -> None:

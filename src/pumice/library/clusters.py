@@ -126,9 +126,9 @@ class WhatIf:
         return self.details.to_dict()
 
     def __str__(self) -> str:
-        said = [] if self.details.job is None else [self.details.job.sentence]
-        said += [f"{each.job}: {each.before} -> {each.after}" for each in self.details.jobs]
-        return "\n".join(said) or "nothing changes"
+        lines = [] if self.details.job is None else [self.details.job.sentence]
+        lines += [f"{each.job}: {each.before} -> {each.after}" for each in self.details.jobs]
+        return "\n".join(lines) or "nothing changes"
 
     def _repr_html_(self) -> str:
         job = self.details.job

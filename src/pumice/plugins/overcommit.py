@@ -81,11 +81,13 @@ class Overcommit(Plugin, name="overcommit"):
             for row in (self._names.index(each.resource),)
             for limit in (enlarged[row],)
         ]
-        told = over_quota(
+        finding = over_quota(
             short, queue=refusal.numbers["queue"], at=CLUSTER, code=Cause.NOT_ADMITTED
         )
         numbers = {each.resource: each.used for each in short_of(refusal.numbers)}
-        return replace(told, numbers={**told.numbers, "factor": self.factor, "reserved": numbers})
+        return replace(
+            finding, numbers={**finding.numbers, "factor": self.factor, "reserved": numbers}
+        )
 
     def on_enqueued(self, job: Job) -> None:
         """Reserve what the job needs, whichever plugin admitted it."""

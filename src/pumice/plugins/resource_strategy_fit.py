@@ -115,7 +115,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
             cpu, memory = _rate(rates.get(f"{name}.cpu")), _rate(rates.get(f"{name}.memory"))
             self._kept.append((row, cpu, memory * 1e6, has))
             names.append(name)
-        self.reasons = tuple(  # type: ignore[misc]  # told apart by the names in the configuration
+        self.reasons = tuple(  # type: ignore[misc]  # distinguished apart by the names in the configuration
             Reason(
                 f"proportional of resource {name} check failed",
                 curable=False,

@@ -74,7 +74,7 @@ class Tdm(Plugin, name="tdm"):
         self._revocable = np.array([zone != "" for zone in self._zones], dtype=bool)
         self._open = np.array([zone in open_zones for zone in self._zones], dtype=bool)
         closed = sorted({*self._zones} - open_zones - {""})
-        self.reasons = (  # type: ignore[misc]  # told apart by the zones that nodes name
+        self.reasons = (  # type: ignore[misc]  # distinguished apart by the zones that nodes name
             *type(self).reasons,
             *(_closed(self._hours_text(zone)) for zone in closed),
         )

@@ -81,7 +81,8 @@ def flags_of(options: type[Any]) -> tuple[Flag, ...]:
             declared[each.name] = each.metadata.get(_FLAG) or declared[each.name]
     defaults, types = options(), get_type_hints(options)
     return tuple(
-        _flag(name, types[name], getattr(defaults, name), said) for name, said in declared.items()
+        _flag(name, types[name], getattr(defaults, name), help_text)
+        for name, help_text in declared.items()
     )
 
 

@@ -391,7 +391,7 @@ class Engine:
         self.sim_cluster.settle()
         decisions = self._scheduler.decide(self.snapshot, self._moment())
         for run in left:
-            said = decisions.explanations.get(run.key) or run.reason
+            reason = decisions.explanations.get(run.key) or run.reason
             if self._cycles_since_event >= _MAX_CYCLES_SINCE_EVENT:
-                said = f"evicted again and again; {said}" if run.evictions else said
-            run.reason = said or "never started"
+                reason = f"evicted again and again; {reason}" if run.evictions else reason
+            run.reason = reason or "never started"

@@ -167,7 +167,7 @@ def prepare(
         objects += cluster
     elif not any(isinstance(thing, Node) for thing in objects):
         made = make_nodes(workload)
-        notes.append(_told(made, workload))
+        notes.append(_describe_nodes(made, workload))
         objects += made
     return SimulationInput(workload, tuple(objects), tuple(notes))
 
@@ -223,15 +223,16 @@ def equal_nodes(count: int, allocatable: Mapping[str, str]) -> list[Node]:
     ]
 
 
-def _told(made: Sequence[Node], workload: Workload) -> str:
+def _describe_nodes(made: Sequence[Node], workload: Workload) -> str:
     hint = workload.node_hint
     assert hint is not None  # noqa: S101  (nodes were made from it)
     amounts = ", ".join(f"{amount} {name}" for name, amount in hint.allocatable.items())
     load, n = _load(workload, hint), len(made)
     why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
-    told = "" if hint.count is None else " as the trace states"
+    source = "" if hint.count is None else " as the trace states"
     return (
-        f"{counted(n, 'node')}{told}, each with {amounts}{'' if told else why}: if no job waited, "
+        f"{counted(n, 'node')}{source}, each with {amounts}{'' if source else why}: "
+        "if no job waited, "
         f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs arrive, "
         f"{100 * load.until_end / n:.3g} % until the last job ends"
     )

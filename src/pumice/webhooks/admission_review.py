@@ -43,13 +43,13 @@ def _answer(
         named = f"{kind.group}/{kind.version}, Resource={kind.plural}"
         return Answer(message=f"expect resource to be {named}")
     texts = {key: request.get(key) for key in ("operation", "namespace", "name")}
-    told = {key: value if isinstance(value, str) else "" for key, value in texts.items()}
+    strings = {key: value if isinstance(value, str) else "" for key, value in texts.items()}
     asked = Request(
-        operation=told["operation"],
+        operation=strings["operation"],
         object=request.get("object"),
         old=request.get("oldObject"),
-        namespace=told["namespace"],
-        name=told["name"],
+        namespace=strings["namespace"],
+        name=strings["name"],
     )
     try:
         with cpu_budget(REVIEW_S):

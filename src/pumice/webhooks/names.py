@@ -24,8 +24,8 @@ Steps = tuple[Step | Key, ...]
 
 
 def _explained(text: str, pattern: str, *examples: str) -> str:
-    told = " or ".join(f"'{one}', " for one in examples)
-    return f"{text} (e.g. {told}regex used for validation is '{pattern}')"
+    listed = " or ".join(f"'{one}', " for one in examples)
+    return f"{text} (e.g. {listed}regex used for validation is '{pattern}')"
 
 
 def _fits(pattern: str, value: str) -> bool:

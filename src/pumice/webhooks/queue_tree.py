@@ -165,7 +165,7 @@ def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
 def _check_sums(
     children: Iterable[Manifest],
     above: Manifest,
-    told: str,
+    relation: str,
     kinds: tuple[str, ...] = _KINDS,
     *,
     of_child: bool = False,
@@ -179,7 +179,7 @@ def _check_sums(
             totals[kind] = _sum(totals[kind], own)
             if _exceeds(totals[kind], limits[kind]):
                 text = (
-                    f"{told} validation failed: sum of children's {kind} "
+                    f"{relation} validation failed: sum of children's {kind} "
                     f"({_listed(totals[kind])}) exceeds parent's {kind} limit "
                     f"({_listed(limits[kind])})"
                 )

@@ -77,15 +77,15 @@ def test_a_pod_that_is_gone_is_reported_as_gone(scene: Scene) -> None:
 def test_the_claim_of_a_pod_that_waits_is_given_back_once(scene: Scene) -> None:
     scene.bind()
     scene.binds.prune()
-    scene.binds.give_back(KEY, "u")
-    scene.binds.give_back(KEY, "u")
+    scene.binds.unreserve(KEY, "u")
+    scene.binds.unreserve(KEY, "u")
     assert scene.writer.verbs() == ["patch", "bind", "patch"]
 
 
 def test_the_claim_of_a_bound_pod_is_its_own(scene: Scene) -> None:
     scene.bind()
     scene.binds.forget(KEY, "u")
-    scene.binds.give_back(KEY, "u")
+    scene.binds.unreserve(KEY, "u")
     assert scene.writer.verbs() == ["patch", "bind"]
 
 
@@ -93,5 +93,5 @@ def test_the_claim_of_a_pod_that_is_gone_is_forgotten(scene: Scene) -> None:
     scene.bind()
     del scene.known[KEY]
     scene.binds.prune()
-    scene.binds.give_back(KEY, "u")
+    scene.binds.unreserve(KEY, "u")
     assert scene.writer.verbs() == ["patch", "bind"]

@@ -82,11 +82,11 @@ def _started(part: _ChapterRecord, job: Mapping[str, Any]) -> str:
 
 def _shares(part: _ChapterRecord, at: float) -> str:
     held = part.held(at)
-    told = []
+    parts = []
     for queue, deserved in part.story.deserved.items():
         lent = f", {held[queue] - deserved:g} of them borrowed" if held[queue] > deserved else ""
-        told.append(f"{queue} {held[queue]:g} cpus of {deserved:g} deserved{lent}")
-    return "; ".join(told)
+        parts.append(f"{queue} {held[queue]:g} cpus of {deserved:g} deserved{lent}")
+    return "; ".join(parts)
 
 
 def _waiting(part: _ChapterRecord) -> list[str]:

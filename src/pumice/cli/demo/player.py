@@ -150,9 +150,9 @@ class Player:
             self._node_of[pod] = decisions.binds[pod]
             self._note(at, "bind", pod)
         for group, sentence in decisions.explanations.items():
-            told = played.waits.setdefault(self._of_group(group), [])
-            if not told or told[-1][1] != sentence:
-                told.append((at, sentence))
+            history = played.waits.setdefault(self._of_group(group), [])
+            if not history or history[-1][1] != sentence:
+                history.append((at, sentence))
         held = {queue["metadata"]["name"]: _cpus(queue) for queue in self._cluster.list(QUEUE)[0]}
         if not played.held or played.held[-1][1] != held:
             played.held.append((at, held))

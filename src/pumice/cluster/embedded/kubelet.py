@@ -263,15 +263,15 @@ class Kubelet:
 
     def _end(self, pod: Manifest, exit_code: int, reason: str = "", message: str = "") -> None:
         now = rfc3339(self._cluster.now())
-        said = "Error" if exit_code else "Completed"
-        ended = {"exitCode": exit_code, "reason": said, **_span(pod, now)}
+        outcome = "Error" if exit_code else "Completed"
+        ended = {"exitCode": exit_code, "reason": outcome, **_span(pod, now)}
         status: dict[str, Any] = {
             "phase": "Failed" if exit_code else "Succeeded",
             "conditions": _ready(pod, now, ready=False),
             "containerStatuses": _containers(pod, {"terminated": ended}, ready=False),
         }
-        said_why = {"reason": reason, "message": message}
-        status |= {key: text for key, text in said_why.items() if text}
+        details = {"reason": reason, "message": message}
+        status |= {key: text for key, text in details.items() if text}
         metadata = pod["metadata"]
         self._cluster.merge_status("Pod", metadata["namespace"], metadata["name"], status)
 

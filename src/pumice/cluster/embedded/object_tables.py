@@ -61,7 +61,7 @@ class History:
         return self._events[bisect_right(self._versions, version) :]
 
 
-def told(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
+def visible(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
     """Yield events of one namespace or of all, and a bookmark after them."""
     for event in events:
         if not namespace or event.object["metadata"].get("namespace") == namespace:
@@ -212,7 +212,7 @@ class ObjectTables:
         elif owners != old["metadata"].get("ownerReferences"):
             self._unlink(Ref(table.kind.name, namespace, name), old)
             self._link(Ref(table.kind.name, namespace, name), owners)
-        self._tell(table, Event("ADDED" if old is None else "MODIFIED", manifest))
+        self._notify(table, Event("ADDED" if old is None else "MODIFIED", manifest))
 
     def drop(self, table: Table, manifest: Manifest) -> None:
         """Remove an object."""
@@ -224,9 +224,9 @@ class ObjectTables:
             del table.spaces[namespace]
         del self._by_uid[metadata["uid"]]
         self._unlink(Ref(table.kind.name, namespace, name), manifest)
-        self._tell(table, Event("DELETED", {**manifest, "metadata": metadata}))
+        self._notify(table, Event("DELETED", {**manifest, "metadata": metadata}))
 
-    def _tell(self, table: Table, event: Event) -> None:
+    def _notify(self, table: Table, event: Event) -> None:
         table.history.add(self.version, event)
         for listener in self.listeners:
             listener(table.kind.name, event)

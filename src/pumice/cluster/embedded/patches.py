@@ -163,8 +163,8 @@ def json_patch(target: Any, patch: Any) -> Any:
         try:
             _STEPS[step["op"]](box, step)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            said = type(error).__name__
-            problem = f"wanted a step that can be done, found {step!r:.120} ({said}: {error})"
+            kind = type(error).__name__
+            problem = f"wanted a step that can be done, found {step!r:.120} ({kind}: {error})"
             raise RejectedError("patch", problem=problem) from None
     return box[""]
 

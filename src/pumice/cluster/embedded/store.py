@@ -24,7 +24,7 @@ from pumice.cluster.embedded.object_tables import (
     Ref,
     Table,
     check_versions,
-    told,
+    visible,
 )
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
@@ -135,7 +135,7 @@ class EmbeddedCluster:
             else:
                 events = table.history.since(since, self._tables.version)
             bookmark = self._bookmark(table.kind) if bookmarks else None
-        return told(events, namespace, bookmark)
+        return visible(events, namespace, bookmark)
 
     def compact(self, version: int | None = None) -> None:
         """Forget what happened up to a version, or all of it; older watches get GoneError."""

@@ -109,7 +109,7 @@ class VolumeController:
             if claim is not None and not claim.is_bound and not claim.metadata.deletion_timestamp:
                 self._serve(manifest, claim)
         for manifest in cluster.list(VOLUME)[0]:
-            self._tell_phase(manifest)
+            self._report_phase(manifest)
         self._seen = cluster.version
 
     def _serve(self, manifest: Manifest, claim: PersistentVolumeClaim) -> None:
@@ -162,7 +162,7 @@ class VolumeController:
         cluster.patch(CLAIM, *place, bound(claim, volume))
         cluster.merge_status(CLAIM, *place, bound_status(volume))
 
-    def _tell_phase(self, volume: Manifest) -> None:
+    def _report_phase(self, volume: Manifest) -> None:
         """Write whether a volume is free, bound or left over; delete a provisioned one again."""
         spec, meta = volume.get("spec") or {}, volume["metadata"]
         name, marks = meta["name"], meta.get("annotations") or {}

@@ -197,8 +197,8 @@ class ExecCredentials:
         spec: dict[str, Any] = {"interactive": False}
         if login.cluster is not None:
             spec["cluster"] = login.cluster
-        told = {"apiVersion": login.api_version, "kind": "ExecCredential", "spec": spec}
-        environment = {**self._environment, **login.env, "KUBERNETES_EXEC_INFO": json.dumps(told)}
+        info = {"apiVersion": login.api_version, "kind": "ExecCredential", "spec": spec}
+        environment = {**self._environment, **login.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
         try:
             done = subprocess.run(  # noqa: S603  # the kubeconfig's owner chose the program
                 [login.command, *login.args],
@@ -214,20 +214,20 @@ class ExecCredentials:
             hint = f" ({login.hint.strip()})" if login.hint else ""
             raise ServiceError(login.command, f"cannot log in: {problem}{hint}") from None
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip()[-400:]
+            output = done.stderr.decode("utf-8", "replace").strip()[-400:]
             raise ServiceError(
-                login.command, f"cannot log in: it ended with {done.returncode}: {said}"
+                login.command, f"cannot log in: it ended with {done.returncode}: {output}"
             )
         try:
             return json.loads(done.stdout)
         except ValueError:
             raise ServiceError(login.command, "cannot log in: it printed no JSON") from None
 
-    def _take(self, said: Any) -> None:
+    def _take(self, output: Any) -> None:
         """Keep the output of a program."""
         wanted = {"apiVersion": self._login.api_version, "kind": "ExecCredential"}
-        status = said.get("status") if isinstance(said, dict) else None
-        if not isinstance(status, dict) or any(said.get(k) != v for k, v in wanted.items()):
+        status = output.get("status") if isinstance(output, dict) else None
+        if not isinstance(status, dict) or any(output.get(k) != v for k, v in wanted.items()):
             problem = f"wanted an ExecCredential of {self._login.api_version} with a status"
             raise ServiceError(self._login.command, f"cannot log in: {problem}")
         token = status.get("token") or ""

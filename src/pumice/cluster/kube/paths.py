@@ -125,14 +125,14 @@ def refusal(status: Any, key: ObjectKey, code: int = 0) -> ClusterError:
 
     ``code`` is that of the answer, for servers and proxies that send no Status.
     """
-    said = status if isinstance(status, dict) else {}
-    code = code or said.get("code") or 0
-    make = _REASONS.get(str(said.get("reason"))) or _CODES.get(code)
-    if "NamespaceTerminating" in _causes(said):
+    body = status if isinstance(status, dict) else {}
+    code = code or body.get("code") or 0
+    make = _REASONS.get(str(body.get("reason"))) or _CODES.get(code)
+    if "NamespaceTerminating" in _causes(body):
         make = NamespaceTerminatingError
     if make is None:
         make = UnavailableError if code >= 500 else RejectedError
-    problem = str(said.get("message") or f"the server answered with {code} and no message")
+    problem = str(body.get("message") or f"the server answered with {code} and no message")
     error = make(*key, problem=problem)
     error.verbatim = True
     return error

@@ -72,7 +72,7 @@ async def watch_steps(
         if answer.status >= 300:
             if answer.status == 401:
                 client.transport.refused()
-            error = refusal(await _said(answer), key, answer.status)
+            error = refusal(await _body_of(answer), key, answer.status)
             if isinstance(error, UnavailableError):
                 error.retry_after_s = answer.retry_after_s
             raise error
@@ -121,7 +121,7 @@ def _event(line: bytes, key: ObjectKey) -> Event:
     return Event(step.type, step.object)  # type: ignore[arg-type]  # checked above
 
 
-async def _said(answer: Stream) -> Any:
+async def _body_of(answer: Stream) -> Any:
     """Read the reason of a refusal, cut to a sensible length."""
     content = b""
     while len(content) < _LONGEST_REASON and (piece := await answer.read()):

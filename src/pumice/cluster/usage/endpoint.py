@@ -127,12 +127,12 @@ class Endpoint:
 def _reason(answer: Answer) -> str:
     """Return a service's own explanation of a refusal; each has its own key for that."""
     try:
-        said = answer.json_object()
+        body = answer.json_object()
     except HttpError:
         return ""
-    error = said.get("error")
+    error = body.get("error")
     elastic = error.get("reason") if isinstance(error, dict) else None
-    for text in (error, elastic, said.get("message")):
+    for text in (error, elastic, body.get("message")):
         if isinstance(text, str):
             return f", {text!r:.{_SHOWN}}"
     return ""

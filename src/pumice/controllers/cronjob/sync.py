@@ -80,9 +80,9 @@ class CronJobSync:
         name, uid = reference["name"], reference["uid"]
         job = self._view.get(JOB, self._namespace, name)
         if job is None:
-            said = f'Active job "{name}" no longer exists (UID: {uid})'
+            message = f'Active job "{name}" no longer exists (UID: {uid})'
         elif job["metadata"]["uid"] != uid:
-            said = (
+            message = (
                 f'Active job reference "{name}" points to a different UID '
                 f"(expected: {uid}, actual: {job['metadata']['uid']})"
             )
@@ -93,7 +93,7 @@ class CronJobSync:
             return False
         else:
             return True
-        self._record("Warning", "StaleReference", said)
+        self._record("Warning", "StaleReference", message)
         return False
 
     def _adopt(self, job: Manifest) -> None:
@@ -110,9 +110,9 @@ class CronJobSync:
                 }
             )
             return
-        said = "Detected orphaned job forgotten or not managed by controller"
+        message = "Detected orphaned job forgotten or not managed by controller"
         what = f"{metadata['name']} (UID: {metadata['uid']})"
-        self._record("Warning", "OrphanedJob", f"{said}: {what}")
+        self._record("Warning", "OrphanedJob", f"{message}: {what}")
 
     def _note_success(self, completed: list[Manifest]) -> None:
         times = [job["status"]["state"].get("lastTransitionTime") for job in completed]
@@ -138,8 +138,8 @@ class CronJobSync:
         """Check that nothing prevents a new job; active ones may have to make room."""
         policy = self._spec.get("concurrencyPolicy")
         if policy == "Forbid" and self._active:
-            said = "Skipping job creation because another job is already running"
-            self._record("Warning", "ForbidConcurrent", said)
+            message = "Skipping job creation because another job is already running"
+            self._record("Warning", "ForbidConcurrent", message)
             return False
         if policy == "Replace" and self._active:
             self._record("Warning", "ReplaceConcurrent", "Replacing active job for CronJob")
@@ -155,14 +155,14 @@ class CronJobSync:
         if existing is None:
             self._effects.append(Create(self._job(name, at)))
             whose = f"{self._namespace}/{self._cron['metadata']['name']}"
-            said = f"Created job {name} for CronJob {whose}"
-            self._record("Normal", "SuccessfulCreate", said)
+            message = f"Created job {name} for CronJob {whose}"
+            self._record("Normal", "SuccessfulCreate", message)
             return
         owner = controller_of(existing)
         if owner is None or owner.get("uid") != self._cron["metadata"]["uid"]:
             whose = "none" if owner is None else owner["name"]
-            said = f"Job {name} exists but is not owned by this CronJob"
-            self._record("Warning", "ForeignJob", f"{said} (current owner: {whose})")
+            message = f"Job {name} exists but is not owned by this CronJob"
+            self._record("Warning", "ForeignJob", f"{message} (current owner: {whose})")
             return
         self._status["lastScheduleTime"] = rfc3339(at)
 

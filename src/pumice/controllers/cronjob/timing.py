@@ -36,22 +36,22 @@ def read_schedule(cron: Manifest) -> tuple[Schedule | None, ScheduleWarning | No
     try:
         zone = UTC if zone_name is None else load_zone(zone_name)
     except InputError:
-        said = f'Invalid time zone "{zone_name}": unknown time zone {zone_name}'
-        return None, ScheduleWarning("InvalidTimeZone", said)
+        message = f'Invalid time zone "{zone_name}": unknown time zone {zone_name}'
+        return None, ScheduleWarning("InvalidTimeZone", message)
     warning = None
     if "TZ" in text:
-        said = (
+        message = (
             f'CRON_TZ or TZ in the schedule "{text}" is not officially supported. '
             "If set, the TimeZone field will be ignored during execution."
         )
-        warning = ScheduleWarning("UnsupportedSchedule", said)
+        warning = ScheduleWarning("UnsupportedSchedule", message)
     try:
         return parse_schedule(text, zone), warning
     except InputError:
         # Volcano: an unreadable schedule is reported on a change, not at creation
         if cron["metadata"].get("generation", 1) > 1:
-            said = f"unparseable schedule for cronjob: {text}"
-            warning = ScheduleWarning("UnParseableCronJobSchedule", said)
+            message = f"unparseable schedule for cronjob: {text}"
+            warning = ScheduleWarning("UnParseableCronJobSchedule", message)
         return None, warning
 
 
@@ -63,19 +63,21 @@ def due(cron: Manifest, schedule: Schedule, now: float) -> Due:
         since = max(since, now - float(deadline_s))
     first = schedule.next(since)
     if first is None:
-        said = "time difference between two schedules is less than 1 second"
-        return Due(None, ScheduleWarning("InvalidSchedule", f"Error getting schedule time: {said}"))
+        message = "time difference between two schedules is less than 1 second"
+        return Due(
+            None, ScheduleWarning("InvalidSchedule", f"Error getting schedule time: {message}")
+        )
     if now < first:
         return Due()
     second = schedule.next(first)
     if second is None or now < second:
         return Due(first)
     n_missed = (now - first) // (second - first) + 1
-    said = (
+    message = (
         "too many missed start times. "
         "Set or decrease .spec.startingDeadlineSeconds or check clock skew"
     )
-    warning = ScheduleWarning("TooManyMissedTimes", said) if n_missed > _MANY else None
+    warning = ScheduleWarning("TooManyMissedTimes", message) if n_missed > _MANY else None
     return Due(latest(schedule, since, now), warning)
 
 

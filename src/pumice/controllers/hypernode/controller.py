@@ -60,7 +60,7 @@ class HyperNodeController:
         self._node_labels: dict[str, Any] = {}
         self._looked_at = -_PAUSE_S
         self._text: str | None = None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._conf = DiscoveryConf()
         self._wanted: dict[str, Manifest] = {}
         self._discovered: set[str] = set()
@@ -128,12 +128,12 @@ class HyperNodeController:
         if text == self._text:
             return []
         self._text = text
-        self._told.clear()
+        self._reported.clear()
         try:
             self._conf = read_discovery(text, key.name)
         except InputError as error:
-            return self._tell(found, [f"{error}; the last one is kept"])
-        return self._tell(found, self._conf.problems)
+            return self._report(found, [f"{error}; the last one is kept"])
+        return self._report(found, self._conf.problems)
 
     def _discover(self, known: list[Manifest], nodes: list[Manifest], view: View) -> list[Effect]:
         """Compute the HyperNodes of each source; one without an answer keeps what it has."""
@@ -152,7 +152,7 @@ class HyperNodeController:
             str(each["metadata"]["name"]): each for some in wanted.values() for each in some
         }
         about = view.get(*_place(self._everything)) if problems else None
-        return [] if about is None else self._tell(about, problems)
+        return [] if about is None else self._report(about, problems)
 
     def _of_fabric(
         self, source: UfmSource, view: View, problems: list[str]
@@ -186,10 +186,10 @@ class HyperNodeController:
             problems.append(f"{source.endpoint}: named no host; keeping the last answer")
         return found or None
 
-    def _tell(self, about: Manifest, problems: Iterable[str]) -> list[Effect]:
+    def _report(self, about: Manifest, problems: Iterable[str]) -> list[Effect]:
         """Report each problem once, as long as the settings stay as they are."""
-        new = [problem for problem in problems if problem not in self._told]
-        self._told.update(new)
+        new = [problem for problem in problems if problem not in self._reported]
+        self._reported.update(new)
         for problem in new:
             _log.warning("topology discovery", problem=problem)
         return [Record(about, "Warning", "TopologyDiscovery", each, SOURCE) for each in new]
@@ -224,8 +224,8 @@ class HyperNodeController:
         members = self._members.get(name)
         if members is None:
             return None
-        said = known.get("status") or {}
-        conditions: list[dict[str, Any]] = said.get("conditions") or []
+        status = known.get("status") or {}
+        conditions: list[dict[str, Any]] = status.get("conditions") or []
         others = [each for each in conditions if each["type"] != _CONDITION]
         old = next((each for each in conditions if each["type"] == _CONDITION), {})
         condition = _condition(members)
@@ -234,7 +234,7 @@ class HyperNodeController:
         else:
             condition["lastTransitionTime"] = rfc3339(now)
         count = len(members.nodes)
-        if said.get("nodeCount", 0) == count and old == condition:
+        if status.get("nodeCount", 0) == count and old == condition:
             return None
         return {"nodeCount": count, "conditions": [*others, condition]}
 

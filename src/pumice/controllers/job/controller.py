@@ -124,12 +124,14 @@ class JobController:
             for one in found
             if not tracked.answered(one.event, state.retries) and not _overtaken(state, one)
         ]
-        told = [one for one in open_ones if not one.delay_s and _only_told(state, one)]
+        reported = [one for one in open_ones if not one.delay_s and _only_reported(state, one)]
         for one in open_ones:
-            if one not in told and not one.delay_s:
+            if one not in reported and not one.delay_s:
                 return self._execute(state, tracked, _request(one, announced=True))
-        tracked.told |= {event_key(one.event) for one in told}
-        records: list[Effect] = [_started(state, one.action) for one in told if one.action != SYNC]
+        tracked.reported |= {event_key(one.event) for one in reported}
+        records: list[Effect] = [
+            _started(state, one.action) for one in reported if one.action != SYNC
+        ]
         plan = self._wait(state, tracked, [one for one in open_ones if one.delay_s])
         _forget_gone(state, tracked, found)
         return Plan([*records, *plan.effects], plan.again_in_s)
@@ -142,7 +144,7 @@ class JobController:
         now = state.view.now
         news = [one for one in delayed if event_key(one.event) not in tracked.armed]
         left = {one: tracked.since(one.event, now) + one.delay_s - now for one in delayed}
-        ripe = (one for one in delayed if left[one] <= 0 and not _only_told(state, one))
+        ripe = (one for one in delayed if left[one] <= 0 and not _only_reported(state, one))
         due = next(ripe, None)
         if due is not None:
             return self._execute(state, tracked, _request(due, announced=False))
@@ -162,8 +164,8 @@ class JobController:
         plugins, unknown = plugins_of(state.job, self._keys)
         if unknown and state.phase:
             message = f"Execute plugin when job add failed, err: failed to get plugin {unknown}"
-            told = Record(state.job, "Warning", "PluginError", message, SOURCE)
-            outcome = Outcome([told], failed=True)
+            reported = Record(state.job, "Warning", "PluginError", message, SOURCE)
+            outcome = Outcome([reported], failed=True)
         else:
             outcome = Execution(state, plugins, request.target).run()
         _track(state, tracked, request)
@@ -263,7 +265,7 @@ def _track(state: JobState, tracked: TrackedJob, request: _Request) -> None:
         tracked.awaited[event_key(event)] = state.retries + more
 
 
-def _only_told(state: JobState, reaction: Reaction) -> bool:
+def _only_reported(state: JobState, reaction: Reaction) -> bool:
     """Return whether an action changes nothing, so that only its event is written."""
     return reaction.action not in CHANGING and state.phase != "Restarting"
 

@@ -34,7 +34,7 @@ class TrackedJob:
     armed: dict[_EventKey, float] = field(default_factory=dict)
     """Announced timers, with the time from which they count."""
 
-    told: set[_EventKey] = field(default_factory=set)
+    reported: set[_EventKey] = field(default_factory=set)
     """Events that were answered by an event alone."""
 
     awaited: dict[_EventKey, int] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class TrackedJob:
         """Return whether something that happened needs no (further) answer."""
         key = event_key(event)
         awaited = self.awaited.get(key)
-        return key in self.told or (awaited is not None and retries >= awaited)
+        return key in self.reported or (awaited is not None and retries >= awaited)
 
     def failed(self, now: float) -> float:
         """Count a failure; return how long to wait, each time twice as long."""
@@ -85,7 +85,7 @@ class TrackedJob:
         """Forget what no longer applies."""
         self.armed = {key: at for key, at in self.armed.items() if key in present}
         self.awaited = {key: count for key, count in self.awaited.items() if key in present}
-        self.told &= present
+        self.reported &= present
 
 
 def event_key(event: LifecycleEvent) -> _EventKey:

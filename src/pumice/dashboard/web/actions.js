@@ -16,7 +16,7 @@ const allowed = () => Boolean(news.session?.actions) && !query().get("at");
 const place = (name) => name.split("/").map(encodeURIComponent).join("/");
 
 /** Buttons for what the person who looks may do; ``mark`` changes when the object does. */
-export function Actions({ kind, name, mark = "", told = false }) {
+export function Actions({ kind, name, mark = "", showsState = false }) {
   const [n, again] = useState(0);
   const [asked, ask] = useState("");
   const [done, set] = useState({});
@@ -33,7 +33,7 @@ export function Actions({ kind, name, mark = "", told = false }) {
   };
   if (!allowed() || !offer.data?.state) return null; // also where there is nothing to act on
   const { state, actions } = offer.data;
-  return html`<div class="actions">${told && html`<p>Its state is <b>${state}</b>.</p>`}
+  return html`<div class="actions">${showsState && html`<p>Its state is <b>${state}</b>.</p>`}
     ${asked ? html`<span role="alertdialog" aria-label=${ACTIONS[asked][1]}>${ACTIONS[asked][1]} <button type="button" class="danger" onClick=${() => act(asked)}>${ACTIONS[asked][0]}</button> <button type="button" onClick=${() => ask("")}>Leave it</button></span>`
     : actions.map((action) => html`<button type="button" disabled=${done.busy} onClick=${() => (ACTIONS[action][1] ? ask(action) : act(action))}>${ACTIONS[action][0]}</button> `)}
     <span role="status" class="soft">${done.busy ? "Asking the cluster …" : done.words || ""}</span>${done.error && html`<${Problem} error=${done.error} />`}</div>`;

@@ -157,8 +157,8 @@ def label_nodes(target: Target, _: Finding) -> Iterator[Change | None]:
         return {**node, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **wanted}}}
 
     if wanted and HOSTNAME not in wanted:
-        told = ", ".join(f"{k}={v}" for k, v in wanted.items())
-        yield from _nodes(lacking, labelled, f"set the label {told} on")
+        pairs = ", ".join(f"{k}={v}" for k, v in wanted.items())
+        yield from _nodes(lacking, labelled, f"set the label {pairs} on")
 
 
 def _nodes(

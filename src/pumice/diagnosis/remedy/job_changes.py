@@ -189,14 +189,14 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
     room = {name: amount for name, amount in room.items() if amount > 0}
     if not room or set(room) != {name for name, short in lacks.items() if short > 0}:
         return
-    told = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
+    listed = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
     parts = {name: Fraction(amount) / Fraction(asked[name]) for name, amount in room.items()}
 
     def edit(spec: Manifest) -> Manifest:
         lowered = _containers(spec, lambda one: _with_less(one, parts))
         return _with_less(lowered, parts) if spec.get("resources") else lowered
 
-    yield target.with_pod_specs(f"ask for less: {told} a pod", edit)
+    yield target.with_pod_specs(f"ask for less: {listed} a pod", edit)
 
 
 def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:

@@ -91,15 +91,15 @@ def raise_limit(
 
     def make(n: int) -> Change | None:
         stated = dict(spec.get("capability") or {})
-        told = []
+        amounts = []
         for short in (numbers, *numbers.get("more", ())):
             resource = str(short["resource"])
             wanted = short["used"] + short["request"] * (1 + (n - 1) / _PARTS)
             old = stated.get(resource)
             stated[resource] = _quantity(resource, wanted)
             was = f"from {old} " if old is not None else ""
-            told.append(f"{resource} {was}to {stated[resource]}")
-        text = f"raise the capability of queue {name}: {', '.join(told)}"
+            amounts.append(f"{resource} {was}to {stated[resource]}")
+        text = f"raise the capability of queue {name}: {', '.join(amounts)}"
         return _changed(target, name, text, capability=stated)
 
     if spec.get("capability"):
@@ -160,8 +160,8 @@ def wider_quota(
         for part in ("spec", "status"):
             if (quota.get(part) or {}).get("hard") is not None:
                 new[part] = {**quota[part], "hard": {**quota[part]["hard"], **hard}}
-        told = ", ".join(f"{name} to {amount}" for name, amount in hard.items())
-        text = f"raise resource quota {about.name}: {told}"
+        amounts = ", ".join(f"{name} to {amount}" for name, amount in hard.items())
+        text = f"raise resource quota {about.name}: {amounts}"
         return Change(text, (patched("ResourceQuota", key, quota, new),))
 
     yield make, _TIMES * _PARTS

@@ -274,7 +274,7 @@ class EvictionRuns:
         stmt.make_rooms(rooms, self._action)
         if self._job_keys(jobs) != before:
             stmt.rollback(start)
-            if not self._order_stands(ladders, steps):
+            if not self._keeps_job_order(ladders, steps):
                 return 0
             stmt.make_rooms(rooms, self._action)
         if self._state.hooks.failures.errors:
@@ -318,7 +318,7 @@ class EvictionRuns:
         line = line[: ends[n - 1]] if n else []
         return n if _offered(judges, task, ladders.lines.rows, line) == len(line) else 0
 
-    def _order_stands(self, ladders: Ladders, steps: list[Step]) -> bool:
+    def _keeps_job_order(self, ladders: Ladders, steps: list[Step]) -> bool:
         """Return whether evictions leave the jobs in line on each node in their order.
 
         Of a job of which nobody is left in line the last victim is not counted: its key counted

@@ -21,7 +21,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
 _NOBODY, _UNKNOWN = -1, -2
-"""In the place of a tier: none of them offers anybody, or that cannot be told."""
+"""In the place of a tier: none of them offers anybody, or that cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,14 +97,14 @@ class Capacity(Plugin, name="capacity"):
         """Queue names to the fault in their place."""
         self._warn(ssn.memory.setdefault(self.name, set()))
 
-    def _warn(self, told: set[str]) -> None:
+    def _warn(self, warned: set[str]) -> None:
         """Log where children state more than their parent has, once while it lasts."""
         found = self._limits.overdrawn()
         for text in found:
-            if text not in told:
+            if text not in warned:
                 log.warning("capacity: %s", text)
-        told.intersection_update(found)
-        told.update(found)
+        warned.intersection_update(found)
+        warned.update(found)
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> StatedLimits:
         """Return the limits that queues state."""

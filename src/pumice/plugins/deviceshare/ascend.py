@@ -139,8 +139,8 @@ class AscendSharing:
             return None
         listed = _registered(marks.get(f"{HAMI}/node-register-{self.family}", ""))
         cards = tuple(card for card in listed if card.health)
-        said = marks.get(NODE_SHARES)
-        in_software = self.in_software if said is None else said == "true"
+        stated = marks.get(NODE_SHARES)
+        in_software = self.in_software if stated is None else stated == "true"
         return AscendCards(cards, in_software) if 0 < len(cards) <= MOST_CARDS else None
 
     def read_wish(self, pod: Pod) -> AscendWish | None:
@@ -279,11 +279,11 @@ class AscendSharing:
     ) -> dict[str, str]:
         """Write the cards for the device plugin, and the template or share of each."""
         second, listed = str(int(now)), self._listed(choice, cards, len(wish.parts))
-        told = [self._runtime(grant, cards, wish) for grant in choice.grants]
+        runtime = [self._runtime(grant, cards, wish) for grant in choice.grants]
         return {
             f"{HAMI}/{self.family}-devices-to-allocate": listed,
             f"{HAMI}/{self.family}-devices-allocated": listed,
-            f"huawei.com/{self.family}": json.dumps(told, separators=(",", ":")),
+            f"huawei.com/{self.family}": json.dumps(runtime, separators=(",", ":")),
             PREDICATE_TIME: second,
             NODE: node,
             TIME: second,
@@ -300,12 +300,12 @@ class AscendSharing:
 
     def _runtime(self, grant: Grant, cards: AscendCards, wish: AscendWish) -> dict[str, Any]:
         """Write the runtime's settings, without empty ones."""
-        told: dict[str, Any] = {"UUID": cards.cards[grant.card].id}
+        runtime: dict[str, Any] = {"UUID": cards.cards[grant.card].id}
         if wish.in_software:
-            told |= {"memory": grant.memory, "core": grant.cores}
+            runtime |= {"memory": grant.memory, "core": grant.cores}
         else:
-            told["temp"] = self._size(grant.memory)[1]
-        return {key: content for key, content in told.items() if content}
+            runtime["temp"] = self._size(grant.memory)[1]
+        return {key: content for key, content in runtime.items() if content}
 
 
 @lru_cache(maxsize=1024)

@@ -73,10 +73,10 @@ class Lack:
     left: int = 0
 
     def __str__(self) -> str:
-        told = self.what
+        text = self.what
         if self.wanted:
-            told = f"has {self.left} of the {self.wanted} {self.what} wanted"
-        return f"card {self.card} {told}" if self.card else told
+            text = f"has {self.left} of the {self.wanted} {self.what} wanted"
+        return f"card {self.card} {text}" if self.card else text
 
 
 CardsT = TypeVar("CardsT")

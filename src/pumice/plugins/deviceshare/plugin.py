@@ -23,7 +23,7 @@ from pumice.plugins.deviceshare.gpushare import GpuSharing
 from pumice.plugins.deviceshare.vgpu import ALLOCATING, VirtualSharing
 
 _LOCKED = 4
-_MOST_TOLD = 3
+_MOST_LACKING = 3
 """Nodes and cards that a refusal names."""
 
 _Wishes = tuple[Hashable, ...]
@@ -241,15 +241,15 @@ class DeviceShare(Plugin, name="deviceshare"):
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return what cards lack for a task, of the first nodes that refuse it."""
-        told: dict[str, list[str]] = {}
+        lacking: dict[str, list[str]] = {}
         if self._wish(task) is not None:
             for row, name in enumerate(self._ssn.snapshot.nodes.names):
                 lacks = self._lacks(task, row)
                 if lacks:
-                    told[name] = [str(each) for each in lacks[:_MOST_TOLD]]
-                if len(told) == _MOST_TOLD:
+                    lacking[name] = [str(each) for each in lacks[:_MOST_LACKING]]
+                if len(lacking) == _MOST_LACKING:
                     break
-        return {"cards": told} if told else {}
+        return {"cards": lacking} if lacking else {}
 
     def _lacks(self, task: Task, row: int) -> list[Lack]:
         """Return what the cards of a node lack; a node without cards is not judged."""

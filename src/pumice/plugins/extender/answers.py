@@ -17,7 +17,7 @@ _Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 _Float64 = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 
-class Told(msgspec.Struct):
+class IgnoredAnswer(msgspec.Struct):
     """An answer whose content is ignored."""
 
 

@@ -24,10 +24,10 @@ from pumice.plugins.extender.answers import (
     A,
     Fit,
     Handled,
+    IgnoredAnswer,
     Overused,
     Ready,
     Scores,
-    Told,
     Victims,
     Vote,
     read_answer,
@@ -127,8 +127,8 @@ class Extender(Plugin, name="extender"):
         self._client = self._connect(ssn)
         if self.open_verb:
             payload = session_info(ssn.snapshot, ssn.jobs())
-            told = self._ask(self.open_verb, payload, Told, answer=False)
-            self._open = told is not None or self.ignorable
+            opened = self._ask(self.open_verb, payload, IgnoredAnswer, answer=False)
+            self._open = opened is not None or self.ignorable
 
     def _connect(self, ssn: PluginSession) -> ExtenderClient | None:
         """Take the client of earlier sessions if there is one."""
@@ -245,7 +245,7 @@ class Extender(Plugin, name="extender"):
     def on_enqueued(self, job: Job) -> None:
         """Notify the service that a job was admitted."""
         if self._minds(self.enqueued_verb):
-            self._ask(self.enqueued_verb, {"job": job_info(self._snapshot, job.row)}, Told)
+            self._ask(self.enqueued_verb, {"job": job_info(self._snapshot, job.row)}, IgnoredAnswer)
 
     def job_ready(self, job: Job) -> bool:
         """Ask whether a job can start."""
@@ -256,15 +256,15 @@ class Extender(Plugin, name="extender"):
 
     def on_place(self, task: Task, node: int) -> None:
         """Notify the service of a placement, and of its roll-back."""
-        self._tell(self.allocate_verb, task)
-        self._journal.on_rollback(self._tell, self.deallocate_verb, task)
+        self._notify(self.allocate_verb, task)
+        self._journal.on_rollback(self._notify, self.deallocate_verb, task)
 
     def on_evict(self, task: Task, node: int) -> None:
         """Notify the service of an eviction, and of its roll-back."""
-        self._tell(self.deallocate_verb, task)
-        self._journal.on_rollback(self._tell, self.allocate_verb, task)
+        self._notify(self.deallocate_verb, task)
+        self._journal.on_rollback(self._notify, self.allocate_verb, task)
 
-    def _tell(self, verb: str, task: Task) -> None:
+    def _notify(self, verb: str, task: Task) -> None:
         if self._minds(verb, task):
             found = self._ask(verb, {"task": task_info(self._snapshot, task.row)}, Handled)
             if found is not None and found.errorMessage:
@@ -273,7 +273,7 @@ class Extender(Plugin, name="extender"):
     def on_close(self, ssn: PluginSession) -> None:
         """Notify the service that the session is over; later roll-backs are not reported."""
         if self.close_verb:
-            self._ask(self.close_verb, {}, Told, answer=False)
+            self._ask(self.close_verb, {}, IgnoredAnswer, answer=False)
         self._open = False
 
 

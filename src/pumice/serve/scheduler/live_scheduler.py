@@ -180,7 +180,7 @@ class LiveScheduler:
         writes = self.binder.apply(decisions, waiting)
         for result in writes.results if not self._assume else ():
             if result.what == "bind" and result.error is not None:  # answered at once: it is final
-                self.binder.give_back(result.key, result.uid)
+                self.binder.unreserve(result.key, result.uid)
         now = self._clock()
         if self._assume:
             self.recovery.assume_groups(now)

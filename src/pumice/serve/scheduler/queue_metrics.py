@@ -30,15 +30,15 @@ class QueueMetrics(Observer):
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Record the causes of waiting jobs and, now and then, the state of queues and jobs."""
         del decisions
-        self._tell_waiting(ssn)
+        self._report_waiting(ssn)
         if self._told_at is not None and 0 <= ssn.now - self._told_at < self._every_s:
             return
         self._told_at = ssn.now
-        self._tell_queues(ssn)
-        self._tell_jobs(ssn)
-        self._tell_namespaces(ssn)
+        self._report_queues(ssn)
+        self._report_jobs(ssn)
+        self._report_namespaces(ssn)
 
-    def _tell_waiting(self, ssn: Session) -> None:
+    def _report_waiting(self, ssn: Session) -> None:
         jobs = ssn.snapshot.jobs
         waiting: dict[str, int] = {}
         for row in ssn.unschedulable:
@@ -48,25 +48,25 @@ class QueueMetrics(Observer):
 
     # Queues
 
-    def _tell_queues(self, ssn: Session) -> None:
+    def _report_queues(self, ssn: Session) -> None:
         queues = ssn.snapshot.queues
         rows = np.flatnonzero(queues.listed).tolist()
         limits = limits_of(ssn)
         if limits is not None:
-            self._tell_limited(ssn, limits, rows)
+            self._report_limited(ssn, limits, rows)
         present = {queues.names[row] for row in rows}
         for name in self._queues - present:
             self._metrics.forget_queue(name)
         self._queues = present
 
-    def _tell_limited(self, ssn: Session, limits: QueueLimits, rows: list[int]) -> None:
+    def _report_limited(self, ssn: Session, limits: QueueLimits, rows: list[int]) -> None:
         queues, amounts = ssn.snapshot.queues, _amounts(limits)
         shares = limits.shares(amounts["allocated"])
         overused = limits.overused(amounts["allocated"])
         for row in rows:
             name = queues.names[row]
             for amount, columns in amounts.items():
-                self._tell_amounts(ssn, name, amount, columns[:, row])
+                self._report_amounts(ssn, name, amount, columns[:, row])
             self._metrics.queue_state(
                 name,
                 share=float(shares[row]),
@@ -74,7 +74,7 @@ class QueueMetrics(Observer):
                 overused=bool(overused[row]),
             )
 
-    def _tell_amounts(self, ssn: Session, queue: str, amount: str, column: Column) -> None:
+    def _report_amounts(self, ssn: Session, queue: str, amount: str, column: Column) -> None:
         """Set amounts; a queue without any limit has none."""
         if not np.isfinite(column).any():
             return
@@ -89,7 +89,7 @@ class QueueMetrics(Observer):
 
     # Jobs
 
-    def _tell_jobs(self, ssn: Session) -> None:
+    def _report_jobs(self, ssn: Session) -> None:
         jobs = ssn.snapshot.jobs
         rows = np.flatnonzero(jobs.listed)
         if ssn.has_plugin("drf") and len(rows):
@@ -112,7 +112,7 @@ class QueueMetrics(Observer):
 
     # Namespaces
 
-    def _tell_namespaces(self, ssn: Session) -> None:
+    def _report_namespaces(self, ssn: Session) -> None:
         """Set the shares of namespaces that have jobs; there are no weights, so each counts 1."""
         namespaces = ssn.snapshot.namespaces
         shares = dominant_share(namespaces.allocated_or_pipelined, ssn.total[:, None]).tolist()

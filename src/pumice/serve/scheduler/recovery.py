@@ -118,7 +118,7 @@ class Recovery:
         write = self._binds[pod] = self._new_write(pod, now)
         write.node, write.annotations, write.claims = node, annotations, claims
 
-    def take_back(self, pod: str, uid: str, now: float) -> None:
+    def undo_bind(self, pod: str, uid: str, now: float) -> None:
         """Free room and claims of a pod that was assumed and is not bound; hold it back."""
         self._informer.undo_claims(uid)
         self._undo_bind(pod)
@@ -140,7 +140,7 @@ class Recovery:
         for result in results:
             try:
                 self._learn(result, now)
-            except Exception as error:  # noqa: BLE001  # told below
+            except Exception as error:  # noqa: BLE001  # reported below
                 failures.append(error)
                 for write in (self._binds.get(result.key), self._evictions.get(result.key)):
                     if write is not None and write.uid == result.uid:
@@ -332,7 +332,7 @@ class Recovery:
         """Free the room, the claims and the node lock of a pod that is not bound."""
         write = self._binds.pop(pod, None)
         if write is not None:
-            self._binder.give_back(pod, write.uid)
+            self._binder.unreserve(pod, write.uid)
             self._informer.undo_claims(write.uid)
         self._informer.undo(pod, "bound")
         self.undone += 1

@@ -60,7 +60,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Intent:
     """What the shadow decided for a pod, and since when."""
 
     node: str
@@ -82,7 +82,7 @@ class Shadow:
         self._pending: dict[str, str] = {}
         """Pods that waited in the last cycle: key to uid."""
         self._running: dict[str, str] = {}
-        self._wishes: dict[str, _Wish] = {}
+        self._wishes: dict[str, _Intent] = {}
         self._evicted: dict[str, str] = {}
         """Pods that the shadow would have evicted: key to action."""
         self._reasons: Mapping[str, str] = {}
@@ -154,11 +154,11 @@ class Shadow:
         known, self._wishes = self._wishes, {}
         for pod, node in decided.binds.items():
             before = known.get(pod)
-            self._wishes[pod] = _Wish(node, before.since if before is not None else cycle.at)
+            self._wishes[pod] = _Intent(node, before.since if before is not None else cycle.at)
         self._evicted = dict(decided.evicted_by)
         self._reasons = dict(decided.explanations)
 
-    def _overdue(self, now: float) -> dict[str, _Wish]:
+    def _overdue(self, now: float) -> dict[str, _Intent]:
         return {pod: wish for pod, wish in self._wishes.items() if now - wish.since >= PATIENCE_S}
 
     # The report
@@ -216,5 +216,5 @@ def _is_evicted(task: Task) -> bool:
 
 
 def _last_words(task: Task) -> str:
-    said = (each for each in task.pod.status.conditions if each.type == "PodScheduled")
-    return next((each.message or each.reason for each in said), "")
+    conditions = (each for each in task.pod.status.conditions if each.type == "PodScheduled")
+    return next((each.message or each.reason for each in conditions), "")

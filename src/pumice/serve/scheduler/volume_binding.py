@@ -28,7 +28,7 @@ _log = logs.get("volumes")
 _CONFLICT_S: Final = 5.0
 """Seconds to wait for the newer version after a conflict; one that never comes was no conflict."""
 
-_State = Literal["to write", "sent", "written", "outdated", "told", "failed"]
+_State = Literal["to write", "sent", "written", "outdated", "reported", "failed"]
 """State of a claim's write: confirmed by the cluster, or outdated by another client."""
 
 
@@ -165,7 +165,7 @@ class VolumeBinding:
     def _give_up(self, pod: str, wait: _Wait, why: str, now: float) -> None:
         _log.warning("volumes not bound", pod=pod, node=wait.node, why=why)
         del self._waits[pod]
-        self._recovery.take_back(pod, wait.uid, now)
+        self._recovery.undo_bind(pod, wait.uid, now)
         self._binder.report_unbound_volumes(pod, wait.node, why)
 
     # Claims
@@ -204,7 +204,7 @@ class VolumeBinding:
 
     def _select_node(self, waiting: _Claim, claim: PersistentVolumeClaim, node: str) -> None:
         if claim.selected_node == node:
-            waiting.state = "told"
+            waiting.state = "reported"
             return
         if claim.selected_node is not None or self._was_undone(waiting, claim):
             name = claim.metadata.name
@@ -221,7 +221,7 @@ class VolumeBinding:
         if owner is not None and not volume.is_for(claim):
             raise _NeverBoundError(f'persistentvolume "{name}" is kept for another claim')
         if owner is not None and owner.uid:
-            waiting.state = "told"
+            waiting.state = "reported"
             return
         if self._was_undone(waiting, volume):
             raise _NeverBoundError(f'persistentvolume "{name}" is no longer kept for the claim')
@@ -233,7 +233,7 @@ class VolumeBinding:
         moved = thing.metadata.resource_version != waiting.version
         if waiting.state == "outdated" and (moved or self._now >= waiting.again_at):
             waiting.state = "to write"  # on top of another client's write, if there was one
-        return waiting.state == "told" or (waiting.state == "written" and moved)
+        return waiting.state == "reported" or (waiting.state == "written" and moved)
 
     def _write(
         self, waiting: _Claim, kind: str, key: str, known: KubeObject, patch: dict[str, object]

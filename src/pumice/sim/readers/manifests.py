@@ -76,13 +76,15 @@ def read(path: Path) -> Workload:
     check_nodes(sum(isinstance(thing, Node) for thing in found.others), str(path))
     notes = []
     if found.untimed:
-        told = (
+        sentence = (
             f"{counted(found.untimed, 'pod')} {verb(found.untimed, 'states', 'state')} no run time"
         )
-        notes.append(f"{told}: {DEFAULT_SECONDS:g} seconds each")
+        notes.append(f"{sentence}: {DEFAULT_SECONDS:g} seconds each")
     if found.empty:
-        told = f"{counted(found.empty, 'task')} {verb(found.empty, 'states', 'state')} no replicas"
-        notes.append(f"{told}: no pods, as in a cluster")
+        sentence = (
+            f"{counted(found.empty, 'task')} {verb(found.empty, 'states', 'state')} no replicas"
+        )
+        notes.append(f"{sentence}: no pods, as in a cluster")
     return Workload(
         name=path.name,
         format="manifests",

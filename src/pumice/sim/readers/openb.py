@@ -59,7 +59,7 @@ def read_pods(path: Path) -> Workload:
         format="openb",
         jobs=in_order(within_limits(_jobs(path), str(path))),
         node_hint=NodeHint({"cpu": "96", "memory": "384Gi", "pods": "110", GPU: "8"}),
-        notes=("parts of a GPU are summed up by node; cards are not told apart",),
+        notes=("parts of a GPU are summed up by node; cards are not distinguished",),
     )
 
 

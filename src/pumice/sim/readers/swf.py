@@ -190,16 +190,16 @@ def _node_hint(header: list[str], jobs: Sequence[JobSpec]) -> NodeHint:
 
     Without a header there are as many nodes as the work fills.
     """
-    told: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for line in header:
         match = re.match(r";\s*(MaxNodes|MaxProcs):\s*(\d+)", line)
         if match:
-            told[match[1]] = _whole(match[2])
-    if not any(told.values()):
+            sizes[match[1]] = _whole(match[2])
+    if not any(sizes.values()):
         return node_for(jobs)
     largest = max((job.size for job in jobs), default=1)
-    procs = max(told.get("MaxProcs", 0), told.get("MaxNodes", 0), largest)
-    nodes = min(told.get("MaxNodes", 0) or procs, procs)
+    procs = max(sizes.get("MaxProcs", 0), sizes.get("MaxNodes", 0), largest)
+    nodes = min(sizes.get("MaxNodes", 0) or procs, procs)
     cpus = -(-procs // nodes)
     usual = {"cpu": cpus, "memory": 4 * _GI, "pods": max(110, cpus)}
     memory = int(node_for(jobs, usual).allocatable["memory"].removesuffix("Gi"))

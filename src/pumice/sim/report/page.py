@@ -103,9 +103,9 @@ def _unfinished(summary: Summary) -> list[tuple[str, str]]:
         jobs = each["unfinished"]
         never = sum(not job["started"] for job in jobs)
         if jobs:
-            told = f"{len(jobs):,} of {each['jobs']:,} jobs did not finish"
+            sentence = f"{len(jobs):,} of {each['jobs']:,} jobs did not finish"
             more = f"; {never:,} of them never started, and no figure of waits counts them"
-            found.append((each["configuration"], told + (more if never else "")))
+            found.append((each["configuration"], sentence + (more if never else "")))
     return found
 
 

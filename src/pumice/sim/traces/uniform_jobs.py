@@ -46,8 +46,8 @@ def losses(workload: Workload) -> list[str]:
         found.append(f"{counted(wishes, 'job')}: all but what pods ask for, such as affinities")
     kinds = Counter(type(thing).__name__ for thing in workload.objects)
     if kinds:
-        told = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
-        found.append(f"what the cluster is made of: {told}; name it with --nodes")
+        counts = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+        found.append(f"what the cluster is made of: {counts}; name it with --nodes")
     return found
 
 

@@ -124,10 +124,10 @@ def _without_order(message: str) -> tuple[str, ...]:
 def _compare_rest(case: Case, verdict: Verdict) -> Iterable[str]:
     calls = []
     for call in verdict.calls:
-        told: dict[str, Any] = {"path": call.service.path, "allowed": call.answer.allowed}
+        record: dict[str, Any] = {"path": call.service.path, "allowed": call.answer.allowed}
         if call.answer.patch:
-            told["patch"] = call.answer.patch
-        calls.append(told)
+            record["patch"] = call.answer.patch
+        calls.append(record)
     wanted = [
         {key: value for key, value in call.items() if key in ("path", "allowed", "patch")}
         for call in case.get("calls") or ()
@@ -183,7 +183,7 @@ def _options(flags: Iterable[str]) -> Options:
         given.setdefault(name, []).append(value)
     gates = ",".join(given.get("feature-gates", ()))
 
-    def said(name: str, default: str) -> bool:
+    def is_on(name: str, default: str) -> bool:
         return given.get(name, [default])[-1] == "true"
 
     return Options(

@@ -30,13 +30,13 @@ def differences(expected: Any, seen: Any, skipped: set[Path], path: Path = ()) -
         both = zip(expected, seen, strict=True)
         pairs = [(str(index), one, other) for index, (one, other) in enumerate(both)]
     if pairs is None:
-        return _told(expected, seen, skipped, path)
+        return _differences(expected, seen, skipped, path)
     return [
         line for key, one, other in pairs for line in differences(one, other, skipped, (*path, key))
     ]
 
 
-def _told(expected: Any, seen: Any, skipped: set[Path], path: Path) -> list[str]:
+def _differences(expected: Any, seen: Any, skipped: set[Path], path: Path) -> list[str]:
     """Describe the difference of two values."""
     place = ".".join(path)
     if _leads_only_to_skipped(expected, seen, skipped, path) or _both_empty(expected, seen):

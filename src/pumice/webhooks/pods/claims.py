@@ -43,12 +43,12 @@ def check_resource_claims(given: list[Mapping[str, Any]], path: Path) -> Iterato
 
 def _claimed(claim: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
     direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
-    told = {
+    fields = {
         "Name": claim["name"],
         "ResourceClaimName": direct,
         "ResourceClaimTemplateName": template,
     }
-    shown = Shown(go_json(told, sort=False))
+    shown = Shown(go_json(fields, sort=False))
     if direct is not None and template is not None:
         text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
         yield invalid(path, shown, text)

@@ -111,11 +111,11 @@ def _sidecar(container: Mapping[str, Any], path: Path, around: Around) -> Iterat
                 yield forbidden((*path, name), _NO_SIDECAR)
     resizing = container.get("resizePolicy") or []
     if resizing:
-        told = [
+        fields = [
             {"ResourceName": one["resourceName"], "RestartPolicy": one["restartPolicy"]}
             for one in resizing
         ]
-        shown = Shown(go_json(told, sort=False))
+        shown = Shown(go_json(fields, sort=False))
         yield invalid((*path, "resizePolicy"), shown, "must not be set for init containers")
     for index, one in enumerate(resizing if not always else ()):
         if one["restartPolicy"] == "RestartContainer":

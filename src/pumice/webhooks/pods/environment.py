@@ -166,11 +166,11 @@ def _divisor(resource: str, divisor: str, path: Path) -> Iterator[FieldError]:
     if name == "cpu" and divisor not in ("1m", "1"):
         text = "only divisor's values 1m and 1 are supported with the cpu resource"
         yield invalid(path, resource, text)
-    told = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(name, "")
+    kind = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(name, "")
     if resource not in _RESOURCES:
-        told = "hugepages" if resource.startswith(_HUGE) else ""
-    if told and divisor not in _BYTES:
-        text = f"only divisor's values {listed} are supported with the {told} resource"
+        kind = "hugepages" if resource.startswith(_HUGE) else ""
+    if kind and divisor not in _BYTES:
+        text = f"only divisor's values {listed} are supported with the {kind} resource"
         yield invalid(path, resource, text)
 
 

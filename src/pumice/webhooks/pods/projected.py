@@ -125,9 +125,9 @@ def _keys(
         yield from _once(item["path"], name, volume, taken)
 
 
-def _once(path: str, told: str, volume: Path, taken: set[str]) -> Iterator[FieldError]:
+def _once(path: str, shown_path: str, volume: Path, taken: set[str]) -> Iterator[FieldError]:
     if path and path in taken:
-        yield invalid(volume, told, _TWICE)
+        yield invalid(volume, shown_path, _TWICE)
     if path:
         taken.add(path)
 
@@ -147,12 +147,12 @@ def _token(token: Mapping[str, Any], path: Path, volume: Path) -> Iterator[Field
 def _bundle(bundle: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
     name, signer = bundle.get("name"), bundle.get("signerName")
     if name is not None and signer is not None:
-        told = {
+        shown_path = {
             "Name": name, "SignerName": signer,
             "LabelSelector": bundle.get("labelSelector"),
             "Optional": bundle.get("optional"), "Path": bundle["path"],
         }  # fmt: skip
-        shown = Shown(go_json(told, sort=False))
+        shown = Shown(go_json(shown_path, sort=False))
         yield invalid(path, shown, "only one of name and signerName may be used")
     elif name is not None:
         yield from _bundle_name(name, (*path, "name"))

@@ -139,7 +139,7 @@ def _escalation(given: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
 
 def _shown(given: Mapping[str, Any]) -> Shown:
     """Show a security context as Kubernetes' own type is written."""
-    told = {}
+    fields = {}
     for name in _CONTEXT:
         part = given.get(_key(name))
         if part is not None and name in _PARTS:
@@ -147,8 +147,8 @@ def _shown(given: Mapping[str, Any]) -> Shown:
                 inner: part.get(_key(inner), "" if inner in _EMPTY_TEXT else None)
                 for inner in _PARTS[name]
             }
-        told[name] = part
-    return Shown(go_json(told, sort=False))
+        fields[name] = part
+    return Shown(go_json(fields, sort=False))
 
 
 def _key(name: str) -> str:
@@ -170,8 +170,8 @@ def _seccomp(given: Mapping[str, Any] | None, path: Path) -> Iterator[FieldError
         else:
             yield from descending(profile, place)
     elif profile is not None:
-        told = Shown(go_json({"Type": kind, "LocalhostProfile": profile}, sort=False))
-        yield invalid(place, told, "can only be set when seccomp type is Localhost")
+        fields = Shown(go_json({"Type": kind, "LocalhostProfile": profile}, sort=False))
+        yield invalid(place, fields, "can only be set when seccomp type is Localhost")
 
 
 def _apparmor(given: Mapping[str, Any] | None, path: Path) -> Iterator[FieldError]:

@@ -213,13 +213,13 @@ def _host_users(spec: Spec, path: Path) -> Iterator[FieldError]:
     if spec.get("hostUsers") is not False:
         return
     text = "when `hostUsers` is false"
-    for key, told in (
+    for key, field in (
         ("hostNetwork", "hostNetwork"),
         ("hostPID", "HostPID"),
         ("hostIPC", "HostIPC"),
     ):
         if spec.get(key):
-            yield forbidden((*path, told), text)
+            yield forbidden((*path, field), text)
     for name, index, container in all_containers(spec):
         if container.get("volumeDevices"):
             yield forbidden((*path, name, index, "volumeDevices"), text)

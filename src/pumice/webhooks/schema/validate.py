@@ -107,8 +107,8 @@ def _fits(value: Any, types: tuple[str, ...], form: str) -> bool:
 
 
 def _out_of_range(form: str, path: Path) -> FieldError:
-    told = f"Checked value must be of type integer {form} in {path_text(path)}"
-    return FieldError("Invalid value", (), "", told)
+    item_shown = f"Checked value must be of type integer {form} in {path_text(path)}"
+    return FieldError("Invalid value", (), "", item_shown)
 
 
 def _json_type(value: Any) -> str:
@@ -220,17 +220,17 @@ def _repeated_items(
         return
     counts: dict[str, int] = {}
     for index, item in enumerate(value):
-        told: Any = item
+        item_shown: Any = item
         if node.keys:
             if item is not None and not isinstance(item, dict):
                 detail = "must be an object for an array of list-type map"
                 yield FieldError("Invalid value", (*path, index), item, detail)
                 return
-            told = {key: item[key] for key in node.keys if key in item} if item else {}
-        text = go_json(told)
+            item_shown = {key: item[key] for key in node.keys if key in item} if item else {}
+        text = go_json(item_shown)
         counts[text] = counts.get(text, 0) + 1
         if counts[text] == 2:
-            yield duplicate((*path, index), told)  # type: ignore[arg-type]
+            yield duplicate((*path, index), item_shown)  # type: ignore[arg-type]
 
 
 def _has_selectors(node: Node) -> bool:

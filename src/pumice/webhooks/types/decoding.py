@@ -90,9 +90,9 @@ class _Reading:
     def mismatch(self, found: str, expected: GoType) -> None:
         """Record a value of the wrong type."""
         if self.first is None:
-            self.first = self.told(found, expected.name)
+            self.first = self.mismatch_error(found, expected.name)
 
-    def told(self, found: str, wanted: str) -> DecodeError:
+    def mismatch_error(self, found: str, wanted: str) -> DecodeError:
         """Return the error, in Go's words, that a value here has the wrong type."""
         where = (
             f"Go struct field {self.struct}.{'.'.join(self.names)}" if self.names else "Go value"
@@ -183,7 +183,7 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
         read = reading.read(value, go_type(notation))
     except RefusedError as error:
         if error.found:
-            raise reading.told(error.found, error.wanted) from None
+            raise reading.mismatch_error(error.found, error.wanted) from None
         keys = tuple(reading.keys)
         raise DecodeError(str(error), keys, error.text, error.wanted) from None
     if reading.first is not None:

@@ -16,11 +16,11 @@ function Numbers({ numbers }) {
   return html`<dl class="numbers">${flat.map(([key, value]) => html`<div><dt>${key}</dt><dd>${show(key, value)}</dd></div>`)}</dl>`;
 }
 
-function Funnel({ rows, told, position }) {
+function Funnel({ rows, causes, position }) {
   if (!rows.length) return null;
   const whole = Math.max(1, rows[0].left);
   return html`<div class="part"><h3>Nodes left after each constraint${position?.turn === 1 ? "" : ", if it went first"}</h3><ol class="funnel">${rows.map((row) => html`<li>
-    <span class="constraint">${row.constraint}</span><span class="track" aria-hidden="true"><i style=${{ width: `${(100 * row.left) / whole}%` }}></i></span><b class="figure">${number(row.left)}</b><span class="soft">${told.includes(row.text) ? "as above" : row.text}</span></li>`)}</ol></div>`;
+    <span class="constraint">${row.constraint}</span><span class="track" aria-hidden="true"><i style=${{ width: `${(100 * row.left) / whole}%` }}></i></span><b class="figure">${number(row.left)}</b><span class="soft">${causes.includes(row.text) ? "as above" : row.text}</span></li>`)}</ol></div>`;
 }
 function Spared({ rows }) {
   if (!rows.length) return null;
@@ -66,16 +66,16 @@ function Why({ name, asked, changed, again }) {
   const deep = useAnswer(first.data ? source(path, { deep: 1, r: revision }) : null);
   if (first.error) return html`<section class="why"><${Problem} error=${first.error} again=${again} /></section>`;
   if (!first.data) return html`<section class="why"><${Loading} what="Finding out why it waits" /></section>`;
-  const told = first.data;
-  const [cause, ...others] = told.causes;
-  return html`<section class="why" aria-label="Why it waits">${changed && html`<p class="asked">as of ${duration(clusterNow() - asked.at)} ago <button type="button" onClick=${again}>Ask again</button></p>`}<p class="cause">${sentence(told.text)}</p>
+  const explanation = first.data;
+  const [cause, ...others] = explanation.causes;
+  return html`<section class="why" aria-label="Why it waits">${changed && html`<p class="asked">as of ${duration(clusterNow() - asked.at)} ago <button type="button" onClick=${again}>Ask again</button></p>`}<p class="cause">${sentence(explanation.text)}</p>
     ${cause && html`<p><code class="code">${cause.code}</code></p><${Numbers} numbers=${cause.numbers} />`}
     ${others.length > 0 && html`<div class="part"><h3>Further causes</h3><ul class="findings">${others.map((one) => html`<li><code>${one.code}</code><span>${sentence(one.text)}</span></li>`)}</ul></div>`}
-    ${told.victims.length > 0 && html`<div class="part"><h3>Pods that leave for it</h3><ul class="findings plainlist">${told.victims.map((one) => html`<li class="name">${one.pod} <span class="soft">on ${one.node}, queue ${one.queue}, priority ${number(one.priority)}</span></li>`)}</ul></div>`}
-    <div class="columns"><div><${Funnel} rows=${told.funnel} told=${told.causes.map((one) => one.text)} position=${told.position} /><${Spared} rows=${told.notEvicted} /></div>
-    <div><${Position} position=${told.position} />${told.state === "waits" && html`<${Forecast} forecast=${deep.data?.forecast} busy=${!deep.data && !deep.error} />`}</div></div>
-    ${told.state === "waits" && html`<${Remedies} job=${name} deep=${deep} again=${again} />`}
-    ${told.notes.length > 0 && html`<ul class="soft notes">${told.notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
+    ${explanation.victims.length > 0 && html`<div class="part"><h3>Pods that leave for it</h3><ul class="findings plainlist">${explanation.victims.map((one) => html`<li class="name">${one.pod} <span class="soft">on ${one.node}, queue ${one.queue}, priority ${number(one.priority)}</span></li>`)}</ul></div>`}
+    <div class="columns"><div><${Funnel} rows=${explanation.funnel} causes=${explanation.causes.map((one) => one.text)} position=${explanation.position} /><${Spared} rows=${explanation.notEvicted} /></div>
+    <div><${Position} position=${explanation.position} />${explanation.state === "waits" && html`<${Forecast} forecast=${deep.data?.forecast} busy=${!deep.data && !deep.error} />`}</div></div>
+    ${explanation.state === "waits" && html`<${Remedies} job=${name} deep=${deep} again=${again} />`}
+    ${explanation.notes.length > 0 && html`<ul class="soft notes">${explanation.notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
 }
 
 function Pods({ data }) {
@@ -108,7 +108,7 @@ export function JobPage({ name }) {
   const [kept, keep] = useState({ revision: "", at: 0, n: 0 }); // n: how often it was asked again
   if (!kept.revision && revision) Object.assign(kept, { revision, at: clusterNow() });
   const again = () => keep((old) => ({ revision, at: clusterNow(), n: old.n + 1 }));
-  if (document.error?.status === 404) return html`<h1 tabindex="-1" class="jobname">${name}</h1><${Problem} error=${document.error} /><${Actions} kind="job" name=${name} mark=${revision} told=${true} />`;
+  if (document.error?.status === 404) return html`<h1 tabindex="-1" class="jobname">${name}</h1><${Problem} error=${document.error} /><${Actions} kind="job" name=${name} mark=${revision} showsState=${true} />`;
   return html`<${Needs} of=${document} what="Looking at the job">${(data) => {
     const bound = data.pods.filter((pod) => pod.node && pod.state !== "leaving" && pod.state !== "finished" && pod.state !== "failed").length;
     const promised = data.pods.filter((pod) => pod.state === "promised").length;

@@ -288,9 +288,9 @@ class DeviceAllocations:
             known = ((each, row) for row, each in answers if isinstance(each, Lack))
             _, column.nearest = max(known, key=lambda pair: (_nearness(pair[0]), -pair[1]))
         nearest = self._search(unmet, column.nearest)  # by the names of its own claims
-        told = asdict(nearest) if isinstance(nearest, Lack) else {}
+        numbers = asdict(nearest) if isinstance(nearest, Lack) else {}
         name = self._snapshot.nodes.names[column.nearest]
-        return {**told, "node": name, "nodes": int(column.lacks.sum())}
+        return {**numbers, "node": name, "nodes": int(column.lacks.sum())}
 
     def left_over(self) -> list[str]:
         """List claims whose devices are held only for a pod that was considered and still waits."""

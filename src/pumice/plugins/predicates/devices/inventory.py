@@ -213,5 +213,5 @@ def _devices(piece: ResourceSlice) -> Iterator[KnownDevice]:
 
 def reach_of(spec: ResourceSliceSpec, device: BasicDevice | None) -> Reach:
     """Return the nodes that reach a device of a slice: stated by each, or by the slice for all."""
-    said = device if spec.per_device_node_selection and device is not None else spec
-    return Reach(said.node_name, said.node_selector, said.all_nodes)
+    stated = device if spec.per_device_node_selection and device is not None else spec
+    return Reach(stated.node_name, stated.node_selector, stated.all_nodes)

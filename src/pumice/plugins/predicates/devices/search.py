@@ -193,11 +193,11 @@ class Search:
         """Return why existing free devices are not enough."""
         if not wanted or free < wanted:
             return ""
-        told = [
+        needs = [
             f"{'different' if each.distinct else 'the same'} {each.attribute}"
             for each in demand.constraints
             if each.is_about(way.name)
         ]
-        if told:
-            return f"devices need {' and '.join(told)}"
+        if needs:
+            return f"devices need {' and '.join(needs)}"
         return "what the devices share is used up"
