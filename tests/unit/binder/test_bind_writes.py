@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from pumice.api.decisions import Decisions
 from pumice.api.devices import ClaimReservation
 from pumice.api.objects import from_manifest
 from pumice.binder.bind_writes import BindWrites
 from pumice.cluster.base import Write
 from pumice.errors import NotFoundError, RejectedError
-from pumice.testing import pod
+from pumice.testing import node, pod
 
 KEY, CLAIM = "default/p", ClaimReservation(claim="default/c", uid="c-1")
 BIND = Write("bind", {"namespace": "default", "pod": "p", "node": "n"})
@@ -95,3 +96,17 @@ def test_the_claim_of_a_pod_that_is_gone_is_forgotten(scene: Scene) -> None:
     scene.binds.prune()
     scene.binds.unreserve(KEY, "u")
     assert scene.writer.verbs() == ["patch", "bind"]
+
+
+@pytest.mark.parametrize(("is_bound", "undone"), [(False, ["patch"]), (True, [])])
+def test_the_lock_of_a_bound_pod_is_left_to_its_device_plugin(
+    scene: Scene, is_bound: Any, undone: Any
+) -> None:
+    scene.known["n"] = from_manifest(node("n"))
+    scene.binds.expect(Decisions(binds={KEY: "n"}, node_locks={KEY: ("lock",)}))
+    scene.binds.bind(KEY, scene.pod, (), BIND, scene.reports.append)
+    assert scene.writer.verbs() == ["patch", "bind"]
+    if is_bound:
+        scene.binds.forget(KEY, "u")
+    scene.binds.give_back(KEY, "u")
+    assert scene.writer.verbs()[2:] == undone

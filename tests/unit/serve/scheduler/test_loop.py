@@ -174,30 +174,6 @@ def test_who_leads_again_starts_from_the_cluster(cluster: Any) -> None:
     assert leads == []
 
 
-def leads_by(metrics: Metrics) -> bool:
-    """Return whether the process reports that it leads."""
-    (line,) = (each for each in metrics.text().splitlines() if each.startswith("pumice_leader "))
-    return float(line.split()[1]) == 1
-
-
-def test_each_gain_and_each_loss_of_the_lead_is_reported(cluster: Any) -> None:
-    leads, metrics = [True], Metrics()
-    loop = looping(cluster, is_leader=lambda: leads[0], metrics=metrics)
-    for now in (True, False, True, False, True):
-        leads[0] = now
-        loop._turn()
-        assert leads_by(metrics) is now
-
-
-def test_a_lead_lost_during_a_cycle_is_given_up_at_once(cluster: Any) -> None:
-    job(cluster)
-    answers, metrics = [True, False], Metrics()
-    loop = looping(cluster, is_leader=lambda: answers.pop(0), metrics=metrics)
-    loop._turn()
-    assert node_of(cluster) is None
-    assert not leads_by(metrics)
-
-
 def test_after_each_failed_cycle_the_pause_is_longer(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

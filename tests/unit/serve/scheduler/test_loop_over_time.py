@@ -58,3 +58,12 @@ def test_a_job_that_is_deleted_takes_its_figures_along(
         loop._turn()
     assert '"goes"' not in metrics.text()
     assert duration % "stays" in metrics.text()
+
+
+def test_a_lead_lost_during_a_cycle_is_given_up_at_once(cluster: Any) -> None:
+    job(cluster)
+    answers, metrics = [True, False], Metrics()
+    loop = looping(cluster, is_leader=lambda: answers.pop(0), metrics=metrics)
+    loop._turn()
+    assert node_of(cluster) is None
+    assert "pumice_leader 0" in metrics.text().splitlines()
