@@ -92,7 +92,7 @@ def test_another_configuration_is_a_change(cluster: Any, tmp_path: Path) -> None
 
 def test_a_configuration_that_is_not_text_is_named(cluster: Any, tmp_path: Path) -> None:
     conf = tmp_path / "new.conf"
-    conf.write_bytes(b'actions: "enqueue"\n# caf\xe9\n')
+    conf.write_bytes(b'actions: "enqueue"\n# \xe9t\xe9\n')
     result = run("-f", cluster, "--new-conf", str(conf))
     assert result.exit_code == 2
     assert f"{conf}:2: wanted UTF-8 text, found 'byte 0xe9'" in result.output
@@ -100,7 +100,7 @@ def test_a_configuration_that_is_not_text_is_named(cluster: Any, tmp_path: Path)
 
 def test_input_that_is_not_text_is_named() -> None:
     arguments = ["whatif", "-f", "-", "--add-nodes", "1"]
-    result = CliRunner().invoke(main, arguments, input=b"kind: List\n# caf\xe9\n")
+    result = CliRunner().invoke(main, arguments, input=b"kind: List\n# \xe9t\xe9\n")
     assert result.exit_code == 2
     assert "<stdin>:2: wanted UTF-8 text, found 'byte 0xe9'" in result.output
 
