@@ -261,11 +261,11 @@ def test_of_equal_tasks_that_a_queue_refuses_the_first_and_the_last_are_asked_ab
     )
 
 
-def test_jobs_that_find_no_node_are_told_of_the_nodes_as_they_were_then(decide: Any) -> None:
-    """The second job is told the same as the first, the fourth of what the third left."""
+def test_records_of_jobs_without_a_node_show_the_nodes_at_their_turn(decide: Any) -> None:
+    """The second record equals the first; the fourth shows what the third job left."""
     world = [QUEUE, node("n1", cpu=4), *gang("a", 2, cpu=5, created=OLD), *gang("b", 2, cpu=5)]
     world += [*gang("c", 3, created="2026-01-15T10:00:00Z")]
     world += [*gang("d", 1, cpu=5, created="2026-01-15T11:00:00Z")]
     records = decide(world, actions="allocate").records
-    idle = {name: records[f"default/{name}"].numbers["idle"]["cpu"] for name in ("a", "b", "d")}
+    idle = {name: records[f"default/{name}"].numbers["idle"]["cpu"] for name in ["a", "b", "d"]}
     assert idle == {"a": 4000.0, "b": 4000.0, "d": 1000.0}

@@ -139,6 +139,15 @@ class Table:
             if objects:
                 yield from map(objects.__getitem__, sorted(objects))
 
+    def events(self, namespace: str, since: str, version: int) -> list[Event]:
+        """Return what happened after a resourceVersion, or without one all objects as added.
+
+        ``version`` is the newest; raises GoneError if some of it is forgotten.
+        """
+        if since in ("", "0"):
+            return [Event("ADDED", manifest) for manifest in self.all(namespace)]
+        return self.history.since(since, version)
+
 
 class ObjectTables:
     """Objects with one version counter for all of them."""

@@ -130,10 +130,7 @@ class EmbeddedCluster:
         """
         with self.lock:
             table = self._tables.table(kind)
-            if since in ("", "0"):
-                events = [Event("ADDED", m) for m in table.all(namespace)]
-            else:
-                events = table.history.since(since, self._tables.version)
+            events = table.events(namespace, since, self._tables.version)
             bookmark = self._bookmark(table.kind) if bookmarks else None
         return visible(events, namespace, bookmark)
 
@@ -172,8 +169,7 @@ class EmbeddedCluster:
     def restore(self, manifests: Iterable[Manifest]) -> None:
         """Load objects as another cluster had them, with status and uid, replacing any.
 
-        They are not copied, except the top of their metadata: from now on no caller may change
-        them.
+        No caller may change them from now on: only the top of their metadata is copied.
         """
         with self.lock:
             for manifest in manifests:
