@@ -163,7 +163,7 @@ def run(
 
 @contextmanager
 def _bytecode(directory: Path) -> Iterator[None]:
-    """Let child processes keep bytecode, as an installed package has it, wherever they run from."""
+    """Keep the bytecode of child processes, as an installed package does."""
     before = {**os.environ}
     os.environ["PYTHONPYCACHEPREFIX"] = str(directory)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

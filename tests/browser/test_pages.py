@@ -117,8 +117,8 @@ def test_a_cycle_is_opened_as_it_was(visit: Any, demo: Any) -> None:
 def test_a_remedy_is_tried_and_its_outcome_shown(visit: Any, demo: Any) -> None:
     page = visit(demo).go("/jobs/vision/ocr-h200")
     page.click("button:has-text('Try it') >> nth=0")
-    told = page.wait_for_selector(".trial .cause")
-    assert "vision/ocr-h200 starts" in (told.text_content() or "")
+    reported = page.wait_for_selector(".trial .cause")
+    assert "vision/ocr-h200 starts" in (reported.text_content() or "")
     assert "gpu.model=h200" in (page.text_content(".trial") or "")
 
 
@@ -240,7 +240,7 @@ def test_markup_in_names_is_shown_as_text(visit: Any, answers: Any) -> None:
         assert evil in page.inner_text("table.queues")
 
 
-def test_a_stream_that_breaks_is_told(visit: Any, demo: Any) -> None:
+def test_a_stream_that_breaks_is_reported(visit: Any, demo: Any) -> None:
     visitor = visit(demo)
     page = visitor.go("/")
     page.wait_for_selector("text=live")

@@ -314,8 +314,8 @@ def test_services_budgets_quotas_and_restarts_are_kept_as_users_know_them(kubect
     kubectl("wait", "-n", "books", "--for=jsonpath={.status.disruptionsAllowed}=0", "pdb/keep")
     (_, front) = rows(kubectl("get", "service", "front", "-n", "books"))
     assert (front[1], front[4]) == ("ClusterIP", "80/TCP")
-    told = "jsonpath={.status.containerStatuses[0].restartCount}=1"
-    kubectl("wait", "-n", "books", f"--for={told}", "pod/front", "--timeout=20s")
+    reported = "jsonpath={.status.containerStatuses[0].restartCount}=1"
+    kubectl("wait", "-n", "books", f"--for={reported}", "pod/front", "--timeout=20s")
     kubectl("wait", "-n", "books", "--for=condition=Ready", "pod/front", "--timeout=20s")
     assert "pods: 1/9, requests.cpu: 1/4" in kubectl("get", "quota", "-n", "books")
     node = kubectl.get("pod", "front", "-n", "books")["spec"]["nodeName"]

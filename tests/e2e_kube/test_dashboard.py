@@ -130,8 +130,8 @@ def test_people_do_what_the_cluster_lets_them_do(space: Any, people: Any, contro
     space.wait_phase("train", "Running")
     assert ann.ask(f"/api/actions/jobs/{train}")[1]["actions"] == ["suspend", "terminate"]
     assert bob.ask(f"/api/actions/jobs/{train}")[1]["actions"] == []
-    status, told = ann.ask("/api/actions", {"action": "delete", "job": train})
-    assert (status, "you lack 'delete jobs" in told["problem"]) == (403, True)
+    status, reported = ann.ask("/api/actions", {"action": "delete", "job": train})
+    assert (status, "you lack 'delete jobs" in reported["problem"]) == (403, True)
     assert bob.ask("/api/actions", {"action": "suspend", "job": train})[0] == 404
     assert ann.ask("/api/actions", {"action": "close", "queue": "default"})[0] == 404
     assert ann.ask("/api/actions", {"action": "suspend", "job": train})[0] == 200

@@ -60,13 +60,13 @@ def test_racks_follow_the_labels_of_nodes(space: Any, configure: Any) -> None:
     space.kubectl("delete", f"hypernode/{name}")
     shows(("a", (["node-0"], 1)), ("b", (["node-1", "node-2"], 2)))
     configure({**source, "interval": "often", "enabled": "maybe"})
-    until("told of the mistake", lambda: _told(space))
+    until("notified of the mistake", lambda: _reported(space))
     configure(source)
     for number in range(3):
         space.kubectl("label", f"node/node-{number}", f"{RACK}-")
     shows()
 
 
-def _told(space: Any) -> bool:
+def _reported(space: Any) -> bool:
     events = space.kubectl.items("events", "-n", HOME, "--field-selector=reason=TopologyDiscovery")
     return any("wanted true or false, found 'maybe'" in each["message"] for each in events)

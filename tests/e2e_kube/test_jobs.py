@@ -44,11 +44,11 @@ def test_a_gang_waits_as_a_whole_until_a_node_comes(space: Any) -> None:
     space.nodes(3, cpu=3)
     space.kubectl.create(job("train", replicas=4, cpu=2))
 
-    def told() -> Any:
+    def reported() -> Any:
         found = [group.get("status", {}).get("conditions", ()) for group in space.groups()]
         return [c["message"] for each in found for c in each if c["type"] == "Unschedulable"]
 
-    until("told why it waits", told, lambda texts: "4 Pending" in "".join(texts))
+    until("reported why it waits", reported, lambda texts: "4 Pending" in "".join(texts))
     assert space.placed() == {}
     space.nodes(1, prefix="more", cpu=2)
     space.wait_running("train", 4)

@@ -81,7 +81,7 @@ def test_one_pod_at_a_time_gets_its_part_of_a_card(
                 for each in space.pods("second")
                 for condition in each["status"].get("conditions") or ()
             ],
-            lambda told: any("node is locked" in text for text in told),
+            lambda reported: any("node is locked" in text for text in reported),
         )
         assert space.placed("second") == {}
         finish(space, cards, "first")
@@ -104,7 +104,7 @@ def test_a_refused_bind_takes_the_lock_back(
         until(
             "the bind is refused",
             lambda: [each["message"] for each in space.events("FailedScheduling")],
-            lambda told: any("no binds today" in text for text in told),
+            lambda reported: any("no binds today" in text for text in reported),
         )
         until("the node is free again", lambda: lock(space, cards), lambda held: held is None)
         no_binds()

@@ -60,7 +60,7 @@ def test_two_queues_share_and_the_second_reclaims_its_part(space: Any, scheduler
             lambda: running(space, "first", "second"),
             lambda seen: seen == [4, 4],
         )
-        until("told of the eviction", lambda: space.events("Evict"))  # once it was answered
+        until("notified of the eviction", lambda: space.events("Evict"))  # once it was answered
 
 
 def test_a_more_important_job_preempts_in_its_queue(space: Any, scheduler: Any) -> None:

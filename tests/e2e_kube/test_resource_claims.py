@@ -100,7 +100,9 @@ def test_devices_are_given_shared_and_run_out(space: Any, scheduler: Any, gpus: 
                 for each in space.pods("third")
                 for condition in each["status"].get("conditions") or ()
             ],
-            lambda told: any("cannot allocate all resource claims" in text for text in told),
+            lambda reported: any(
+                "cannot allocate all resource claims" in text for text in reported
+            ),
         )
         assert claims(space)["late"] == ([], 0)
         assert space.placed("third") == {}
@@ -118,7 +120,7 @@ def test_a_pod_without_its_claim_waits_until_it_is_there(
                 for each in space.pods("early")
                 for condition in each["status"].get("conditions") or ()
             ],
-            lambda told: any("later: not found" in text for text in told),
+            lambda reported: any("later: not found" in text for text in reported),
         )
         space.kubectl.create(fresh(resource_claim("later", requests=[device_request(count=2)])))
         space.wait_running("early", 1)
@@ -131,8 +133,8 @@ def test_what_a_refused_bind_was_given_is_taken_back(
     space.kubectl.create(fresh(resource_claim("mine", requests=[device_request(count=3)])))
 
     def is_refused() -> Any:
-        told = [event["message"] for event in space.events("FailedScheduling")]
-        return any("no binds today" in text for text in told), claims(space)["mine"]
+        reported = [event["message"] for event in space.events("FailedScheduling")]
+        return any("no binds today" in text for text in reported), claims(space)["mine"]
 
     with scheduler(CONF):
         space.kubectl.create(claiming("all", "mine"))

@@ -134,10 +134,10 @@ def wait_placed(space: Any, *names: str) -> dict[str, str]:
     )
 
 
-def wait_told(space: Any, words: str) -> None:
+def wait_reported(space: Any, words: str) -> None:
     """Wait for an event on a pod with the reason why it is not placed."""
     until(
-        f"{words} told",
+        f"{words} reported",
         lambda: space.events("FailedScheduling"),
         lambda events: any(words in each["message"] for each in events),
     )
@@ -254,7 +254,7 @@ def test_a_claim_that_is_never_bound_gives_the_room_back_with_a_reason(
         stays("no room", space.placed, lambda placed: not placed, for_s=1)
         assert wait_placed(space, "other-0") == {"other-0": nodes[0]}
         message = 'node-0: persistentvolumeclaim "data" not bound within 3 s'
-        wait_told(space, message)
+        wait_reported(space, message)
         (condition,) = space.kubectl.get("pod", "stuck-0")["status"]["conditions"]
     assert condition["reason"] in ("SchedulerError", "Unschedulable")
     assert audit.binds(space.namespace) == {"other-0": 1}
@@ -270,7 +270,7 @@ def test_a_provisioner_that_gives_up_is_asked_again(
     with scheduler(), provisioner.running():
         disks.gang("work", "data")
         wait_placed(space, "work-0")
-        wait_told(space, "provisioning failed")
+        wait_reported(space, "provisioning failed")
     assert audit.binds(space.namespace) == {"work-0": 1}
 
 
@@ -343,7 +343,7 @@ def test_a_driver_that_tells_its_capacity_gets_no_volume_that_does_not_fit(
             disks.gang("work", "data")
             disks.gang("never", "vast")
             assert wait_placed(space, "work-0") == {"work-0": nodes[1]}
-            wait_told(space, "enough free storage")
+            wait_reported(space, "enough free storage")
     finally:
         space.kubectl("delete", "csidriver", DRIVER)
         space.kubectl("delete", "csistoragecapacity", "--all")
@@ -357,5 +357,5 @@ def test_an_unbound_claim_of_an_immediate_class_lets_its_pod_wait(
     disks.claim("data")
     with scheduler():
         disks.gang("work", "data")
-        wait_told(space, "unbound immediate")
+        wait_reported(space, "unbound immediate")
         assert not space.placed()

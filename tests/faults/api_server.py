@@ -143,8 +143,10 @@ class _WatchStream:
             connection.deliver(_chunk(line[: len(line) // 2]), lag_s)
             connection.cut(lag_s)
         elif fate == "gone":
-            told = failure(GoneError(self.kind, problem="too old resource version"), self._kinds)
-            connection.deliver(_chunk(_line("ERROR", told)) + _chunk(b""), lag_s)
+            reported = failure(
+                GoneError(self.kind, problem="too old resource version"), self._kinds
+            )
+            connection.deliver(_chunk(_line("ERROR", reported)) + _chunk(b""), lag_s)
             self._server.forget(self)
         elif fate == "ended":
             connection.deliver(_chunk(line) + _chunk(b""), lag_s)

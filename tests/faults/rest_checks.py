@@ -25,9 +25,9 @@ def check_jobs(cluster: EmbeddedCluster) -> Iterator[str]:
         name, status = job["metadata"]["name"], job.get("status") or {}
         found = pods.get(name, Counter())
         for count in ("pending", "running", "succeeded", "failed"):
-            told = status.get(count, 0)
-            if told != found[count]:
-                yield f"job {name} tells of {told} {count} pods, there are {found[count]}"
+            reported = status.get(count, 0)
+            if reported != found[count]:
+                yield f"job {name} tells of {reported} {count} pods, there are {found[count]}"
     for queue in cluster.list(QUEUE)[0]:
         held = (queue.get("status") or {}).get("allocated") or {}
         if any(value not in ("0", 0) for value in held.values()):

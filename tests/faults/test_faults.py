@@ -56,7 +56,7 @@ def quiet() -> Iterator[None]:
     log.setLevel(level)
 
 
-def told(outcome: Outcome) -> str:
+def reported(outcome: Outcome) -> str:
     """Return the message of a failure: the rule, and the command that shows it again."""
     return f"{outcome.problems[0]}\nagain: python -m tests.faults --seed {outcome.seed}"
 
@@ -64,7 +64,7 @@ def told(outcome: Outcome) -> str:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_faults_break_no_rule(seed: int) -> None:
     outcome = run(seed)
-    assert not outcome.problems, told(outcome)
+    assert not outcome.problems, reported(outcome)
     assert outcome.binds
 
 

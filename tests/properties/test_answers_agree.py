@@ -29,7 +29,7 @@ class Scene:
         self.decisions = Replay(self.world).decide()
 
     @cached_property
-    def told(self) -> dict[str, Any]:
+    def reported(self) -> dict[str, Any]:
         """The explanation of each job."""
         return {
             key: explain_job(self.world, key, unblock=False, foresee=False).to_dict()
@@ -73,7 +73,7 @@ few = settings(max_examples=40)
 @scenes
 def test_a_job_that_run_starts_is_said_to_start_and_no_other(objects: Any, conf: Any) -> None:
     scene = Scene(objects, conf)
-    said = {key for key, told in scene.told.items() if told["state"] == "starts"}
+    said = {key for key, reported in scene.reported.items() if reported["state"] == "starts"}
     assert said == {key for key in scene.world.groups if scene.started(key)}
 
 
@@ -81,9 +81,9 @@ def test_a_job_that_run_starts_is_said_to_start_and_no_other(objects: Any, conf:
 @scenes
 def test_a_job_that_gets_no_node_for_its_pods_is_said_to_wait(objects: Any, conf: Any) -> None:
     scene = Scene(objects, conf)
-    for key, told in scene.told.items():
+    for key, reported in scene.reported.items():
         if scene.has_left(key) and not scene.started(key):
-            assert told["state"] == "waits", key
+            assert reported["state"] == "waits", key
 
 
 @few
@@ -95,14 +95,16 @@ def test_a_job_whose_condition_says_unschedulable_is_not_said_to_start(
     for key, state in scene.decisions.pod_groups.items():
         conditions = [one.to_manifest() for one in state.conditions]
         if any(one["type"] == "Unschedulable" and one["status"] == "True" for one in conditions):
-            assert scene.told[key]["state"] not in ("starts", "finished"), key
+            assert scene.reported[key]["state"] not in ("starts", "finished"), key
 
 
 @few
 @scenes
 def test_every_waiting_job_is_listed(objects: Any, conf: Any) -> None:
     scene = Scene(objects, conf)
-    assert {key for key, told in scene.told.items() if told["state"] == "waits"} <= scene.listed
+    assert {
+        key for key, reported in scene.reported.items() if reported["state"] == "waits"
+    } <= scene.listed
 
 
 @few
@@ -110,10 +112,10 @@ def test_every_waiting_job_is_listed(objects: Any, conf: Any) -> None:
 def test_every_code_is_of_the_closed_lists_and_every_wait_has_a_cause(
     objects: Any, conf: Any
 ) -> None:
-    for key, told in Scene(objects, conf).told.items():
-        assert {cause["code"] for cause in told["causes"]} <= CAUSES, key
-        assert {one["code"] for one in told["notEvicted"]} <= NOT_EVICTED, key
-        assert told["causes"] or told["state"] != "waits", key
+    for key, reported in Scene(objects, conf).reported.items():
+        assert {cause["code"] for cause in reported["causes"]} <= CAUSES, key
+        assert {one["code"] for one in reported["notEvicted"]} <= NOT_EVICTED, key
+        assert reported["causes"] or reported["state"] != "waits", key
 
 
 @few
@@ -122,10 +124,10 @@ def test_the_first_of_a_queue_is_behind_nobody_of_its_queue(objects: Any, conf: 
     scene = Scene(objects, conf)
     for queue, lines in queue_order(scene.world).jobs.items():
         first = lines[0].name
-        told = scene.told[first]
-        ahead = [cause["object"] for cause in told["causes"] if cause["code"] == "JobAhead"]
+        reported = scene.reported[first]
+        ahead = [cause["object"] for cause in reported["causes"] if cause["code"] == "JobAhead"]
         behind = {f"{one['namespace']}/{one['name']}" for one in ahead}
-        behind |= {one["job"] for one in (told["position"] or {}).get("behind", ())}
+        behind |= {one["job"] for one in (reported["position"] or {}).get("behind", ())}
         assert queue not in {scene.queue(key) for key in behind}, first
 
 
@@ -133,8 +135,8 @@ def test_the_first_of_a_queue_is_behind_nobody_of_its_queue(objects: Any, conf: 
 @scenes
 def test_only_a_job_that_got_something_is_said_to_be_ahead(objects: Any, conf: Any) -> None:
     scene = Scene(objects, conf)
-    for key, told in scene.told.items():
-        for cause in told["causes"]:
+    for key, reported in scene.reported.items():
+        for cause in reported["causes"]:
             if cause["code"] == "JobAhead":
                 other = f"{cause['object']['namespace']}/{cause['object']['name']}"
                 promised = scene.decisions.pipelined.keys() & scene._pods(other)

@@ -36,7 +36,7 @@ def moved(decisions: Any) -> Any:
 
 
 def with_nodes_in_place(cluster: Any, mixed: Any) -> Any:
-    """Mixed objects whose nodes come as they came: equal nodes are told apart by that."""
+    """Mixed objects whose nodes come as they came: equal nodes are distinguished by that."""
     nodes = iter(each for each in cluster if each["kind"] == "Node")
     return [next(nodes) if each["kind"] == "Node" else each for each in mixed]
 

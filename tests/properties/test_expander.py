@@ -183,7 +183,7 @@ def new_cluster() -> Any:
     return cluster
 
 
-def told(manifest: Any) -> Any:
+def reported(manifest: Any) -> Any:
     """An object without what only the server knows."""
     server = ("uid", "resourceVersion", "creationTimestamp", "generation")
     metadata = {k: v for k, v in manifest["metadata"].items() if k not in server}
@@ -191,7 +191,7 @@ def told(manifest: Any) -> Any:
 
 
 def by_name(manifests: Any) -> Any:
-    return {manifest["metadata"]["name"]: told(manifest) for manifest in manifests}
+    return {manifest["metadata"]["name"]: reported(manifest) for manifest in manifests}
 
 
 @given(jobs())
@@ -209,7 +209,7 @@ def test_controllers_make_what_the_expander_says(job: Any) -> None:
     expansion = expand(manifest, ManifestView(EXISTING))
 
     assert manifest["spec"] == made["spec"]
-    assert told(group) == told(expansion.podgroup())
+    assert reported(group) == reported(expansion.podgroup())
     claims = {name: one for name, one in by_name(cluster.list(CLAIM)[0]).items() if name != "data"}
     assert claims == by_name(expansion.new_claims())
     other = new_cluster()  # which stores the pods of the expander with the same defaults

@@ -22,14 +22,14 @@ def test_a_forecast_is_what_happens(family: str, seed: int) -> None:
     scene = staged(family, seed)
     found = forecast_all(scene.world)
     assert found, "a scene without waiting jobs shows nothing"
-    for key, told in found.items():
+    for key, reported in found.items():
         job = scene.world.title(key)
         if job not in scene.starts:
-            assert told.in_s is None or told.in_s > HORIZON, (job, told)
+            assert reported.in_s is None or reported.in_s > HORIZON, (job, reported)
             continue
         at, places = scene.starts[job]
-        assert (told.in_s, told.places) == (at, places), (job, told)
-        assert set(told.victims) == scene.victims.get(job, set()), (job, told)
+        assert (reported.in_s, reported.places) == (at, places), (job, reported)
+        assert set(reported.victims) == scene.victims.get(job, set()), (job, reported)
 
 
 def test_there_are_enough_scenes_and_they_show_what_they_are_for() -> None:

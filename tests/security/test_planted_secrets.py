@@ -129,8 +129,8 @@ def test_no_complaint_about_a_kubeconfig_shows_its_secrets(tmp_path: Path, part:
     }
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(content))
-    told = io.StringIO()
-    handler = logging.StreamHandler(told)
+    reported = io.StringIO()
+    handler = logging.StreamHandler(reported)
     logging.getLogger().addHandler(handler)
     try:
         text = repr(load_connection(str(file), env={}))
@@ -139,4 +139,4 @@ def test_no_complaint_about_a_kubeconfig_shows_its_secrets(tmp_path: Path, part:
     finally:
         logging.getLogger().removeHandler(handler)
     assert PLANTED not in text
-    assert PLANTED not in told.getvalue()
+    assert PLANTED not in reported.getvalue()

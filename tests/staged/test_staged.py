@@ -43,8 +43,8 @@ def explained(path: Path) -> dict[str, Any]:
 def explain(content: Content, *, ask_extender: bool) -> dict[str, Any]:
     """Explain a situation's job; the one place that knows how."""
     world = replace(world_of(content), asks_extender=ask_extender)
-    told = explain_job(world, content["job"]).to_dict()
-    return dict(json.loads(json.dumps(told)))
+    reported = explain_job(world, content["job"]).to_dict()
+    return dict(json.loads(json.dumps(reported)))
 
 
 def complaints(content: Content, tmp_path: Path) -> str:
@@ -75,12 +75,12 @@ def test_a_truth_is_of_the_closed_lists(path: Path) -> None:
 def test_every_code_has_a_situation() -> None:
     truths = [read(path)["truth"] for path in FILES]
     assert {code for truth in truths for code in truth["first"]} == CAUSES
-    told = "|".join(codes for truth in truths for codes in truth.get("notEvicted", {}))
-    assert set(told.split("|")) == NOT_EVICTED
+    reported = "|".join(codes for truth in truths for codes in truth.get("notEvicted", {}))
+    assert set(reported.split("|")) == NOT_EVICTED
 
 
 @situations()
-def test_the_job_stands_as_told(path: Path) -> None:
+def test_the_job_stands_as_reported(path: Path) -> None:
     with extender(read(path)) as content:
         assert stands(world_of(content), content["job"]) in content["truth"]["state"]
 
@@ -114,9 +114,9 @@ def spied_on() -> Content:
 
 def test_a_question_does_not_reach_the_extender_unless_the_user_agrees() -> None:
     with extender(spied_on()) as content:
-        told = explain(content, ask_extender=False)
+        reported = explain(content, ask_extender=False)
         assert content["asked"] == []
-    assert any("extender" in note for note in told["notes"])
+    assert any("extender" in note for note in reported["notes"])
 
 
 def test_a_question_asks_the_extender_only_what_has_no_effect() -> None:

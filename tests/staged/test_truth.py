@@ -48,41 +48,45 @@ def cause(code: str) -> Any:
 
 TOO_WIDE = [{"constraint": "all nodes", "left": 1}, {"constraint": "Taint", "left": 2}]
 SPOILT: dict[str, Any] = {
-    "another state": lambda told: told.update(state="starts"),
-    "no causes": lambda told: told["causes"].clear(),
-    "another first cause": lambda told: told["causes"].insert(0, cause("GangShort")),
-    "a cause that does not hold": lambda told: told["causes"].append(cause("JobAhead")),
-    "a code of no list": lambda told: told["causes"].append(cause("BadLuck")),
-    "a cause without a text": lambda told: told["causes"][0].update(text=""),
-    "another object": lambda told: told["causes"][0]["object"].update(name="prod"),
-    "another number": lambda told: told["causes"][0]["numbers"].update(used="2"),
-    "no remedy": lambda told: told["remedies"].clear(),
-    "another kind of remedy": lambda told: told["remedies"][0].update(changes=[{"op": "wait"}]),
-    "a funnel that widens": lambda told: told.update(funnel=TOO_WIDE),
-    "a refusal of no list": lambda told: told["notEvicted"].append({"code": "Mercy", "pods": 1}),
+    "another state": lambda reported: reported.update(state="starts"),
+    "no causes": lambda reported: reported["causes"].clear(),
+    "another first cause": lambda reported: reported["causes"].insert(0, cause("GangShort")),
+    "a cause that does not hold": lambda reported: reported["causes"].append(cause("JobAhead")),
+    "a code of no list": lambda reported: reported["causes"].append(cause("BadLuck")),
+    "a cause without a text": lambda reported: reported["causes"][0].update(text=""),
+    "another object": lambda reported: reported["causes"][0]["object"].update(name="prod"),
+    "another number": lambda reported: reported["causes"][0]["numbers"].update(used="2"),
+    "no remedy": lambda reported: reported["remedies"].clear(),
+    "another kind of remedy": lambda reported: reported["remedies"][0].update(
+        changes=[{"op": "wait"}]
+    ),
+    "a funnel that widens": lambda reported: reported.update(funnel=TOO_WIDE),
+    "a refusal of no list": lambda reported: reported["notEvicted"].append(
+        {"code": "Mercy", "pods": 1}
+    ),
 }
 
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_what_is_false_is_found(spoil: Any) -> None:
     truth = read(HERE / "over-capability-at-admission-capacity.yaml")["truth"]
-    told = ideal(truth)
-    spoil(told)
-    assert differences(truth, told)
+    reported = ideal(truth)
+    spoil(reported)
+    assert differences(truth, reported)
 
 
 def test_a_taint_that_is_not_named_is_found() -> None:
     truth = read(HERE / "taint-on-every-node.yaml")["truth"]
-    told = ideal(truth)
-    told["causes"][0]["text"] = "nodes are tainted"
-    assert "dedicated=ml:NoSchedule" in differences(truth, told)[0]
+    reported = ideal(truth)
+    reported["causes"][0]["text"] = "nodes are tainted"
+    assert "dedicated=ml:NoSchedule" in differences(truth, reported)[0]
 
 
 def test_refusals_are_counted() -> None:
     truth = read(HERE / "evict-mixed-refusals.yaml")["truth"]
-    told = ideal(truth)
-    told["notEvicted"][0]["pods"] += 1
-    assert "NoLowerPriority" in differences(truth, told)[0]
+    reported = ideal(truth)
+    reported["notEvicted"][0]["pods"] += 1
+    assert "NoLowerPriority" in differences(truth, reported)[0]
 
 
 TOLERATION = [{"key": "dedicated", "operator": "Exists"}]

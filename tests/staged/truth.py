@@ -262,18 +262,18 @@ def _set(holder: Any, at: Any, step: Mapping[str, Any]) -> None:
 # Comparing
 
 
-def differences(truth: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
+def differences(truth: Mapping[str, Any], reported: Mapping[str, Any]) -> list[str]:
     """Return the errors of an explanation, a line each."""
     states = truth["state"] if isinstance(truth["state"], list) else [truth["state"]]
-    if told["state"] not in states:
-        return [f"state: said {told['state']}, is {' or '.join(states)}"]
-    if told["state"] != "waits":
+    if reported["state"] not in states:
+        return [f"state: said {reported['state']}, is {' or '.join(states)}"]
+    if reported["state"] != "waits":
         return []
     return [
-        *_causes(truth, told["causes"]),
-        *_not_evicted(truth.get("notEvicted", {}), told["notEvicted"]),
-        *_funnel(truth.get("funnel", []), told["funnel"]),
-        *_remedies(truth.get("remedies", {}), told["remedies"]),
+        *_causes(truth, reported["causes"]),
+        *_not_evicted(truth.get("notEvicted", {}), reported["notEvicted"]),
+        *_funnel(truth.get("funnel", []), reported["funnel"]),
+        *_remedies(truth.get("remedies", {}), reported["remedies"]),
     ]
 
 
@@ -335,8 +335,8 @@ def _same_number(wanted: Any, found: Any) -> bool:
         return str(wanted) in str(found)
 
 
-def _not_evicted(wanted: Mapping[str, Any], told: list[Any]) -> Iterator[str]:
-    counts = {one["code"]: one["pods"] for one in told}
+def _not_evicted(wanted: Mapping[str, Any], reported: list[Any]) -> Iterator[str]:
+    counts = {one["code"]: one["pods"] for one in reported}
     for code in counts.keys() - NOT_EVICTED:
         yield f"notEvicted: {code} is not of the closed list"
     for codes, pods in wanted.items():
@@ -347,8 +347,8 @@ def _not_evicted(wanted: Mapping[str, Any], told: list[Any]) -> Iterator[str]:
             yield f"notEvicted: {codes} said of {found[0]} pods, holds for {pods}"
 
 
-def _funnel(wanted: list[Any], told: list[Any]) -> Iterator[str]:
-    rows = [(row["constraint"], row["left"]) for row in told]
+def _funnel(wanted: list[Any], reported: list[Any]) -> Iterator[str]:
+    rows = [(row["constraint"], row["left"]) for row in reported]
     left = [number for _, number in rows]
     if left != sorted(left, reverse=True):
         yield f"funnel: it widens: {rows}"
@@ -359,11 +359,11 @@ def _funnel(wanted: list[Any], told: list[Any]) -> Iterator[str]:
             yield f"funnel: {row['constraint']} leaves {row['left']}, said {rows}"
 
 
-def _remedies(wanted: Mapping[str, Any], told: list[Any]) -> Iterator[str]:
-    changes = [change for remedy in told for change in remedy["changes"]]
-    if "exists" in wanted and wanted["exists"] != bool(told):
-        yield f"remedies: {len(told)} are offered, {'one' if wanted['exists'] else 'none'} exists"
-    if "kinds" in wanted and told and not any(map(_matches(wanted["kinds"]), changes)):
+def _remedies(wanted: Mapping[str, Any], offered: list[Any]) -> Iterator[str]:
+    changes = [change for remedy in offered for change in remedy["changes"]]
+    if "exists" in wanted and wanted["exists"] != bool(offered):
+        yield f"remedies: {len(offered)} are offered, {'one' if wanted['exists'] else 'none'} exists"
+    if "kinds" in wanted and offered and not any(map(_matches(wanted["kinds"]), changes)):
         yield f"remedies: none is one of {wanted['kinds']}"
     for change in filter(_matches(wanted.get("forbidden", [])), changes):
         yield f"remedies: {change} must not be offered"

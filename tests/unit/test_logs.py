@@ -54,13 +54,13 @@ def test_lines_of_a_higher_verbosity_are_left_out(stream: Any) -> None:
 
 def test_a_part_can_have_a_verbosity_of_its_own(stream: Any) -> None:
     logs.set_up(stream=stream, level=0, vmodule={"lea*": 4})
-    logs.get("lease").v(4).info("told")
-    logs.get("other").v(4).info("not told")
-    assert "told" in stream.getvalue()
-    assert "not told" not in stream.getvalue()
+    logs.get("lease").v(4).info("reported")
+    logs.get("other").v(4).info("not reported")
+    assert "reported" in stream.getvalue()
+    assert "not reported" not in stream.getvalue()
 
 
-def test_errors_are_told_at_any_verbosity(stream: Any) -> None:
+def test_errors_are_reported_at_any_verbosity(stream: Any) -> None:
     logs.set_up(stream=stream)
     logs.get("x").v(9).error("broken", error=ValueError('a "b"\nc'))
     assert r'broken error="a \"b\"\nc"' in stream.getvalue()

@@ -43,8 +43,8 @@ def test_every_type_in_the_signature_of_a_hook_can_be_imported(hook: Any) -> Non
 
 
 def test_the_docstring_is_a_table_of_contents() -> None:
-    told = set(re.findall(r"``(\w+)``", face.__doc__))
-    assert set(face.__all__) - told == set()
+    reported = set(re.findall(r"``(\w+)``", face.__doc__))
+    assert set(face.__all__) - reported == set()
 
 
 def test_what_is_exported_says_what_it_is() -> None:

@@ -35,7 +35,7 @@ def test_a_name_that_does_not_exist_refuses_the_configuration() -> None:
         Scheduler(parse_conf(CONF.replace("allocate", "alocate")))
 
 
-def test_an_argument_that_cannot_be_used_is_told_and_passed_over(
+def test_an_argument_that_cannot_be_used_is_reported_and_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     scheduler = Scheduler(parse_conf(CONF.replace("gang", "sla\n    arguments: {x: 1}")))
@@ -73,7 +73,7 @@ def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch: pytest.Mo
     assert scheduler.decide(snapshot, 0.0).binds
 
 
-def test_a_plugin_that_fails_is_passed_over_and_told() -> None:
+def test_a_plugin_that_fails_is_passed_over_and_reported() -> None:
     class Broken(Plugin, name="broken"):
         """Knows no job."""
 

@@ -31,7 +31,7 @@ class DryRun:
     def __init__(
         self, ssn: Session, candidates: Candidates, over_quota: Callable[[Task, Scope], bool]
     ) -> None:
-        """Make it; ``over_quota`` knows tasks that their queue refuses whoever leaves a node."""
+        """Make it; ``over_quota``: whether a queue refuses a task even if all victims go."""
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._candidates = candidates

@@ -45,7 +45,7 @@ def test_tasks_that_a_gang_can_spare_go_before_whole_gangs(decide: Any) -> None:
     assert decisions.pipelined == {"default/new-0": "n1"}
 
 
-def test_whole_gangs_stay_if_told_so(decide: Any) -> None:
+def test_whole_gangs_stay_if_reported_so(decide: Any) -> None:
     world = [*BASE, *nodes(4), *old(n=2, min_member=2), *new()]
     arguments = {"gangpreempt": {"allowWholeBundle": "false"}}
     assert decide(world, *TIERS, actions="gangpreempt", arguments=arguments).evictions == []

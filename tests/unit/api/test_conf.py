@@ -254,7 +254,7 @@ class TestSwitches:
         assert problem.path == "tiers[0].plugins[0].enableJobOrder"
         assert problem.wanted == "true or false"
 
-    def test_a_switch_left_empty_keeps_its_default_and_is_told(self) -> None:
+    def test_a_switch_left_empty_keeps_its_default_and_is_reported(self) -> None:
         conf = conf_of("actions: a\ntiers:\n- plugins:\n  - name: p\n    enableHierarchy:\n")
         assert conf.tiers[0].plugins[0].switches["enableHierarchy"] is False
         assert [(p.severity, p.line) for p in conf.problems] == [("ignored", 5)]
@@ -327,11 +327,13 @@ ERRORS = {
 
 class TestErrors:
     @pytest.mark.parametrize(("text", "line", "path"), ERRORS.values(), ids=ERRORS.keys())
-    def test_a_mistake_is_told_once_with_its_place(self, text: Any, line: Any, path: Any) -> None:
+    def test_a_mistake_is_reported_once_with_its_place(
+        self, text: Any, line: Any, path: Any
+    ) -> None:
         problem = only_problem(text)
         assert (problem.line, problem.path, problem.severity) == (line, path, "error")
 
-    def test_all_mistakes_are_told_at_once_in_the_order_of_lines(self) -> None:
+    def test_all_mistakes_are_reported_at_once_in_the_order_of_lines(self) -> None:
         with pytest.raises(ConfError) as caught:
             parse_conf(
                 dedent("""\

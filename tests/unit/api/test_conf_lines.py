@@ -41,12 +41,12 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("text", "line", "path"), FAULTS.values(), ids=FAULTS.keys())
-def test_a_fault_is_told_once_with_its_place(text: Any, line: Any, path: Any) -> None:
+def test_a_fault_is_reported_once_with_its_place(text: Any, line: Any, path: Any) -> None:
     problems = read_conf(text).problems
     assert [(p.line, p.path, p.severity) for p in problems] == [(line, path, "error")]
 
 
-def test_a_fault_in_a_shared_part_is_told_once() -> None:
+def test_a_fault_in_a_shared_part_is_reported_once() -> None:
     problems = read_conf(
         "actions: a\nconfigurations:\n- name: a\n  arguments: &x {y: 1, y: 2}\n"
         "- name: b\n  arguments: *x\n"

@@ -113,13 +113,13 @@ def test_documents_know_where_they_start() -> None:
     assert [d.source for d in load_documents(f"{NODE}---\n{NODE}")] == ["<text>:1", "<text>:6"]
 
 
-def test_a_fault_is_told_with_the_line_of_the_field() -> None:
+def test_a_fault_is_reported_with_the_line_of_the_field() -> None:
     error = refusal(f"{NODE}---\n{POD.replace('500m', 'half')}")
     assert error.file == "<text>:13"
     assert error.field == "spec.containers[0].resources.requests.cpu"
 
 
-def test_a_missing_field_is_told_with_the_line_of_what_lacks_it() -> None:
+def test_a_missing_field_is_reported_with_the_line_of_what_lacks_it() -> None:
     text = "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec:\n  taints:\n  - key: a\n"
     assert refusal(text).file == "<text>:6"
 
@@ -144,7 +144,7 @@ def test_a_fault_in_json_that_is_no_yaml_has_the_line_of_its_document() -> None:
     assert refusal(one % '"a"' + one % 5).file == "<text>:2"
 
 
-def test_broken_json_in_a_json_file_is_told_as_json(tmp_path: Path) -> None:
+def test_broken_json_in_a_json_file_is_reported_as_json(tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     path.write_text('{"apiVersion": "v1",\n "kind" "Pod"}')
     error = refusal(path)
@@ -167,7 +167,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("what", FAULTS)
-def test_a_text_that_cannot_be_read_is_told_with_its_line(what: Any) -> None:
+def test_a_text_that_cannot_be_read_is_reported_with_its_line(what: Any) -> None:
     text, line, wanted = FAULTS[what]
     error = refusal(text)
     assert (f"<text>{line}", wanted) == (error.file, error.wanted)

@@ -136,8 +136,8 @@ def test_warnings_travel_in_headers(api: Any) -> None:
     try:
         body = json.dumps(job(continérs=[])).encode()
         connection.request("POST", JOBS, body, {"Content-Type": "application/json"})
-        told = connection.getresponse().headers.get_all("Warning")
+        reported = connection.getresponse().headers.get_all("Warning")
     finally:
         connection.close()
         server.stop()
-    assert told == [r'299 - "unknown field \"spec.tasks[0].template.spec.contin\xe9rs\""']
+    assert reported == [r'299 - "unknown field \"spec.tasks[0].template.spec.contin\xe9rs\""']

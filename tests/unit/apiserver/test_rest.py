@@ -64,7 +64,7 @@ def test_an_object_is_created_read_and_listed(client: Any) -> None:
     assert client.writes == 1
 
 
-def test_what_is_not_there_is_told_in_the_words_of_kubernetes(client: Any) -> None:
+def test_what_is_not_there_is_reported_in_the_words_of_kubernetes(client: Any) -> None:
     code, status = client.get("/apis/batch.volcano.sh/v1alpha1/namespaces/x/jobs/train")
     assert code == 404
     assert status["reason"] == "NotFound"
@@ -215,8 +215,8 @@ def test_an_eviction_asks_disruption_budgets(client: Any) -> None:
         }
     )
     for path in (f"{PODS}/a/eviction", f"{PODS}/a/eviction?dryRun=All"):
-        code, told = client.ask("POST", path, {"metadata": {"name": "a"}})
-        assert (code, told["reason"]) == (429, "TooManyRequests")
+        code, reported = client.ask("POST", path, {"metadata": {"name": "a"}})
+        assert (code, reported["reason"]) == (429, "TooManyRequests")
     client.cluster.update_status({**made, "status": {"disruptionsAllowed": 1}})
     assert client.ask("POST", f"{PODS}/a/eviction", {"metadata": {"name": "a"}})[0] == 201
     assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]

@@ -126,7 +126,7 @@ def test_who_sends_no_whole_request_is_not_waited_for(cluster: Any, monkeypatch:
         server.stop()
 
 
-def test_a_fault_is_told_and_does_not_end_the_server(
+def test_a_fault_is_reported_and_does_not_end_the_server(
     server: Any, connection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -163,7 +163,7 @@ def test_a_watch_ends_at_its_time_with_a_bookmark(cluster: Any, connection: Any)
     assert step() is None
 
 
-def test_a_watch_from_a_forgotten_version_is_told_so(cluster: Any, connection: Any) -> None:
+def test_a_watch_from_a_forgotten_version_is_reported_so(cluster: Any, connection: Any) -> None:
     cluster.create(pod("a"))
     cluster.create(pod("b"))
     cluster.compact()
@@ -171,18 +171,20 @@ def test_a_watch_from_a_forgotten_version_is_told_so(cluster: Any, connection: A
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_what_no_longer_fits_a_selector_is_told_as_deleted(cluster: Any, connection: Any) -> None:
+def test_what_no_longer_fits_a_selector_is_reported_as_deleted(
+    cluster: Any, connection: Any
+) -> None:
     cluster.create(pod("a", labels={"app": "x"}))
     cluster.create(pod("b", labels={"app": "y"}))
     _, version = cluster.list("Pod")
     step = watch(connection, f"&resourceVersion={version}&labelSelector=app=x")
     for name, value in (("b", "x"), ("a", "y")):
         cluster.patch("Pod", "default", name, {"metadata": {"labels": {"app": value}}})
-    told = [(event["type"], event["object"]["metadata"]["name"]) for event in (step(), step())]
-    assert told == [("ADDED", "b"), ("DELETED", "a")]
+    reported = [(event["type"], event["object"]["metadata"]["name"]) for event in (step(), step())]
+    assert reported == [("ADDED", "b"), ("DELETED", "a")]
 
 
-def test_a_watch_says_when_the_start_is_told(cluster: Any, connection: Any) -> None:
+def test_a_watch_says_when_the_start_is_reported(cluster: Any, connection: Any) -> None:
     cluster.create(pod("a"))
     step = watch(connection, "&sendInitialEvents=true&allowWatchBookmarks=true")
     assert step()["type"] == "ADDED"
@@ -205,7 +207,7 @@ def test_stopping_waits_for_nobody_who_is_connected(server: Any, connection: Any
     assert time.monotonic() - started < 1.0
 
 
-def test_a_port_that_is_taken_is_told_at_once(cluster: Any, server: Any) -> None:
+def test_a_port_that_is_taken_is_reported_at_once(cluster: Any, server: Any) -> None:
     with pytest.raises(OSError, match="in use"):
         ApiServer(RestApi(cluster), port=server.port)
 

@@ -27,7 +27,7 @@ def watch(cluster: EmbeddedCluster, lines: EventLines, **wanted: Any) -> Watch:
     return Watch(cluster, WatchRequest(kind, **wanted), lines=lines)
 
 
-def told(found: bytes) -> list[tuple[str, str, Any]]:
+def reported(found: bytes) -> list[tuple[str, str, Any]]:
     events = [msgspec.json.decode(line) for line in found.splitlines()]
     return [
         (e["type"], e["object"]["metadata"]["name"], e["object"].get("data", "none"))
@@ -54,7 +54,7 @@ def test_an_event_is_encoded_once_for_all_watches(
     cluster.patch("ConfigMap", "default", "a", {"data": {"x": "2"}})
     cluster.delete("ConfigMap", "default", "a")
     (first, *others) = [each.poll() for each in all_watches]
-    assert told(first) == [
+    assert reported(first) == [
         ("ADDED", "a", {"x": "1"}), ("MODIFIED", "a", {"x": "2"}), ("DELETED", "a", {"x": "2"})
     ]  # fmt: skip
     assert others == [first, first]
@@ -72,6 +72,6 @@ def test_watches_of_other_forms_and_selections_share_nothing_they_should_not(
         each.poll()
     cluster.create(config_map("a", x="1"))
     cluster.patch("ConfigMap", "default", "a", {"data": {"x": "2"}})
-    assert told(whole.poll()) == [("ADDED", "a", {"x": "1"}), ("MODIFIED", "a", {"x": "2"})]
-    assert told(short.poll()) == [("ADDED", "a", "none"), ("MODIFIED", "a", "none")]
-    assert told(chosen.poll()) == [("ADDED", "a", {"x": "1"}), ("DELETED", "a", {"x": "2"})]
+    assert reported(whole.poll()) == [("ADDED", "a", {"x": "1"}), ("MODIFIED", "a", {"x": "2"})]
+    assert reported(short.poll()) == [("ADDED", "a", "none"), ("MODIFIED", "a", "none")]
+    assert reported(chosen.poll()) == [("ADDED", "a", {"x": "1"}), ("DELETED", "a", {"x": "2"})]

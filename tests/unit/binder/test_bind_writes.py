@@ -108,5 +108,5 @@ def test_the_lock_of_a_bound_pod_is_left_to_its_device_plugin(
     assert scene.writer.verbs() == ["patch", "bind"]
     if is_bound:
         scene.binds.forget(KEY, "u")
-    scene.binds.give_back(KEY, "u")
+    scene.binds.unreserve(KEY, "u")
     assert scene.writer.verbs()[2:] == undone

@@ -57,7 +57,7 @@ def reasons(cluster: Any) -> Any:
     return {(e["involvedObject"]["name"], e["reason"]) for e in cluster.list("Event")[0]}
 
 
-def test_pods_are_bound_with_their_annotations_and_told(cluster: Any) -> None:
+def test_pods_are_bound_with_their_annotations_and_reported(cluster: Any) -> None:
     decided = Decisions(binds={"default/p": "n"}, annotations={"default/p": {"k": "v"}})
     applied = Binder(cluster).apply(decided)
     bound = cluster.get("Pod", "default", "p")
@@ -83,21 +83,21 @@ def test_pods_are_bound_before_victims_are_evicted(cluster: Any) -> None:
     applied = Binder(cluster).apply(decided)
     assert applied.evicted == ["default/q"]
     assert not applied.errors
-    told = [e.object["metadata"]["name"] for e in cluster.watch("Pod", since=since)]
-    assert told[0] == "p"
-    assert told[-1] == "q"
+    reported = [e.object["metadata"]["name"] for e in cluster.watch("Pod", since=since)]
+    assert reported[0] == "p"
+    assert reported[-1] == "q"
     assert cluster.get("Pod", "default", "q")["metadata"]["deletionTimestamp"]
 
 
-def test_a_victim_and_its_group_are_told_which_action_wants_the_room(cluster: Any) -> None:
+def test_a_victim_and_its_group_are_reported_which_action_wants_the_room(cluster: Any) -> None:
     cluster.bind("default", "q", "n", {})
     decided = Decisions(evictions=["default/q"], evicted_by={"default/q": "reclaim"})
     Binder(cluster).apply(decided)
-    told = {
+    reported = {
         (e["involvedObject"]["kind"], e["type"], e["reason"], e["message"])
         for e in cluster.list("Event")[0]
     }
-    assert told == {
+    assert reported == {
         ("Pod", "Warning", "Evict", "Pod is evicted, because of reclaim"),
         ("PodGroup", "Normal", "Evict", "reclaim"),
     }
@@ -162,7 +162,7 @@ def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster: Any) -> None:
     assert cluster.version == before
 
 
-def test_waiting_pods_are_told_why_once(cluster: Any) -> None:
+def test_waiting_pods_are_reported_why_once(cluster: Any) -> None:
     binder = Binder(cluster)
     decided = Decisions(unschedulable={"default/g": "too small"})
     waiting = {"default/g": ["default/p", "default/gone"]}
@@ -299,7 +299,7 @@ def test_a_status_that_failed_is_written_again(cluster: Any) -> None:
     assert writer.verbs() == ["patch", "patch"]
 
 
-def test_a_pod_that_changed_meanwhile_is_told_next_time(cluster: Any) -> None:
+def test_a_pod_that_changed_meanwhile_is_reported_next_time(cluster: Any) -> None:
     class Stale(Held):
         def answer(self, write: Any) -> Any:
             return ConflictError() if write.verb == "patch" else None
@@ -320,7 +320,7 @@ def test_a_pod_that_changed_meanwhile_is_told_next_time(cluster: Any) -> None:
     assert condition["message"] == "m"
 
 
-def test_what_a_pod_is_told_waits_for_what_it_was_told_before(cluster: Any) -> None:
+def test_what_a_pod_is_reported_waits_for_what_it_was_reported_before(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
     waiting = {"default/g": ["default/p"]}
@@ -344,7 +344,7 @@ def test_a_nomination_that_no_longer_holds_is_taken_back(cluster: Any) -> None:
     assert "nominatedNodeName" not in cluster.get("Pod", "default", "p")["status"]
 
 
-def test_a_refused_bind_is_told_in_a_condition(cluster: Any) -> None:
+def test_a_refused_bind_is_reported_in_a_condition(cluster: Any) -> None:
     class Refusing(Held):
         def answer(self, write: Any) -> Any:
             return RejectedError("Pod", problem="no") if write.verb == "bind" else None
@@ -361,7 +361,7 @@ def test_a_refused_bind_is_told_in_a_condition(cluster: Any) -> None:
     assert condition["message"].startswith("failed to bind to node n: ")
 
 
-def test_nobody_is_told_of_writes_that_were_held_back(cluster: Any) -> None:
+def test_nobody_is_reported_of_writes_that_were_held_back(cluster: Any) -> None:
     class Fenced(Held):
         def answer(self, write: Any) -> Any:
             return FencedError()
@@ -387,8 +387,8 @@ def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster: An
     for running in (0, 1):
         ready = PodGroupState("Running", scheduled, running=running)
         binder.apply(Decisions(pod_groups={"default/g": ready}))
-    told = [(e["reason"], e["message"], e.get("count", 1)) for e in cluster.list("Event")[0]]
-    assert told == [
+    reported = [(e["reason"], e["message"], e.get("count", 1)) for e in cluster.list("Event")[0]]
+    assert reported == [
         ("Unschedulable", "2/3 tasks in gang unschedulable: why", 1),
         ("Scheduled", "tasks in gang are ready to be scheduled", 1),
     ]
@@ -410,8 +410,8 @@ def test_a_group_kept_out_of_its_queue_hears_of_the_resource(
     for phase, why in (("Pending", record), ("Inqueue", other), ("Pending", record)):
         state = PodGroupState(phase)
         binder.apply(Decisions(pod_groups={"default/g": state}, records={"default/g": why}))
-    told = [(e["reason"], e["message"], e["type"]) for e in cluster.list("Event")[0]]
-    assert told == [("Unschedulable", message, "Normal")]
+    reported = [(e["reason"], e["message"], e["type"]) for e in cluster.list("Event")[0]]
+    assert reported == [("Unschedulable", message, "Normal")]
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,7 @@ class Refusing(Held):
         return RejectedError("Queue", problem="no") if write.verb == "patch" else None
 
 
-def test_a_refused_status_is_offered_ever_more_rarely_and_told_once(
+def test_a_refused_status_is_offered_ever_more_rarely_and_reported_once(
     cluster: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = Refusing()
@@ -553,7 +553,7 @@ def test_events_that_are_not_taken_are_counted(cluster: Any) -> None:
     assert binder.events_lost == 1
 
 
-def test_a_plugin_that_failed_for_a_group_is_told_once(cluster: Any) -> None:
+def test_a_plugin_that_failed_for_a_group_is_reported_once(cluster: Any) -> None:
     line = "plugin numbers failed in filter_shape: ValueError: no number"
     binder = Binder(cluster)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What is told once, and when it is told again."""
+"""What is reported once, and when it is reported again."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.testing import pod_group
 
 
-def test_a_group_that_is_made_again_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_is_made_again_is_reported_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binder_module, "_PRUNED_EACH", 1)
     cluster = EmbeddedCluster()
     cluster.create(pod_group("g"))

@@ -61,8 +61,8 @@ def test_users_that_the_cluster_tells_of_stay(thought: Assumptions) -> None:
 
 
 def test_the_word_of_the_cluster_ends_it(thought: Assumptions) -> None:
-    told = claim(reservedFor=[{"resource": "pods", "name": "p", "uid": "default-p"}])
-    assert thought.show_resource_claim("default/c", told) is told
+    reported = claim(reservedFor=[{"resource": "pods", "name": "p", "uid": "default-p"}])
+    assert thought.show_resource_claim("default/c", reported) is reported
     later = claim()
     assert thought.show_resource_claim("default/c", later) is later
 

@@ -46,7 +46,7 @@ def idle(informer: Any, name: str = "cpu") -> Any:
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_others_are_taken_in_and_the_bad_one_is_told_once(cluster: Any, spec: Any) -> None:
+def test_others_are_taken_in_and_the_bad_one_is_reported_once(cluster: Any, spec: Any) -> None:
     informer = follow(cluster)
     cluster.restore([pod("a"), pod("bad", spec=spec), pod("c")])
     assert sync(informer) == {"default/a", "default/c"}

@@ -144,7 +144,7 @@ def test_an_evicted_pod_leaves_from_the_decision_on(cluster: Any) -> None:
     assert not informer.waits_for("default/p", uid(cluster), "evicted")
 
 
-def test_a_pod_may_be_evicted_before_its_bind_is_told(cluster: Any) -> None:
+def test_a_pod_may_be_evicted_before_its_bind_is_reported(cluster: Any) -> None:
     informer = follow(cluster)
     informer.assume("default/p", "n")
     informer.assume_evicted("default/p")

@@ -21,9 +21,9 @@ FOUND: dict[str, dict[str, Any]] = {
 
 
 def found(way: str, *, group: str | None) -> Any:
-    told = dict(FOUND[way])
-    leaving = told.pop("deleting", False)
-    made = pod("g-0", group=group, node="n", cpu="1", memory="1Gi", **told)
+    reported = dict(FOUND[way])
+    leaving = reported.pop("deleting", False)
+    made = pod("g-0", group=group, node="n", cpu="1", memory="1Gi", **reported)
     if leaving:
         made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return from_manifest(made)

@@ -167,7 +167,7 @@ def test_all_passed_ends_with_a_plain_line_and_exit_0(tmp_path: Path, pumice_com
     assert "FAIL" not in result.output
 
 
-def test_a_failure_is_told_briefly_and_exits_1(tmp_path: Path, pumice_command: Any) -> None:
+def test_a_failure_is_reported_briefly_and_exits_1(tmp_path: Path, pumice_command: Any) -> None:
     wanted = {f"ns/{number:02}": "n0" for number in range(16)}
     save(tmp_path / "1.json", expect={"binds": {"ns/a": "n0", **wanted}})
     save(tmp_path / "2.json", objects=[node("lost")], expect={"binds": {}})
@@ -249,7 +249,7 @@ def test_run_warns_of_arguments_said_in_vain(tmp_path: Path, pumice_command: Any
     assert json.loads(result.stdout)["binds"] == {"ns/a": "n1"}
 
 
-def test_run_warns_of_names_of_nothing_and_of_objects_told_twice(
+def test_run_warns_of_names_of_nothing_and_of_objects_reported_twice(
     tmp_path: Path, pumice_command: Any
 ) -> None:
     odd = [*OBJECTS, node("n1"), pod("b", namespace="ns", group="pq")]

@@ -172,7 +172,7 @@ def test_a_refusal_keeps_the_words_of_the_server(code: int, reason: Any, error: 
     assert caught.value.problem == "no, because"
 
 
-def test_a_refusal_that_is_no_status_is_told_as_far_as_it_goes() -> None:
+def test_a_refusal_that_is_no_status_is_reported_as_far_as_it_goes() -> None:
     with serving((502, b"bad gateway")) as (cluster, _), pytest.raises(UnavailableError) as caught:
         cluster.get(JOB, "lab", "j")
     assert caught.value.problem == "bad gateway"
@@ -193,7 +193,7 @@ def test_a_watch_gives_steps_and_ends_in_an_error_if_the_server_says_so() -> Non
     assert "resourceVersion=5" in asked[0][1]
 
 
-def test_a_cluster_out_of_reach_is_told_as_by_other_clients() -> None:
+def test_a_cluster_out_of_reach_is_reported_as_by_other_clients() -> None:
     with (
         connect(ConnectOptions(master="http://127.0.0.1:1"), {}) as cluster,
         pytest.raises(UnavailableError) as caught,

@@ -144,8 +144,8 @@ def test_a_served_scheduler_agrees(
     scheduler = ConfFile(str(path), Scheduler, strict=True).current
     bare = [line.removesuffix("; it has no effect") for line in warnings]
     assert [str(problem) for problem in scheduler.warnings] == bare
-    told = [record.message for record in caplog.records if record.name == "pumice.scheduler"]
-    assert told == [f"configuration: {line}" for line in bare]
+    reported = [record.message for record in caplog.records if record.name == "pumice.scheduler"]
+    assert reported == [f"configuration: {line}" for line in bare]
 
 
 def test_a_file_that_a_check_refuses_is_not_used(case: tuple[Path, int, int]) -> None:

@@ -27,8 +27,8 @@ def played(story: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def chapters(story: Any, played: Any) -> Any:
-    told = narrate(played)
-    return {chapter.kind: one for chapter, one in zip(story.chapters, told, strict=True)}
+    reported = narrate(played)
+    return {chapter.kind: one for chapter, one in zip(story.chapters, reported, strict=True)}
 
 
 def job(story: Any, name: Any) -> Any:
@@ -161,7 +161,7 @@ def test_the_report_is_the_same_each_time(tmp_path: Path) -> None:
     assert pages[0] == pages[1]
 
 
-def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["demo", "--report", str(tmp_path / "file" / "x.html")])
     assert result.exit_code == 2

@@ -63,12 +63,12 @@ def test_ctrl_c_at_any_moment_prints_no_traceback(file: Path, verb: str, delay: 
     assert process.stderr.readline() == "started\n"
     time.sleep(delay + 0.01)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert "Traceback" not in told
+    _, reported = process.communicate(timeout=60)
+    assert "Traceback" not in reported
     # 0: it was done before; killed: Python itself was about to end
     assert process.returncode in (INTERRUPTED, 0, -signal.SIGINT)
     if process.returncode == INTERRUPTED:
-        assert told.strip().endswith("Aborted!")
+        assert reported.strip().endswith("Aborted!")
 
 
 def test_what_is_started_without_ctrl_c_goes_on_without(file: Path) -> None:

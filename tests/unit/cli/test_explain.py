@@ -142,7 +142,7 @@ def test_without_a_job_all_that_wait_are_listed(scenario: Any) -> None:
     ]
 
 
-def test_an_idle_cluster_is_told_as_such(tmp_path: Path) -> None:
+def test_an_idle_cluster_is_reported_as_such(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"objects": OBJECTS[:2]}))
     result = run("explain", "-f", str(path))

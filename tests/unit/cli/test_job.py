@@ -131,7 +131,7 @@ def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command
         ("j.yaml", "metadata: {namespace: lab}", "does not match the namespace sent"),
     ],
 )
-def test_a_file_that_cannot_be_run_is_told_why(
+def test_a_file_that_cannot_be_run_is_reported_why(
     tmp_path: Path, pumice_command: Any, file: str, text: str, problem: str
 ) -> None:
     path = tmp_path / file

@@ -80,7 +80,7 @@ def test_a_queue_in_another_file_counts_and_so_does_one_that_is_named(lint: Any)
     assert lint("job.yaml", "--queue", "research")[0] == 0
 
 
-def test_all_faults_of_an_object_are_told_at_once_in_the_order_of_lines(lint: Any) -> None:
+def test_all_faults_of_an_object_are_reported_at_once_in_the_order_of_lines(lint: Any) -> None:
     bad = JOB.replace("replicas: 2", "replicas: -1").replace("image: busybox", "image: 5")
     _, lines = lint("-", "--queue", "research", given=bad)
     assert [line.partition(": found")[0] for line in lines[:-1]] == [
@@ -92,7 +92,7 @@ def test_all_faults_of_an_object_are_told_at_once_in_the_order_of_lines(lint: An
     assert lines[3].endswith("image: found number, wanted a text (quote it)")
 
 
-def test_bad_quantities_are_told_with_all_other_faults(lint: Any) -> None:
+def test_bad_quantities_are_reported_with_all_other_faults(lint: Any) -> None:
     asked = "image: busybox\n          resources: {requests: {cpu: 4cores, memory: 1Gii}}"
     bad = JOB.replace("image: busybox", asked)
     _, lines = lint("-", "--queue", "research", given=bad)
@@ -106,7 +106,7 @@ def test_bad_quantities_are_told_with_all_other_faults(lint: Any) -> None:
     ]
 
 
-def test_a_misspelt_event_is_told_once(lint: Any) -> None:
+def test_a_misspelt_event_is_reported_once(lint: Any) -> None:
     good = JOB.replace("minAvailable: 5", "minAvailable: 2")
     bad = good.replace("  tasks:", "  policies: [{event: PodFaild, action: RestartJob}]\n  tasks:")
     _, lines = lint("-", "--queue", "research", given=bad)
@@ -120,7 +120,7 @@ def test_a_refusal_without_a_field_is_a_sentence_of_its_own(lint: Any) -> None:
     assert lines[0].startswith("<stdin>:1: Queue root: Internal error occurred: add operation")
 
 
-def test_an_unknown_field_is_told_with_the_one_probably_meant(lint: Any) -> None:
+def test_an_unknown_field_is_reported_with_the_one_probably_meant(lint: Any) -> None:
     code, lines = lint("-", given=JOB.replace("queue: research", "quue: default"))
     assert code == 1
     assert lines[0] == (
@@ -198,13 +198,13 @@ spec: {capability: {cpu: 3}}
 """
 
 
-def told(lint: Any, text: str, name: str) -> list[str]:
+def reported(lint: Any, text: str, name: str) -> list[str]:
     _, lines = lint("-", given=text)
     return [line.partition(f"Queue {name}: ")[2] for line in lines if f"Queue {name}: " in line]
 
 
 def test_a_queue_hears_of_all_that_its_children_ask_for_beyond_it(lint: Any) -> None:
-    assert told(lint, TREE, "top") == [
+    assert reported(lint, TREE, "top") == [
         "spec.capability.cpu: found 4, wanted at least 9, as the queues below",
         ("spec.guarantee: found cpu 2, wanted at least cpu 3, the sum of the queues below"),
         ("spec.deserved: found cpu 4, wanted at least cpu 6, the sum of the queues below"),
@@ -213,7 +213,7 @@ def test_a_queue_hears_of_all_that_its_children_ask_for_beyond_it(lint: Any) -> 
 
 def test_a_child_that_exceeds_its_parent_names_the_parent_and_counts_in_cores(lint: Any) -> None:
     text = TREE.replace("capability: {cpu: 9}, ", "")
-    assert told(lint, text, "b") == [
+    assert reported(lint, text, "b") == [
         (
             "spec.guarantee: found with its siblings cpu 3, "
             "wanted at most cpu 2 together, as queue top states"
@@ -222,14 +222,14 @@ def test_a_child_that_exceeds_its_parent_names_the_parent_and_counts_in_cores(li
 
 
 @pytest.mark.parametrize("amount", ["much", "[4]", "{}"])
-def test_a_child_that_cannot_be_read_is_told_and_does_not_count(lint: Any, amount: str) -> None:
+def test_a_child_that_cannot_be_read_is_reported_and_does_not_count(lint: Any, amount: str) -> None:
     text = TREE.replace("capability: {cpu: 9}", f"capability: {{cpu: {amount}}}")
-    assert not [line for line in told(lint, text, "top") if "capability" in line]
-    assert told(lint, text, "b")
+    assert not [line for line in reported(lint, text, "top") if "capability" in line]
+    assert reported(lint, text, "b")
 
 
 def test_the_capability_of_the_root_is_compared_with_the_queues_below(lint: Any) -> None:
-    assert told(lint, f"{ROOT}---\n{TREE}", "root") == [
+    assert reported(lint, f"{ROOT}---\n{TREE}", "root") == [
         "spec.capability.cpu: found 3, wanted at least 4, as the queues below"
     ]
 

@@ -93,7 +93,7 @@ def test_without_a_cluster_one_line_says_what_to_do(
     assert line.startswith("Error: no cluster found: start one with 'pumice up', or name one")
 
 
-def test_a_cluster_that_does_not_answer_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_reported_in_one_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["explain", "--master", "127.0.0.1:1"])
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()

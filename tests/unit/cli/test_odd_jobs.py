@@ -101,15 +101,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("verb", ["explain", "whatif", "sim"])
-@pytest.mark.parametrize(("path", "value", "told"), ODD)
-def test_an_odd_job_is_told_with_file_field_found_and_wanted(
-    run: Any, verb: Any, path: Any, value: Any, told: Any
+@pytest.mark.parametrize(("path", "value", "reported"), ODD)
+def test_an_odd_job_is_reported_with_file_field_found_and_wanted(
+    run: Any, verb: Any, path: Any, value: Any, reported: Any
 ) -> None:
     result = run(verb, odd(path, value))
     assert result.exit_code == 2
     (line,) = [line for line in result.output.splitlines() if line]
     assert line.startswith("Error: job.yaml:1: Job default/")
-    assert told in line
+    assert reported in line
 
 
 @pytest.mark.parametrize(("path", "value"), [case[:2] for case in ODD])

@@ -57,8 +57,8 @@ def formats(command: click.Command) -> set[str]:
         if isinstance(option, click.Option) and "-o" in option.opts:
             if isinstance(option.type, click.Choice):
                 return {str(choice) for choice in option.type.choices}
-            told = f"{option.metavar} {option.default}"  # [table|json|yaml|DIR], or yaml
-            return {word for word in NAMED if word in told}
+            reported = f"{option.metavar} {option.default}"  # [table|json|yaml|DIR], or yaml
+            return {word for word in NAMED if word in reported}
     return set()
 
 

@@ -121,7 +121,9 @@ def test_manifests_are_tested_against_what_run_prints(
     assert "default/train-w-0: bound to n1, expected n2" in failed.stdout
 
 
-def test_manifests_without_expectations_are_told_what_is_missing(files: tuple[Path, Path]) -> None:
+def test_manifests_without_expectations_are_reported_what_is_missing(
+    files: tuple[Path, Path],
+) -> None:
     result = pumice("test", files[0])
     assert result.exit_code == 2
     assert "wanted expectations, found nothing" in result.stdout

@@ -198,7 +198,7 @@ def test_a_trace_runs_to_its_end(tmp_path: Path, name: str) -> None:
     assert found["unfinished"] == []
 
 
-def test_a_job_that_never_fits_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_a_job_that_never_fits_is_reported_with_its_reason(tmp_path: Path) -> None:
     text = WORKLOAD.replace("sizes: {1: 0.6, 3: 0.4}", "sizes: {1: 0.8, 50: 0.2}")
     (tmp_path / "w.yaml").write_text(text, encoding="utf-8")
     result = run("--trace", tmp_path / "w.yaml", "-o", tmp_path)
@@ -259,7 +259,7 @@ def test_an_option_that_makes_no_sense_is_named(
     assert word in result.output
 
 
-def test_a_plugin_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Any, task: Any, nodes: Any) -> None:
         raise AttributeError("no such column")
 

@@ -87,7 +87,7 @@ def test_any_form_takes_any_trace(tmp_path: Path, source: str, target: str) -> N
     assert [job.arrival for job in after.jobs] == [job.arrival for job in before.jobs]
 
 
-def test_what_a_form_cannot_hold_is_told(tmp_path: Path) -> None:
+def test_what_a_form_cannot_hold_is_reported(tmp_path: Path) -> None:
     said = run("convert", TRACES / "alibaba2018_instances.csv", tmp_path / "t.csv")
     assert "warning: not written: 1 job of pods that differ: the mean of them is written" in said
     said = run("convert", TRACES / "openb_pods.csv", tmp_path / "t.csv")
@@ -95,7 +95,7 @@ def test_what_a_form_cannot_hold_is_told(tmp_path: Path) -> None:
     assert "warning" not in run("convert", TRACES / "openb_pods.csv", tmp_path / "t.yaml")
 
 
-def test_what_the_standard_workload_format_cannot_hold_is_told(tmp_path: Path) -> None:
+def test_what_the_standard_workload_format_cannot_hold_is_reported(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text(
         "arrival,run,cpu,gpu,pods,needed\n0,9,1,2,1,1\n0,9,500m,,1,1\n0,9,2,,4,3\n",
@@ -121,7 +121,7 @@ def test_images_and_restart_policies_are_no_wishes(tmp_path: Path) -> None:
 
 
 def test_forecasts_go_by_the_time_that_users_requested(log: Path, tmp_path: Path) -> None:
-    """Jobs run for a minute; who waits is told the hour that the one before it asked for."""
+    """Jobs run for a minute; who waits is reported the hour that the one before it asked for."""
     run("convert", log, tmp_path / "t.yaml")
     words = ["whatif", "-f", str(tmp_path / "t.yaml"), "--job", "job-0000002", "-o", "json"]
     answer = CliRunner().invoke(main, words)
@@ -195,7 +195,7 @@ def test_a_window_keeps_the_jobs_that_come_in_it(mixed: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         ((), "nothing is chosen; give --jobs, --from or --until"),
         (("--jobs", 1001), "--jobs: wanted at most 1,000 jobs, as the trace has, found 1001"),
@@ -205,8 +205,8 @@ def test_a_window_keeps_the_jobs_that_come_in_it(mixed: Path, tmp_path: Path) ->
         (("--jobs", 0), "Invalid value for '--jobs'"),
     ],
 )
-def test_a_sample_that_cannot_be_drawn_is_told(
-    mixed: Path, tmp_path: Path, words: tuple[Any, ...], told: str
+def test_a_sample_that_cannot_be_drawn_is_reported(
+    mixed: Path, tmp_path: Path, words: tuple[Any, ...], reported: str
 ) -> None:
-    assert told in run("sample", mixed, tmp_path / "s.csv", *words, code=2)
+    assert reported in run("sample", mixed, tmp_path / "s.csv", *words, code=2)
     assert not (tmp_path / "s.csv").exists()

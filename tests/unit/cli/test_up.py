@@ -27,7 +27,7 @@ items:
 """
 
 
-def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_it_serves_until_it_is_reported_to_stop(tmp_path: Path) -> None:
     file, nodes = tmp_path / "state" / "kubeconfig", tmp_path / "nodes.yaml"
     nodes.write_text(NODES)
     command = [sys.executable, "-c", "from pumice.cli.main import main; main()", "up"]

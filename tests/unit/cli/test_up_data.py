@@ -57,7 +57,7 @@ def stored(up: Up, done: list[str]) -> None:
         done.append(f"m{number}")
 
 
-def test_what_a_client_was_told_is_stored_survives_kill_9(tmp_path: Path) -> None:
+def test_what_a_client_was_reported_is_stored_survives_kill_9(tmp_path: Path) -> None:
     up, done = Up(tmp_path), list[str]()
     writer = threading.Thread(target=stored, args=(up, done))
     writer.start()

@@ -48,7 +48,9 @@ def run(*words: Any) -> Any:
          "\tjob\n\tjobtemplate\n\tjobflow\n\tpod\n")),
     ],
 )  # fmt: skip
-def test_words_that_cannot_be_read_are_told_as_by_the_original(words: Any, message: str) -> None:
+def test_words_that_cannot_be_read_are_reported_as_by_the_original(
+    words: Any, message: str
+) -> None:
     assert run(*words) == (1, "", f"Error: {message}\n")
 
 
@@ -162,7 +164,7 @@ def test_without_any_kubeconfig_the_usual_address_is_asked(
     assert asked == [""]
 
 
-def test_when_nothing_answers_the_address_is_told_as_by_the_original(
+def test_when_nothing_answers_the_address_is_reported_as_by_the_original(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -171,8 +173,8 @@ def test_when_nothing_answers_the_address_is_told_as_by_the_original(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("KUBERNETES_MASTER", f"http://{address}")
-    told: list[str] = []
-    assert run_vcctl(["job", "list"], connect, told.append, told.append) == 255
+    reported: list[str] = []
+    assert run_vcctl(["job", "list"], connect, reported.append, reported.append) == 255
     path = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
     problem = f"dial tcp {address}: connect: connection refused"
-    assert told == [f'Failed to list job: Get "http://{address}{path}": {problem}\n']
+    assert reported == [f'Failed to list job: Get "http://{address}{path}": {problem}\n']

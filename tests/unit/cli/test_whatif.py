@@ -39,7 +39,7 @@ def run(*arguments: Any) -> Any:
     return CliRunner().invoke(main, ["whatif", *arguments])
 
 
-def test_when_a_job_starts_is_told_with_what_it_waits_for(cluster: Any) -> None:
+def test_when_a_job_starts_is_reported_with_what_it_waits_for(cluster: Any) -> None:
     result = run("-f", cluster, "--job", "j")
     assert result.exit_code == 0
     assert "default/j starts in 1 h, once default/old has ended" in result.output
@@ -68,7 +68,7 @@ def test_several_changes_are_made_together(cluster: Any) -> None:
     assert "\nIf you set weight of queue default to 4, remove node n1:\n" in result.output
 
 
-def test_a_change_without_effect_is_told_as_such(cluster: Any) -> None:
+def test_a_change_without_effect_is_reported_as_such(cluster: Any) -> None:
     result = run("-f", cluster, "--set", "queue/default.weight=4")
     assert "nothing changes" in result.output
 

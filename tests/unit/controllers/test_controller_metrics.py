@@ -32,7 +32,7 @@ def group(phase: Any, queue: str = "q") -> Any:
 
 
 @pytest.fixture
-def told() -> Any:
+def reported() -> Any:
     metrics = Metrics()
     figures = ControllerMetrics(metrics, ClusterView(EmbeddedCluster(), [JOB]))
 
@@ -46,23 +46,23 @@ def told() -> Any:
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed"])
-def test_a_job_that_ends_counts_once(told: Any, phase: str) -> None:
-    series = told((JOB, job("Running"), job(phase)), (JOB, job(phase), job(phase)))
+def test_a_job_that_ends_counts_once(reported: Any, phase: str) -> None:
+    series = reported((JOB, job("Running"), job(phase)), (JOB, job(phase), job(phase)))
     name = f'volcano_job_{phase.lower()}_phase_count{{job_name="ns/j",queue_name="q"}}'
     assert series[name] == "1"
 
 
-def test_a_job_that_had_ended_before_does_not_count(told: Any) -> None:
-    assert not [name for name in told((JOB, None, job("Completed"))) if "job_completed" in name]
+def test_a_job_that_had_ended_before_does_not_count(reported: Any) -> None:
+    assert not [name for name in reported((JOB, None, job("Completed"))) if "job_completed" in name]
 
 
-def test_a_job_that_goes_takes_its_count_along(told: Any) -> None:
-    series = told((JOB, job("Running"), job("Failed")), (JOB, job("Failed"), None))
+def test_a_job_that_goes_takes_its_count_along(reported: Any) -> None:
+    series = reported((JOB, job("Running"), job("Failed")), (JOB, job("Failed"), None))
     assert not [name for name in series if "job_failed_phase_count" in name]
 
 
-def test_pod_groups_are_counted_by_queue_and_phase(told: Any) -> None:
-    series = told(
+def test_pod_groups_are_counted_by_queue_and_phase(reported: Any) -> None:
+    series = reported(
         (GROUP, None, group("Pending")),
         (GROUP, group("Pending"), group("Running")),
         (GROUP, None, group("Pending", "other")),
@@ -74,23 +74,23 @@ def test_pod_groups_are_counted_by_queue_and_phase(told: Any) -> None:
     assert series[f'{stem}_pending_count{{queue_name="other"}}'] == "1"
 
 
-def test_a_queue_that_goes_takes_its_counts_along(told: Any) -> None:
+def test_a_queue_that_goes_takes_its_counts_along(reported: Any) -> None:
     gone = {"metadata": {"name": "q"}}
-    series = told((GROUP, None, group("Running")), (QUEUE, gone, None))
+    series = reported((GROUP, None, group("Running")), (QUEUE, gone, None))
     assert not [name for name in series if "queue_pod_group" in name]
 
 
-def test_flows_count_by_namespace(told: Any) -> None:
+def test_flows_count_by_namespace(reported: Any) -> None:
     flow = job("Running")
-    series = told((FLOW, flow, job("Succeed")), (FLOW, flow, job("Failed")))
+    series = reported((FLOW, flow, job("Succeed")), (FLOW, flow, job("Failed")))
     assert series['volcano_jobflow_succeed_phase_count{jobflow_namespace="ns"}'] == "1"
     assert series['volcano_jobflow_failed_phase_count{jobflow_namespace="ns"}'] == "1"
 
 
-def test_what_names_no_queue_counts_for_the_default_one(told: Any) -> None:
+def test_what_names_no_queue_counts_for_the_default_one(reported: Any) -> None:
     before, after, waiting = job("Running"), job("Failed"), group("Inqueue", queue="")
     for one in (before, after, waiting):
         del one["spec"]["queue"]
-    series = told((JOB, before, after), (GROUP, None, waiting))
+    series = reported((JOB, before, after), (GROUP, None, waiting))
     assert series['volcano_job_failed_phase_count{job_name="ns/j",queue_name="default"}'] == "1"
     assert series['volcano_queue_pod_group_inqueue_count{queue_name="default"}'] == "1"

@@ -40,8 +40,8 @@ class Maker:
         owner = view.get(key.kind, key.namespace, key.name)
         if owner is None or view.get("Pod", key.namespace, key.name) is not None:
             return Plan()
-        told = Record(owner, "Normal", "Made", "a pod is made", "test")
-        return Plan([told, Create(pod(key.name, namespace=key.namespace))])
+        reported = Record(owner, "Normal", "Made", "a pod is made", "test")
+        return Plan([reported, Create(pod(key.name, namespace=key.namespace))])
 
 
 class Counting(EmbeddedCluster):
@@ -68,7 +68,7 @@ def let_go(cluster: Any) -> None:
         cluster.patch("PersistentVolumeClaim", "ns", name, {"metadata": {"finalizers": None}})
 
 
-def test_creations_are_tried_later_and_later_and_told_once() -> None:
+def test_creations_are_tried_later_and_later_and_reported_once() -> None:
     cluster = going()
     loop = ControllerLoop(cluster, [Maker()], cluster.clock)
     loop.run_until_quiet()
@@ -77,8 +77,8 @@ def test_creations_are_tried_later_and_later_and_told_once() -> None:
         cluster.clock.advance_to(float(second))
         loop.run_until_quiet()
     assert cluster.tried == 10  # at 0, 1, 3, 7, 15, 31, 63, 127, 255 and 511 s
-    (told,) = loop.failures
-    assert isinstance(told.error, NamespaceTerminatingError)
+    (reported,) = loop.failures
+    assert isinstance(reported.error, NamespaceTerminatingError)
 
 
 def test_news_from_a_namespace_that_is_being_deleted_leads_to_no_further_try() -> None:
@@ -192,15 +192,15 @@ def test_the_refusal_survives_the_way_over_http() -> None:
     cluster = going()
     with pytest.raises(NamespaceTerminatingError) as caught:
         cluster.create(pod("p", namespace="ns"))
-    told = failure(caught.value, cluster.kinds)
-    assert (told["code"], told["reason"]) == (403, "Forbidden")
-    assert told["message"] == caught.value.problem
-    read = refusal(told, ("Pod", "ns", "p"), 403)
+    reported = failure(caught.value, cluster.kinds)
+    assert (reported["code"], reported["reason"]) == (403, "Forbidden")
+    assert reported["message"] == caught.value.problem
+    read = refusal(reported, ("Pod", "ns", "p"), 403)
     assert isinstance(read, NamespaceTerminatingError)
     assert (read.namespace, read.problem) == ("ns", caught.value.problem)
 
 
 @pytest.mark.parametrize("details", [None, [], {"causes": None}, {"causes": ["x", {"reason": 1}]}])
 def test_another_refusal_is_not_taken_for_it(details: Any) -> None:
-    told = {"kind": "Status", "reason": "Forbidden", "message": "no", "details": details}
-    assert type(refusal(told, ("Pod", "ns", "p"), 403)) is RejectedError
+    reported = {"kind": "Status", "reason": "Forbidden", "message": "no", "details": details}
+    assert type(refusal(reported, ("Pod", "ns", "p"), 403)) is RejectedError

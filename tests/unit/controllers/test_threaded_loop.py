@@ -146,7 +146,7 @@ def test_an_object_that_is_looked_up_can_be_read_as_it_is_now(cluster: Any) -> N
     assert view.read("ConfigMap", "default", "c")["data"] == {"a": "2"}  # type: ignore[index]
 
 
-def test_turns_and_looks_are_told_before_they_are_made(cluster: Any, loop_of: Any) -> None:
+def test_turns_and_looks_are_reported_before_they_are_made(cluster: Any, loop_of: Any) -> None:
     owner, beats = Owner(), []
     cluster.create(queue("a"))
     loop = loop_of(owner, on_look=lambda: beats.append(len(owner.looks)))
@@ -285,7 +285,7 @@ def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of: Any) 
         loop.close()
 
 
-def test_an_object_that_keeps_failing_is_told_why() -> None:
+def test_an_object_that_keeps_failing_is_reported_why() -> None:
     clock = VirtualClock()
     cluster = EmbeddedCluster(clock)
 
@@ -326,7 +326,7 @@ def test_all_creations_are_tried_though_one_fails(cluster: Any, loop_of: Any) ->
     assert len(names(cluster)) == 3
 
 
-def test_run_ends_when_told_and_finishes_what_it_began(cluster: Any, loop_of: Any) -> None:
+def test_run_ends_when_reported_and_finishes_what_it_began(cluster: Any, loop_of: Any) -> None:
     stop = threading.Event()
     cluster.create(queue("a"))
     cluster.before = lambda verb: stop.set() if verb == "create" else None

@@ -52,11 +52,11 @@ def test_entries_of_mappings_come_back_and_new_ones_vanish() -> None:
 
 def test_functions_are_called_newest_first() -> None:
     journal = Journal()
-    told: list[Any] = []
-    journal.on_rollback(told.append, "first")
-    journal.on_rollback(told.append, "second")
+    reported: list[Any] = []
+    journal.on_rollback(reported.append, "first")
+    journal.on_rollback(reported.append, "second")
     journal.rollback(0)
-    assert told == ["second", "first"]
+    assert reported == ["second", "first"]
 
 
 def test_touched_rows_are_logged_and_logged_again_by_a_rollback() -> None:

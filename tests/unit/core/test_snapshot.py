@@ -146,14 +146,14 @@ def test_every_move_is_logged_for_its_node(snapshot: Any) -> None:
 
 def test_watchers_of_the_view_hear_of_every_change_while_it_is_live(snapshot: Any) -> None:
     (first, second), (runs,) = rows(snapshot, "p0", "p1"), rows(snapshot, "runs")
-    told = []
-    snapshot.view_watchers.append(lambda *change: told.append(change))
+    reported = []
+    snapshot.view_watchers.append(lambda *change: reported.append(change))
     snapshot.place(first, 1)
     snapshot.pipeline(second, 0)
     snapshot.unpipeline(second)
     snapshot.evict(runs)
     wanted = [(first, 1, 1), (second, 0, 1), (second, 0, -1), (runs, 0, -1)]
-    assert told == (wanted if snapshot.view_is_live else [])
+    assert reported == (wanted if snapshot.view_is_live else [])
 
 
 def test_the_view_follows_only_while_it_is_live(snapshot: Any) -> None:

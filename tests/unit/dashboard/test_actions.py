@@ -106,7 +106,7 @@ class Visitor:
         return status, json.loads(body)
 
 
-def test_a_dashboard_is_read_only_unless_it_is_told_otherwise(plane: Any) -> None:
+def test_a_dashboard_is_read_only_unless_it_is_reported_otherwise(plane: Any) -> None:
     with served(plane, allow_actions=False) as url:
         visitor = Visitor(url)
         assert visitor.session["actions"] is False
@@ -114,9 +114,9 @@ def test_a_dashboard_is_read_only_unless_it_is_told_otherwise(plane: Any) -> Non
             {"action": "delete", "job": "default/train"},
             {"action": "close", "queue": "q"},
         ):
-            status, told = visitor.act(asked)
+            status, reported = visitor.act(asked)
             assert status == 403
-            assert "--allow-actions" in told["problem"]
+            assert "--allow-actions" in reported["problem"]
         assert visitor.offered("jobs/default/train")[0] == 403
         assert visitor.offered("suspended")[0] == 403
     settle(plane)
@@ -226,9 +226,9 @@ def test_people_do_what_they_have_the_right_to_and_no_more(plane: Any) -> None:
     with served(plane, clerk) as url:
         ann = Visitor(url, "ann's")
         assert ann.offered("jobs/default/train")[1]["actions"] == ["suspend", "terminate"]
-        status, told = ann.act({"action": "delete", "job": "default/train"})
+        status, reported = ann.act({"action": "delete", "job": "default/train"})
         assert status == 403
-        assert "delete jobs.batch.volcano.sh in namespace default" in told["problem"]
+        assert "delete jobs.batch.volcano.sh in namespace default" in reported["problem"]
         assert ann.offered("queues/default")[1]["actions"] == []  # a command there is not enough
         assert ann.act({"action": "close", "queue": "default"})[0] == 403
         clerk.rights.add(Right("update", "scheduling.volcano.sh", "queues", name="default"))
@@ -263,9 +263,9 @@ def test_what_cannot_be_done_is_answered_with_a_sentence(
     plane: Any, asked: Any, status: int
 ) -> None:
     with served(plane) as url:
-        found, told = Visitor(url).act(asked)
+        found, reported = Visitor(url).act(asked)
     assert found == status
-    assert told["problem"]
+    assert reported["problem"]
 
 
 def test_files_cannot_be_acted_on() -> None:

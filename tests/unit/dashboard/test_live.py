@@ -61,8 +61,8 @@ def test_a_cluster_is_followed_from_outside_and_nothing_is_written_to_it() -> No
                 served.cluster.create(pod("waits-0", group="waits", cpu=64))
 
                 def seen() -> Any:
-                    told = json.loads(pages.jobs(EVERYTHING, NOW)[1])
-                    return "default/waits" in told["job"] and pages.revision != first
+                    reported = json.loads(pages.jobs(EVERYTHING, NOW)[1])
+                    return "default/waits" in reported["job"] and pages.revision != first
 
                 eventually(seen)
                 assert source.problem == ""
@@ -108,9 +108,9 @@ def test_the_dashboard_of_a_scheduler_shows_its_cycles(plane: Any, tmp_path: Any
             assert status == 200
             bound = [each for each in json.loads(body)["cycles"] if each["binds"]]
             assert sum(each["binds"] for each in bound) == 2
-            told = json.loads(ask(place, f"/api/cycles/{bound[0]['number']}")[2])
-            assert {each["node"] for each in told["bound"]} <= {"n1", "n2"}
-            assert told["moment"]
+            reported = json.loads(ask(place, f"/api/cycles/{bound[0]['number']}")[2])
+            assert {each["node"] for each in reported["bound"]} <= {"n1", "n2"}
+            assert reported["moment"]
             then = json.loads(ask(place, f"/api/jobs?at={bound[0]['number']}")[2])
             now = json.loads(ask(place, "/api/jobs")[2])
             assert sum(then["bound"]) < sum(now["bound"]) == 2
@@ -221,13 +221,13 @@ def test_a_cluster_that_does_not_answer_lets_nobody_in() -> None:
 
 
 def test_names_of_other_namespaces_are_taken_out_of_words() -> None:
-    told = {"text": "after b/secret-job, a/mine; 3 GiB/s", "list": ["b/other (x)"]}
-    shown = hide(told, Scope(frozenset({"a"})), ["a", "b"])
+    reported = {"text": "after b/secret-job, a/mine; 3 GiB/s", "list": ["b/other (x)"]}
+    shown = hide(reported, Scope(frozenset({"a"})), ["a", "b"])
     assert shown == {
         "text": "after (another namespace), a/mine; 3 GiB/s",
         "list": ["(another namespace) (x)"],
     }
-    assert hide(told, EVERYTHING, ["a", "b"]) is told
+    assert hide(reported, EVERYTHING, ["a", "b"]) is reported
 
 
 def test_who_may_not_list_nodes_and_queues_is_not_shown_them(plane: Any) -> None:
@@ -237,8 +237,8 @@ def test_who_may_not_list_nodes_and_queues_is_not_shown_them(plane: Any) -> None
     for page in (pages.nodes, pages.queues):
         with pytest.raises(UnansweredError, match="may not see"):
             page(scope, NOW)
-    told = json.loads(pages.overview(scope, NOW)[1])
-    assert (told["resources"], told["nodes"], told["jobs"]) == ([], None, {})
+    reported = json.loads(pages.overview(scope, NOW)[1])
+    assert (reported["resources"], reported["nodes"], reported["jobs"]) == ([], None, {})
     pages.answers.close()
 
 

@@ -36,8 +36,8 @@ def view(source: Any) -> Any:
 
 def test_amounts_of_nodes_are_those_of_a_summary(source: Any, view: Any) -> None:
     said = {each.resource: each for each in summarise(source.world).resources}
-    told = overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
-    for resource in told["resources"]:
+    reported = overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
+    for resource in reported["resources"]:
         name, free = resource["name"], resource["total"] - resource["used"]
         factor = 1 if name in ("memory", "pods") else 1000
         assert amount_text(name, resource["total"] * factor) == said[name].total
@@ -45,12 +45,14 @@ def test_amounts_of_nodes_are_those_of_a_summary(source: Any, view: Any) -> None
 
 
 def test_the_longest_waits_are_all_that_wait(source: Any, view: Any) -> None:
-    told = overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
+    reported = overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
     wait = {each.name for each in waiting_jobs(source.world, foresee=False)}
-    starts = {each["job"] for each in told["longest"] if "starts in the next cycle" in each["text"]}
-    assert {each["job"] for each in told["longest"]} == wait | starts
+    starts = {
+        each["job"] for each in reported["longest"] if "starts in the next cycle" in each["text"]
+    }
+    assert {each["job"] for each in reported["longest"]} == wait | starts
     assert starts == {"ai/train", "data/probe"}
-    ages = [each["created"] for each in told["longest"]]
+    ages = [each["created"] for each in reported["longest"]]
     assert ages == sorted(ages)
 
 
@@ -59,10 +61,10 @@ def test_evictions_that_nobody_carried_out_are_not_counted(source: Any, view: An
 
 
 def test_a_queue_holds_what_its_children_hold(view: Any) -> None:
-    told = queues(view)
-    by_name = {queue["name"]: queue for queue in told["queues"]}
+    reported = queues(view)
+    by_name = {queue["name"]: queue for queue in reported["queues"]}
     for name, queue in by_name.items():
-        children = [each for each in told["queues"] if each["parent"] == name]
+        children = [each for each in reported["queues"] if each["parent"] == name]
         for i, held in enumerate(queue["allocated"]):
             assert held >= sum(each["allocated"][i] for each in children)
 
@@ -71,15 +73,17 @@ def test_every_pod_of_a_job_is_listed_once_with_its_state(view: Any) -> None:
     table = jobs_page.jobs(view)
     for at, name in enumerate(table["job"]):
         row = view.job_named(name)
-        told = jobs_page.job(view, row, [], [])
-        assert told["total"] == table["pods"][at] == len({pod["pod"] for pod in told["pods"]})
-        bound = sum(pod["state"] in ("running", "starting") for pod in told["pods"])
+        reported = jobs_page.job(view, row, [], [])
+        assert (
+            reported["total"] == table["pods"][at] == len({pod["pod"] for pod in reported["pods"]})
+        )
+        bound = sum(pod["state"] in ("running", "starting") for pod in reported["pods"])
         assert bound == table["bound"][at]
 
 
 def test_nodes_that_take_no_pods_say_why(view: Any) -> None:
-    told = nodes_page.nodes(view)
-    reasons = {told["names"][int(at)]: why for at, why in told["closed"].items()}
+    reported = nodes_page.nodes(view)
+    reasons = {reported["names"][int(at)]: why for at, why in reported["closed"].items()}
     assert reasons == {"node-d": ["taint maintenance"]}
 
 
@@ -94,8 +98,8 @@ def test_the_largest_gang_fits_and_one_pod_more_does_not(source: Any) -> None:
     who = Asked(quiet)
     for pods, starts in ((found["pods"], True), (found["pods"] + 1, False)):
         manifest = _gang(pods)
-        told = WhatIf(manifest=manifest, conf=_PLAIN).answer(who)
-        assert (told["job"]["state"] == "now") is starts, told["job"]["sentence"]
+        reported = WhatIf(manifest=manifest, conf=_PLAIN).answer(who)
+        assert (reported["job"]["state"] == "now") is starts, reported["job"]["sentence"]
 
 
 _PLAIN = """
@@ -145,8 +149,8 @@ def test_who_sees_some_namespaces_sees_their_jobs_only(source: Any) -> None:
     assert {name.partition("/")[0] for name in jobs_page.jobs(some)["job"]} == {"ai"}
     assert some.job_named("data/render") is None
     (record,) = source.feed.cycles()
-    told = cycles_page.cycle(some, record, [])
-    assert all(each["job"].startswith("ai/") for each in told["left"])
+    reported = cycles_page.cycle(some, record, [])
+    assert all(each["job"].startswith("ai/") for each in reported["left"])
     node = nodes_page.node(some, 0)
     everything = nodes_page.node(View(source.feed.picture), 0)
     assert node["hidden"] + len(node["pods"]) == len(everything["pods"])
@@ -154,9 +158,9 @@ def test_who_sees_some_namespaces_sees_their_jobs_only(source: Any) -> None:
 
 
 def test_a_remedy_is_offered_without_the_templates_that_it_changes(source: Any) -> None:
-    told = Why("ai/sweep", deep=True).answer(Asked(source.world))
-    assert told["remedies"]
-    assert all(each.keys() == {"text", "result"} for each in told["remedies"])
+    reported = Why("ai/sweep", deep=True).answer(Asked(source.world))
+    assert reported["remedies"]
+    assert all(each.keys() == {"text", "result"} for each in reported["remedies"])
 
 
 def test_two_pictures_of_one_world_have_one_signature(source: Any) -> None:

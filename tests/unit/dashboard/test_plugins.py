@@ -45,8 +45,8 @@ def test_files_are_shown_with_them(files: Any) -> None:
     world = read_world((CLUSTER,), conf, plugins=(plugin,))
     pages = Pages(StaticSource(world, "first", (plugin,)), Answers())
     try:
-        told = pages.ask(NOW, Why("ai/sweep")).result(60.0)  # from a process of its own
-        assert "closed by the tests" in str(told)
+        reported = pages.ask(NOW, Why("ai/sweep")).result(60.0)  # from a process of its own
+        assert "closed by the tests" in str(reported)
     finally:
         pages.answers.close()
 

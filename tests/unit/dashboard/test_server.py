@@ -188,7 +188,7 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
     with served_dashboard(StaticSource(load_world([file]), "x"), ServingOptions()) as url:
         place = url.removeprefix("http://")
         headers = {"X-Pumice-Csrf": session(place)["csrf"]}
-        told = json.loads(ask(place, "/api/jobs/ai/sweep/why?deep")[2])
+        reported = json.loads(ask(place, "/api/jobs/ai/sweep/why?deep")[2])
         bodies = [
             ask(place, path)[2]
             for path in (
@@ -197,7 +197,7 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
                 *("/api/order", "/api/cycles/1", "/api/queues"),
             )
         ]
-        for remedy in told["remedies"]:
+        for remedy in reported["remedies"]:
             asked = json.dumps({"job": "ai/sweep", "remedy": remedy["text"]})
             status, _, body = ask(place, "/api/whatif", "POST", headers, asked)
             assert status == 200, body

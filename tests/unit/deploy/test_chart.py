@@ -92,11 +92,11 @@ def test_pods_are_hardened_by_default() -> None:
 
 
 def render(*settings: Any, values: Path | None = None) -> Any:
-    told = [word for one in settings for word in ("--set", one)]
-    told += ["--values", str(values)] if values else []
+    reported = [word for one in settings for word in ("--set", one)]
+    reported += ["--values", str(values)] if values else []
     head = [present(HELM), "template", "volcano", str(CHART), "--namespace", NAMESPACE]
     done = subprocess.run(  # noqa: S603
-        [*head, "--kube-version", "1.30.0", *told], check=True, capture_output=True, text=True
+        [*head, "--kube-version", "1.30.0", *reported], check=True, capture_output=True, text=True
     )
     return [one for one in yaml.safe_load_all(done.stdout) if one]
 
@@ -205,8 +205,8 @@ def test_the_values_of_volcanos_own_suite_are_taken(tmp_path: Path) -> None:
     assert yaml.safe_load(text.pop("volcano-scheduler-ci.conf"))["actions"].endswith("preempt")
     assert not text
     scheduler = found["Deployment", NAMESPACE, "volcano-scheduler"]["spec"]["template"]["spec"]
-    told = scheduler["containers"][0]["args"]
-    assert "--scheduler-conf=/volcano.scheduler/volcano-scheduler-ci.conf" in told
+    reported = scheduler["containers"][0]["args"]
+    assert "--scheduler-conf=/volcano.scheduler/volcano-scheduler-ci.conf" in reported
     conf = found["ConfigMap", NAMESPACE, "volcano-controller-configmap"]["data"]
     given = SUITE["custom"]["controller_config_override"]
     assert yaml.safe_load(conf["volcano-controller.conf"]) == given
@@ -238,8 +238,8 @@ def test_discovery_is_set_up_or_left_to_somebody_else() -> None:
         return deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
     assert [one for one in arguments(render()) if one.startswith("--controllers")] == []
-    told = arguments(render("custom.hypernode_controller_mode=disabled"))
-    assert "--controllers=*,-sharding-controller,-hyperNode-controller" in told
+    reported = arguments(render("custom.hypernode_controller_mode=disabled"))
+    assert "--controllers=*,-sharding-controller,-hyperNode-controller" in reported
     text = by_place(render("custom.controller_config_override=networkTopologyDiscovery: []"))[
         "ConfigMap", NAMESPACE, "volcano-controller-configmap"
     ]["data"]["volcano-controller.conf"]

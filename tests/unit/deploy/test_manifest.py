@@ -47,8 +47,8 @@ def test_a_weak_pod_is_noticed() -> None:
 def test_flags_are_understood_without_a_warning(process: Any) -> None:
     args = SERVED[process]["spec"]["template"]["spec"]["containers"][0]["args"]
     assert args[0] == "serve"
-    told = read_options(process, args[2:])
-    assert told.warnings == []
+    reported = read_options(process, args[2:])
+    assert reported.warnings == []
 
 
 def test_all_three_processes_are_served() -> None:
@@ -99,10 +99,10 @@ def test_a_service_leads_to_its_pods(name: str, port: int, target: int) -> None:
 @pytest.mark.parametrize("process", ["scheduler", "controllers"])
 def test_the_lease_that_is_asked_for_is_the_one_granted(process: str) -> None:
     deployment = SERVED[process]
-    told = read_options(
+    reported = read_options(
         process, deployment["spec"]["template"]["spec"]["containers"][0]["args"][2:]
     )
-    leader = present(told.leader)
+    leader = present(reported.leader)
     role = find("Role", deployment["metadata"]["name"], leader.leader_elect_resource_namespace)
     leases = [rule for rule in role["rules"] if rule["resources"] == ["leases"]]
     named = [rule for rule in leases if rule.get("resourceNames")]
@@ -208,8 +208,10 @@ def test_no_webhook_stands_before_plain_pods() -> None:
 
 def test_the_certificate_is_brought_to_every_webhook_and_to_no_other() -> None:
     args = PODS["volcano-admission-init"]["containers"][0]["args"]
-    told = {arg.partition("=")[2] for arg in args if arg.startswith(("--mutating", "--validating"))}
+    reported = {
+        arg.partition("=")[2] for arg in args if arg.startswith(("--mutating", "--validating"))
+    }
     names = {one["metadata"]["name"] for one in configurations()}
-    assert told == names
+    assert reported == names
     (rule,) = find("ClusterRole", "volcano-admission-init")["rules"]
     assert {*rule["resourceNames"]} == names

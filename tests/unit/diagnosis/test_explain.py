@@ -156,7 +156,7 @@ def test_a_cordoned_node_is_offered_for_use(world: Any, job: Any) -> None:
     assert "uncordon node n2" in changes(found)
 
 
-def test_a_resource_that_no_node_has_is_told_as_such(world: Any, job: Any) -> None:
+def test_a_resource_that_no_node_has_is_reported_as_such(world: Any, job: Any) -> None:
     group = pod_group("j")
     member = pod("j-0", group="j", cpu=1, resources={"example.com/gpu": 2})
     found = explain_job(world([*WORLD, group, member], "gang predicates proportion"), "j")
@@ -263,7 +263,7 @@ def test_further_pods_of_a_job_that_starts_are_counted(world: Any, job: Any) -> 
     assert found.text == "it starts now: 1 pod on 1 node; 1 more waits"
 
 
-def test_a_job_behind_others_is_told_so_and_may_go_first(world: Any, job: Any) -> None:
+def test_a_job_behind_others_is_reported_so_and_may_go_first(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         *job("first", cpu=3, created="2026-01-15T08:00:00Z"),
@@ -344,7 +344,9 @@ def test_a_gang_without_its_pods_has_too_few(world: Any) -> None:
     assert "lower minMember from 3 to 1" in changes(found)
 
 
-def test_a_queue_that_does_not_exist_is_told_with_the_nearest_name(world: Any, job: Any) -> None:
+def test_a_queue_that_does_not_exist_is_reported_with_the_nearest_name(
+    world: Any, job: Any
+) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=1, queue="defaultx")]), "j")
     assert found.causes[0].code == "QueueMissing"
     assert found.causes[0].about == ObjectRef("Queue", "defaultx")
@@ -499,7 +501,7 @@ def test_a_job_that_is_admitted_now_waits_for_its_pods(world: Any) -> None:
     assert found.remedies == []
 
 
-def test_a_job_that_was_admitted_and_has_no_pods_is_told_so(world: Any) -> None:
+def test_a_job_that_was_admitted_and_has_no_pods_is_reported_so(world: Any) -> None:
     found = explain_job(world([*WORLD, unmade(2, "Inqueue")]), "j")
     assert codes(found) == ["NoPods"]
     assert found.causes[0].about == ObjectRef("PodGroup", "j", "default")
@@ -528,7 +530,7 @@ def explained(world: Any, name: Any, leaving: Any = ()) -> Any:
     return explain_job(here, name)
 
 
-def test_a_job_that_loses_pods_is_told_for_whom(world: Any) -> None:
+def test_a_job_that_loses_pods_is_reported_for_whom(world: Any) -> None:
     found = explained(world, "low")
     assert found.state == "evicted"
     assert found.text == (
@@ -537,7 +539,7 @@ def test_a_job_that_loses_pods_is_told_for_whom(world: Any) -> None:
     assert found.causes == []
 
 
-def test_a_job_whose_pods_are_on_their_way_out_is_told_so(world: Any) -> None:
+def test_a_job_whose_pods_are_on_their_way_out_is_reported_so(world: Any) -> None:
     found = explained(world, "low", leaving=[1])
     assert (found.state, found.text) == ("evicted", "1 of its 2 pods is leaving: default/low-1")
 
@@ -581,7 +583,7 @@ def test_pods_that_were_spared_are_counted_by_code(world: Any, job: Any) -> None
     )
 
 
-def test_a_job_that_names_no_queue_is_told_in_the_default_one(world: Any, job: Any) -> None:
+def test_a_job_that_names_no_queue_is_reported_in_the_default_one(world: Any, job: Any) -> None:
     group, *pods = job("j", cpu=2)
     del group["spec"]["queue"]
     found = explain_job(world([*WORLD, group, *pods]), "j")

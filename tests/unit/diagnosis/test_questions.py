@@ -56,7 +56,7 @@ def there(*, asks: bool, pod_name: str = "dear") -> ClusterState:
     return ClusterState(objects=tuple(objects), now=0.0, conf=CONF, asks_extender=asks)
 
 
-def test_an_extender_is_told_nothing_and_its_vote_is_said_to_be_unknown(heard: Any) -> None:
+def test_an_extender_is_reported_nothing_and_its_vote_is_said_to_be_unknown(heard: Any) -> None:
     found = explain_job(there(asks=False), "g")
     waiting_jobs(there(asks=False))
     assert heard == []

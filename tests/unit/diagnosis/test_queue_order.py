@@ -75,7 +75,7 @@ def test_the_outcome_and_the_turn_come_from_the_cycle_itself(world: Any, job: An
     assert lines[1].outcome.startswith("no node fits default/waits-0")
 
 
-def test_rules_are_told_in_the_words_of_the_plugins(world: Any, job: Any) -> None:
+def test_rules_are_reported_in_the_words_of_the_plugins(world: Any, job: Any) -> None:
     found = queue_order(world([NODE, queue("default"), *job("j", cpu=1)], "priority gang"))
     assert ("jobs", "priority", "Put jobs of high priority first") in found.rules
     assert found.rules[-1] == ("jobs", "", "The older one first, then by name")

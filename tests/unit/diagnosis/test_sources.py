@@ -158,7 +158,7 @@ def test_kinds_that_scheduling_does_not_read_are_counted(tmp_path: Path) -> None
     assert world.left_out == {"Service": 2, "Job": 1}
 
 
-def test_a_bad_object_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_bad_object_is_reported_with_its_file(tmp_path: Path) -> None:
     bad = pod("p", cpu="1x")
     with pytest.raises(ManifestError, match=r"a\.yaml:1: Pod default/p"):
         load_world([write(tmp_path, "a.yaml", [bad])])
@@ -329,7 +329,7 @@ def test_anything_that_speaks_the_cluster_protocol_is_a_source() -> None:
     assert world.now == 1_768_471_200.0  # not before what its objects speak of
 
 
-def test_now_is_when_a_pod_was_told_to_go_and_not_when_it_must_be_gone(tmp_path: Path) -> None:
+def test_now_is_when_a_pod_was_reported_to_go_and_not_when_it_must_be_gone(tmp_path: Path) -> None:
     leaving = pod("p", node="node-a")
     leaving["metadata"] |= {
         "creationTimestamp": "2026-01-01T00:00:00Z",

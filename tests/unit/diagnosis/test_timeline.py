@@ -30,7 +30,7 @@ def played(world: Any, until: float = 1000.0, **options: Any) -> Timeline:
     return timeline
 
 
-def told(timeline: Timeline) -> list[tuple[float, str, str]]:
+def reported(timeline: Timeline) -> list[tuple[float, str, str]]:
     story, start = timeline.story, timeline.start
     kinds = {"bind": story.binds, "evict": story.evictions, "end": story.ends, "gone": story.gone}
     return sorted((m.at - start, what, m.pod) for what, moved in kinds.items() for m in moved)
@@ -38,7 +38,7 @@ def told(timeline: Timeline) -> list[tuple[float, str, str]]:
 
 def test_bound_pods_run_at_once_and_end_in_time(world: Any, job: Any) -> None:
     timeline = played(world([*WORLD, *job("j", cpu=2, seconds=7)]))
-    assert told(timeline) == [(0.0, "bind", "default/j-0"), (7.0, "end", "default/j-0")]
+    assert reported(timeline) == [(0.0, "bind", "default/j-0"), (7.0, "end", "default/j-0")]
     [found] = timeline.pods()
     assert found["status"]["startTime"] == "2026-01-15T10:00:00Z"
     assert timeline.next_at is None
@@ -46,14 +46,14 @@ def test_bound_pods_run_at_once_and_end_in_time(world: Any, job: Any) -> None:
 
 def test_what_a_pod_has_run_already_counts(world: Any, job: Any) -> None:
     old = job("j", cpu=2, nodes=["n1"], seconds=3600, created="2026-01-15T09:30:00Z")
-    assert told(played(world([*WORLD, *old]), until=4000)) == [(1800.0, "end", "default/j-0")]
+    assert reported(played(world([*WORLD, *old]), until=4000)) == [(1800.0, "end", "default/j-0")]
 
 
 def test_a_group_or_a_default_says_how_long_its_pods_run(world: Any, job: Any) -> None:
     group, member = job("j", cpu=1)
     group["metadata"]["annotations"] = {"pumice.dev/run-seconds": "5"}
     timeline = played(world([*WORLD, group, member, *job("k", cpu=1)]), default_s=9.0)
-    ends = {what: at for at, kind, what in told(timeline) if kind == "end"}
+    ends = {what: at for at, kind, what in reported(timeline) if kind == "end"}
     assert ends == {"default/j-0": 5.0, "default/k-0": 9.0}
 
 
@@ -68,7 +68,7 @@ def test_an_evicted_pod_takes_its_grace_and_a_bare_one_does_not_come_back(
 ) -> None:
     objects = evicting(job, spec={"terminationGracePeriodSeconds": grace})
     timeline = played(world(objects, *PREEMPTING, actions="enqueue, allocate, preempt"))
-    assert told(timeline) == sorted(
+    assert reported(timeline) == sorted(
         [
             (0.0, "evict", "default/low-0"),
             (float(grace), "gone", "default/low-0"),
@@ -85,7 +85,7 @@ def test_the_rest_of_a_grace_period_is_waited_for(world: Any, job: Any) -> None:
         "deletionGracePeriodSeconds": 30,
     }
     timeline = played(world([*WORLD, group, leaving, *job("j", cpu=4)]))
-    assert told(timeline) == [(12.0, "bind", "default/j-0"), (12.0, "gone", "default/old-0")]
+    assert reported(timeline) == [(12.0, "bind", "default/j-0"), (12.0, "gone", "default/old-0")]
 
 
 def owned(kind: str, name: str) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def test_pods_of_other_controllers_are_made_again(
 
 def test_a_volcano_job_gets_its_pods_once_it_is_admitted() -> None:
     timeline = played(loaded(volcano_job()))
-    assert told(timeline) == [
+    assert reported(timeline) == [
         (1.0, "bind", "default/train-worker-0"),
         (1.0, "bind", "default/train-worker-1"),
     ]
@@ -145,7 +145,7 @@ def test_a_pod_that_waits_to_start_again_goes_on_waiting(world: Any, job: Any) -
         }
     ]
     # six seconds of back-off are left, then it runs its hundred seconds
-    assert told(played(world([*WORLD, group, crashed]))) == [(106.0, "end", "default/j-0")]
+    assert reported(played(world([*WORLD, group, crashed]))) == [(106.0, "end", "default/j-0")]
 
 
 def test_a_lone_pod_is_named_by_itself(world: Any) -> None:
@@ -161,7 +161,7 @@ def test_devices_of_a_pod_that_ends_go_to_the_next(world: Any, job: Any) -> None
         resource_claim_template("t"),
     ]
     jobs = [*job("j", cpu=1, seconds=7, spec=spec), *job("k", cpu=1, seconds=5, spec=spec)]
-    assert told(played(world([*WORLD, *devices, *jobs]))) == [
+    assert reported(played(world([*WORLD, *devices, *jobs]))) == [
         (0.0, "bind", "default/j-0"),
         (7.0, "bind", "default/k-0"),
         (7.0, "end", "default/j-0"),

@@ -219,7 +219,7 @@ def test_nothing_differs_without_a_change(world: Any, job: Any) -> None:
     ("seconds", "text"),
     [(0, "no time"), (59, "59 s"), (3660, "1 h 1 min"), (90061, "1 d 1 h"), (7200, "2 h")],
 )
-def test_spans_are_told_in_two_units(seconds: int, text: str) -> None:
+def test_spans_are_reported_in_two_units(seconds: int, text: str) -> None:
     assert span(seconds) == text
 
 
@@ -278,7 +278,7 @@ def test_a_job_in_a_storm_has_no_known_start(world: Any, job: Any) -> None:
 # What the input leaves out
 
 
-def test_incomplete_input_is_told(world: Any, job: Any) -> None:
+def test_incomplete_input_is_reported(world: Any, job: Any) -> None:
     _, *members = job("lost", cpu=1, nodes=["gone"])
     objects = [
         *WORLD,
@@ -316,7 +316,7 @@ def test_pods_of_a_drained_node_are_moved_or_wait(world: Any, job: Any) -> None:
     assert "Insufficient cpu" in found.waiting["default/web"]
 
 
-def test_why_other_jobs_wait_is_told_and_jobs_have_their_own_names() -> None:
+def test_why_other_jobs_wait_is_reported_and_jobs_have_their_own_names() -> None:
     there = loaded(volcano_job(), volcano_job("next"), volcano_job("third"))
     found = what_if(there, Question(job="third"))
     assert present(found.job).job == "default/third"

@@ -282,7 +282,7 @@ class TestProblems:
     def test_a_text_that_yaml_takes_for_a_number_wants_quotes(self) -> None:
         assert "write it in quotes" in ignored(mode=5).hint
 
-    def test_every_problem_is_told_with_its_line_and_the_rest_is_bound(self) -> None:
+    def test_every_problem_is_reported_with_its_line_and_the_rest_is_bound(self) -> None:
         conf = parse_conf(
             "actions: a\ntiers:\n- plugins:\n  - name: policy\n    arguments:\n"
             '      policy.weight: "5"\n      policy.mod: pack\n      policy.factor: 2\n'

@@ -82,24 +82,24 @@ def test_a_group_that_needs_nobody_is_complete_at_once() -> None:
     assert state("running", min_member=0).phase == "Running"
 
 
-def test_numbers_of_tasks_are_told() -> None:
+def test_numbers_of_tasks_are_reported() -> None:
     found = state("running", "Succeeded", "Failed", "Failed", "pending")
     assert (found.running, found.succeeded, found.failed) == (1, 1, 2)
 
 
-def test_a_gang_that_is_ready_is_told_so() -> None:
+def test_a_gang_that_is_ready_is_reported_so() -> None:
     (condition,) = state("running", "bound").conditions
     assert (condition.type, condition.status, condition.reason) == ("Scheduled", "True", READY)
 
 
-def test_a_gang_that_is_not_ready_is_told_why() -> None:
+def test_a_gang_that_is_not_ready_is_reported_why() -> None:
     (condition,) = state("running", "pending").conditions
     assert (condition.type, condition.reason) == ("Unschedulable", "NotEnoughResources")
     assert condition.message.startswith("1/2 tasks in gang unschedulable: pod group is not ready")
 
 
 @pytest.mark.parametrize(
-    ("kinds", "told"),
+    ("kinds", "reported"),
     [
         (["leaving", "leaving"], False),
         (["leaving", "Failed"], False),
@@ -107,12 +107,12 @@ def test_a_gang_that_is_not_ready_is_told_why() -> None:
         (["leaving", "leaving", "pending"], True),
     ],
 )
-def test_a_gang_on_its_way_out_is_not_blamed(kinds: Any, told: bool) -> None:
+def test_a_gang_on_its_way_out_is_not_blamed(kinds: Any, reported: bool) -> None:
     """No condition is set while enough tasks are leaving or settled and none waits."""
-    assert bool(state(*kinds).conditions) is told
+    assert bool(state(*kinds).conditions) is reported
 
 
-def test_a_group_without_pods_is_told_nothing() -> None:
+def test_a_group_without_pods_is_reported_nothing() -> None:
     assert state().conditions == []
 
 
@@ -178,12 +178,12 @@ def test_a_group_that_lost_its_gang_is_reported() -> None:
 # Queues
 
 
-def test_a_queue_is_told_what_its_jobs_hold() -> None:
+def test_a_queue_is_reported_what_its_jobs_hold() -> None:
     queues = close("running", "bound", "pending", "leaving").queues
     assert queues == {"default": {"cpu": "2", "pods": "2"}}
 
 
-def test_queues_above_are_told_too_if_there_is_a_root() -> None:
+def test_queues_above_are_reported_too_if_there_is_a_root() -> None:
     world = [node("n1"), queue("root"), queue("dep"), queue("team", parent="dep")]
     world += [pod_group("g", queue="team", phase="Running"), member("p", "running")]
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
@@ -209,7 +209,7 @@ def test_queues_whose_parents_form_a_circle_count_once_and_for_nobody_else() -> 
 
 def test_groups_of_equal_numbers_share_a_report_and_others_keep_theirs() -> None:
     world = [node("n1", cpu=9), queue("default")]
-    for name in ("a", "b", "c", "told"):
+    for name in ("a", "b", "c", "reported"):
         world += [pod_group(name, min_member=1, phase="Running")]
         world += [
             pod(f"{name}-{i}", group=name, cpu=1, node="n1") for i in range(1 + (name == "c"))
@@ -218,9 +218,11 @@ def test_groups_of_equal_numbers_share_a_report_and_others_keep_theirs() -> None
     world[-2]["status"]["conditions"] = [said]
     ssn = Session(Ingest(Snapshot()).load(map(from_manifest, world)), [[Enabled(Gang(), {})]])
     decisions = close_session(ssn)
-    a, b, c, told = (decisions.pod_groups[f"default/{name}"] for name in ("a", "b", "c", "told"))
+    a, b, c, reported = (
+        decisions.pod_groups[f"default/{name}"] for name in ("a", "b", "c", "reported")
+    )
     assert a is b
     assert (a.running, c.running) == (1, 2)
-    assert [each.type for each in told.conditions] == ["Ours", "Scheduled"]
+    assert [each.type for each in reported.conditions] == ["Ours", "Scheduled"]
     assert [each.type for each in a.conditions] == ["Scheduled"]
     assert decisions.task_statuses["default/c"] == {"Running": 2}

@@ -57,10 +57,10 @@ def test_the_first_answer_counts_nothing_is_none() -> None:
     assert combining.FIRST.bind([])("task") is None
 
 
-def test_each_is_told() -> None:
-    told: list[str] = []
-    combining.EACH.bind([[told.append], [told.append]])("task")
-    assert told == ["task", "task"]
+def test_each_is_reported() -> None:
+    reported: list[str] = []
+    combining.EACH.bind([[reported.append], [reported.append]])("task")
+    assert reported == ["task", "task"]
 
 
 @pytest.mark.parametrize("hook", HOOKS.values(), ids=lambda hook: hook.name)

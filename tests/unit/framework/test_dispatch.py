@@ -156,8 +156,8 @@ def test_a_filter_that_raises_lets_nothing_through() -> None:
     task = ssn.task(0)
     fit = ssn.placing.fit(task)
     assert ssn.placing.choose(task, fit) is None
-    told = [ssn.placing.reasons[code].text for code in fit.verdict]
-    assert told == ["plugin bad failed in filter_nodes"] * 2
+    reported = [ssn.placing.reasons[code].text for code in fit.verdict]
+    assert reported == ["plugin bad failed in filter_nodes"] * 2
     assert ssn.placing.incurable(fit).all()
 
 

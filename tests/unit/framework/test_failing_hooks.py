@@ -95,13 +95,13 @@ def ask(ssn: Any, hook: Any, *args: Any) -> Any:
 def test_a_bad_node_is_refused_and_the_others_are_answered() -> None:
     ssn = session()
     fit = ssn.placing.fit(ssn.task(0))
-    told = [ssn.placing.reasons[code].text for code in fit.verdict]
-    assert told[BAD] == "plugin picky failed in filter_shape"
-    assert [told[i] for i in OTHERS] == ["odd" if i % 2 else "fits" for i in OTHERS]
+    reported = [ssn.placing.reasons[code].text for code in fit.verdict]
+    assert reported[BAD] == "plugin picky failed in filter_shape"
+    assert [reported[i] for i in OTHERS] == ["odd" if i % 2 else "fits" for i in OTHERS]
     assert fit.score.tolist() == [0.0 if i == BAD else 2.0 * i for i in range(N)]
 
 
-def test_a_bad_node_with_imagined_copies_is_told_apart_too() -> None:
+def test_a_bad_node_with_imagined_copies_is_reported_apart_too() -> None:
     ssn, copies = session(), np.arange(N, dtype=float)
     task = ssn.task(0)
     nodes = ImaginedNodes(ssn.snapshot, np.arange(N), Load.of_copies(task.shape, copies))
@@ -184,7 +184,7 @@ class Shapes(Plugin, name="shapes"):
             raise ValueError("too dear")
 
 
-def test_a_failure_counts_for_its_shape_alone_and_is_told_to_its_job() -> None:
+def test_a_failure_counts_for_its_shape_alone_and_is_reported_to_its_job() -> None:
     odd = {"nodeSelector": {"a": "b"}}
     objects = [
         queue("default"),

@@ -86,7 +86,7 @@ def test_a_wrong_answer_stops_nothing(hook: Any, wrong: Any, quiet: Any) -> None
         ("compare_queues", "left", "a number"),
     ],
 )
-def test_what_was_wanted_is_told(hook: str, answer: Any, wanted: str) -> None:
+def test_what_was_wanted_is_reported(hook: str, answer: Any, wanted: str) -> None:
     check = HOOKS[hook].answer.check
     assert check is not None
     assert check(answer, ([1, 2], [1, 2]), ()) == wanted

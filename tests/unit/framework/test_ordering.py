@@ -195,7 +195,7 @@ def test_a_plugin_may_turn_the_order_of_victim_queues() -> None:
     assert ssn.ordering.compare_victim_queues(mine, other, mine) == -1
 
 
-def test_jobs_of_equal_rank_are_told_apart_by_their_tasks() -> None:
+def test_jobs_of_equal_rank_are_reported_apart_by_their_tasks() -> None:
     """Volcano: neither age nor name of the job counts among victims."""
     ssn = open_session(
         [

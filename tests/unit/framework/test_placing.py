@@ -186,7 +186,7 @@ def test_the_first_plugin_that_refuses_gives_the_reason() -> None:
     assert texts == ["fits", "lasting", "curable", "fits"]
 
 
-def test_inside_a_plugin_what_nothing_cures_is_told_first() -> None:
+def test_inside_a_plugin_what_nothing_cures_is_reported_first() -> None:
     codes = Codes()
     codes.facts, codes.live = (1, 2, 1, 0), (2, 1, 1, 1)
     ssn = open_session(CLUSTER, [codes])

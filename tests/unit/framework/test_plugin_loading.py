@@ -177,7 +177,7 @@ def test_two_plugins_of_one_name(save: Any) -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_told_with_the_line(
+def test_a_file_that_cannot_be_imported_is_reported_with_the_line(
     save: Any, text: Any, wanted: Any
 ) -> None:
     path = save(text)

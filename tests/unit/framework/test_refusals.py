@@ -71,7 +71,7 @@ def test_the_first_resource_that_there_is_too_much_of_is_named() -> None:
     assert within_quota(names, two, two, limit + 1, queue=5, at="team") is True
 
 
-def test_all_resources_that_there_is_too_much_of_are_told() -> None:
+def test_all_resources_that_there_is_too_much_of_are_reported() -> None:
     names, two = ["cpu", "memory", "pods", "gpu"], np.array([2.0, 2.0, 2.0, 2.0])
     refusal = within_quota(names, two, two, np.array([3.0, 9.0, 0.0, 1.0]), queue=5, at="team")
     assert isinstance(refusal, Refusal)
@@ -80,25 +80,25 @@ def test_all_resources_that_there_is_too_much_of_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("actions", "answers", "told"),
+    ("actions", "answers", "reported"),
     [
         ("enqueue, allocate", {"job_enqueueable": CLOSED}, "not enqueued: queue q is not open"),
         ("allocate", {"allocatable": CLOSED}, "queue q is not open"),
         ("allocate", {"job_ready": CLOSED, "job_pipelined": REJECT}, "queue q is not open"),
     ],
 )
-def test_why_a_plugin_refused_is_what_the_job_is_told(
-    actions: str, answers: dict[str, Any], told: str
+def test_why_a_plugin_refused_is_what_the_job_is_reported(
+    actions: str, answers: dict[str, Any], reported: str
 ) -> None:
     conf = parse_conf(
         f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: saying\n  - name: gang\n'
     )
     cycle = Scheduler(conf, plugins={"saying": saying(**answers)}).cycle(CLUSTER, 0.0)
-    assert cycle.explanations["default/job"] == told
+    assert cycle.explanations["default/job"] == reported
     assert cycle.failures == []
 
 
-def test_a_refusal_told_to_one_is_not_told_to_the_next() -> None:
+def test_a_refusal_reported_to_one_is_not_reported_to_the_next() -> None:
     """A no without a reason gets none from a question that was asked before."""
 
     class Once(Plugin, name="once"):

@@ -97,7 +97,7 @@ def test_names_that_do_not_exist_are_errors() -> None:
     assert all("did you mean" in problem.hint for problem in errors)
 
 
-def test_what_a_plugin_says_of_its_own_arguments_is_told_with_the_line() -> None:
+def test_what_a_plugin_says_of_its_own_arguments_is_reported_with_the_line() -> None:
     @dataclass(kw_only=True)
     class Choosy(Plugin, name="choosy"):
         """Knows what it cannot use."""

@@ -75,7 +75,7 @@ def test_all_must_agree(tiers: Any, wanted: Any) -> None:
     assert wanted == ssn.policy.preemptive(0, task.request[:, 0])
 
 
-def test_the_first_reason_against_a_job_is_told() -> None:
+def test_the_first_reason_against_a_job_is_reported() -> None:
     ssn = open_session(
         CLUSTER, [saying(job_valid=""), saying(job_valid="one")], [saying(job_valid="two")]
     )
@@ -83,7 +83,7 @@ def test_the_first_reason_against_a_job_is_told() -> None:
     assert open_session(CLUSTER, [saying(job_valid="")]).policy.job_valid(0) == ""
 
 
-def test_the_first_reason_against_a_task_is_told() -> None:
+def test_the_first_reason_against_a_task_is_reported() -> None:
     ssn = open_session(CLUSTER, [saying(filter_task=None)], [saying(filter_task=Reason("first"))])
     assert ssn.policy.filter_task(ssn.task(0)) == Reason("first")
 
@@ -149,23 +149,23 @@ def test_a_switch_silences_a_plugin() -> None:
     assert ssn.policy.preemptable(ssn.task(0), RUNNING) == []
 
 
-def test_plugins_are_told_when_a_session_opens_and_closes() -> None:
-    told = []
+def test_plugins_are_reported_when_a_session_opens_and_closes() -> None:
+    reported = []
 
     class Listener(Plugin, name="listener"):
         def on_open(self, ssn: Any) -> None:
-            told.append(("open", ssn.snapshot.nodes.n))
+            reported.append(("open", ssn.snapshot.nodes.n))
 
         def on_enqueued(self, job: Any) -> None:
-            told.append(("enqueued", job.key))
+            reported.append(("enqueued", job.key))
 
         def on_close(self, ssn: Any) -> None:
-            told.append(("close", len(ssn.intents.made)))
+            reported.append(("close", len(ssn.intents.made)))
 
     ssn = open_session(CLUSTER, [Listener()])
     ssn.policy.job_enqueued(0)
     ssn.close()
-    assert told == [("open", 1), ("enqueued", "default/job"), ("close", 0)]
+    assert reported == [("open", 1), ("enqueued", "default/job"), ("close", 0)]
 
 
 def test_positions_count_over_all_tiers() -> None:

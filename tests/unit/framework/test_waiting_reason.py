@@ -42,7 +42,7 @@ def job(name: str = "j", *, cpu: Any, pods: Any = 1, **group: Any) -> Any:
     return [pod_group(name, min_member=pods, **group), *members]
 
 
-def told(decisions: Any, name: str = "j") -> Any:
+def reported(decisions: Any, name: str = "j") -> Any:
     return decisions.explanations[f"default/{name}"]
 
 
@@ -61,7 +61,7 @@ def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle() -> N
         "need": {"cpu": 6000.0},
         "idle": {"cpu": 4000.0},
     }
-    assert told(decisions) == (
+    assert reported(decisions) == (
         "no node fits default/j-0: 0 of 2 nodes (1 Insufficient cpu, 1 node(s) were unschedulable)"
         "; it asks for 6 of cpu, those have at most 4 idle"
     )
@@ -85,7 +85,7 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is() -> None:
     numbers = record.numbers
     assert (numbers["queue"], numbers["at"], numbers["resource"]) == ("leaf", "team", "cpu")
     assert (numbers["used"], numbers["request"], numbers["limit"]) == (2000.0, 2000.0, 3000.0)
-    assert told(decisions).startswith(
+    assert reported(decisions).startswith(
         "over quota at team: cpu 2 in use or reserved + 2 asked for is"
     )
 
@@ -108,24 +108,24 @@ def test_an_eviction_is_recorded_with_its_victims_and_who_gains() -> None:
     )
     assert sorted(record.numbers["victims"]) == victims
     assert decisions.beneficiaries == dict.fromkeys(victims, "default/j-0")
-    assert told(decisions).startswith("waiting for pods that leave to make room: default/low-")
-    assert told(decisions).endswith(" and 1 more")
+    assert reported(decisions).startswith("waiting for pods that leave to make room: default/low-")
+    assert reported(decisions).endswith(" and 1 more")
 
 
-def test_a_job_that_is_not_ready_although_its_tasks_found_nodes_is_told_so() -> None:
+def test_a_job_that_is_not_ready_although_its_tasks_found_nodes_is_reported_so() -> None:
     decisions = decide([*WORLD, *job(cpu=1, pods=2)], "gang", "veto")
     assert decisions.records["default/j"] == JobRecord(
         Stage.GANG.value, Why.GANG_SHORT.value, {"placed": 2, "needed": 2}
     )
-    assert told(decisions) == "not ready with the 2 tasks that found a place; it needs 2"
+    assert reported(decisions) == "not ready with the 2 tasks that found a place; it needs 2"
     assert decisions.binds == {}
 
 
-def test_an_invalid_job_is_told_what_it_lacks() -> None:
+def test_an_invalid_job_is_reported_what_it_lacks() -> None:
     objects = [*WORLD, pod_group("j", min_member=3), pod("j-0", group="j", cpu=1)]
     decisions = decide(objects, "gang")
     assert decisions.records["default/j"].stage == Stage.VALIDATE.value
-    assert told(decisions) == "not valid: not enough pods for gang-scheduling: 1 of 3"
+    assert reported(decisions) == "not valid: not enough pods for gang-scheduling: 1 of 3"
 
 
 @pytest.mark.parametrize(
@@ -141,25 +141,25 @@ def test_an_invalid_job_is_told_what_it_lacks() -> None:
         ),
     ],
 )
-def test_a_job_that_was_not_admitted_is_told_by_whom(state: str, sentence: str) -> None:
+def test_a_job_that_was_not_admitted_is_reported_by_whom(state: str, sentence: str) -> None:
     objects = [queue("default", state=state), node("n1", cpu=4)]
     decisions = decide([*objects, *job(cpu=9, min_resources={"cpu": 9})], "gang", "proportion")
     assert decisions.records["default/j"].stage == Stage.ENQUEUE.value
-    assert told(decisions) == sentence
+    assert reported(decisions) == sentence
 
 
 @pytest.mark.parametrize("policy", ["capacity", "overcommit"])
-def test_a_job_that_was_not_admitted_is_told_every_short_resource(policy: str) -> None:
+def test_a_job_that_was_not_admitted_is_reported_every_short_resource(policy: str) -> None:
     objects = [queue("default"), node("n1", cpu=4, memory="1Gi")]
     wanted = {"cpu": 9, "memory": "3Gi"}
     decisions = decide([*objects, *job(cpu=9, min_resources=wanted)], "gang", policy)
-    sentence = told(decisions)
+    sentence = reported(decisions)
     more, less = ("5", "2Gi") if policy == "capacity" else ("4.2", "1.8Gi")
     assert f"cpu 0 in use or reserved + 9 asked for is {more} more than 4" in sentence
     assert f"; memory 0 in use or reserved + 3Gi asked for is {less} more than 1" in sentence
 
 
-def test_tasks_beyond_the_gang_are_told_why_they_wait() -> None:
+def test_tasks_beyond_the_gang_are_reported_why_they_wait() -> None:
     objects = [
         *WORLD,
         pod_group("j", min_member=1),
@@ -167,17 +167,17 @@ def test_tasks_beyond_the_gang_are_told_why_they_wait() -> None:
     ]
     decisions = decide(objects, "gang")
     assert list(decisions.binds) == ["default/j-0"]
-    assert told(decisions).startswith("no node fits default/j-1: ")
-    assert "short" not in told(decisions).partition("idle")[2]
+    assert reported(decisions).startswith("no node fits default/j-1: ")
+    assert "short" not in reported(decisions).partition("idle")[2]
 
 
 def test_a_job_that_no_action_looked_at_is_not_said_to_be_refused() -> None:
-    assert told(decide([*WORLD, *job(cpu=1)], "gang", actions="enqueue")) == (
+    assert reported(decide([*WORLD, *job(cpu=1)], "gang", actions="enqueue")) == (
         "no configured action places its pods"
     )
 
 
-def test_a_job_with_nothing_to_wait_for_is_told_nothing() -> None:
+def test_a_job_with_nothing_to_wait_for_is_reported_nothing() -> None:
     decisions = decide([*WORLD, *job(cpu=1)], "gang")
     assert decisions.explanations == {}
     assert decisions.records["default/j"].reason == Why.SCHEDULED.value

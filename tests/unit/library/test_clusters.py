@@ -52,10 +52,10 @@ def test_an_explanation_is_that_of_the_command(cluster: pumice.Cluster) -> None:
 def test_a_what_if_answer_is_that_of_the_command(cluster: pumice.Cluster) -> None:
     job = waiting_job(cluster)
     found = pumice.whatif(cluster, job, add_nodes=2)
-    told = command("whatif", "-f", str(FIRST), "--job", job, "--add-nodes", "2")
-    assert json.loads(json.dumps(found.to_dict())) == told
+    reported = command("whatif", "-f", str(FIRST), "--job", job, "--add-nodes", "2")
+    assert json.loads(json.dumps(found.to_dict())) == reported
     assert found.settled
-    assert found.starts_in == told["job"]["in_s"]
+    assert found.starts_in == reported["job"]["in_s"]
     assert "add 2 nodes" in found._repr_html_()
 
 

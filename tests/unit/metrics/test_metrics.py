@@ -107,7 +107,7 @@ def test_counters_keep_the_name_they_have_in_volcano(name: Any) -> None:
     assert f"volcano_{name}_total" not in text
 
 
-def test_times_of_creation_are_not_told() -> None:
+def test_times_of_creation_are_not_reported() -> None:
     assert "_created" not in filled().text()
 
 

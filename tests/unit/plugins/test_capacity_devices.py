@@ -54,9 +54,9 @@ tiers:
         assert not decisions.binds
         (record,) = decisions.records.values()
         assert record.numbers["resource"] == "deviceclass/gpu"
-        (told,) = decisions.explanations.values()
+        (reported,) = decisions.explanations.values()
         want = "deviceclass/gpu 0 in use or reserved + 2 asked for is 1 more than 1"
-        assert f"over quota at default: {want}" in told
+        assert f"over quota at default: {want}" in reported
 
     def test_a_shared_claim_counts_once(self) -> None:
         claim = resource_claim("s", requests=[device_request(count=2)])

@@ -154,7 +154,7 @@ def test_deserved_is_raised_to_the_guarantee_but_not_cut_to_the_capability(tree:
     assert cpus(tree(*world), "deserved", "a", "b") == [90.0, 4.0]
 
 
-def test_children_that_ask_for_more_than_their_parent_has_are_told_once(
+def test_children_that_ask_for_more_than_their_parent_has_are_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     over = [

@@ -96,7 +96,7 @@ def codes(objects: Any, **fields: Any) -> Any:
     return None if found is None else found.tolist()
 
 
-def told(objects: Any, name: str = "p", *, where: Any = 0, **fields: Any) -> Any:
+def reported(objects: Any, name: str = "p", *, where: Any = 0, **fields: Any) -> Any:
     """Place a pod and return what will be written on it."""
     _, ssn = opened(objects, **fields)
     ssn.statement().place(task_of(ssn, name).row, where)
@@ -140,7 +140,7 @@ def test_the_first_card_with_enough_memory_left_is_taken() -> None:
         asking("old", gpu_memory=3, on="n", marks={INDEX: "0"}),
         asking(gpu_memory=2),
     ]
-    found = told(objects, gpu_sharing=True)
+    found = reported(objects, gpu_sharing=True)
     assert found == {INDEX: "1", "volcano.sh/predicate-time": "1768471200500000000"}
 
 
@@ -150,7 +150,7 @@ def test_a_card_that_holds_more_than_it_has_is_full_and_no_more() -> None:
         asking("old", gpu_memory=9, on="n", marks={INDEX: "0"}),
         asking(gpu_memory=1),
     ]
-    assert told(objects, gpu_sharing=True)[INDEX] == "1"
+    assert reported(objects, gpu_sharing=True)[INDEX] == "1"
 
 
 def test_init_containers_run_before_the_others_and_need_no_more_than_the_larger() -> None:
@@ -171,13 +171,13 @@ def test_whole_cards_must_be_idle(wanted: int, code: Any) -> None:
     ]
     assert codes(objects, gpu_number=True) == [code]
     if code == FITS:
-        assert told(objects, gpu_number=True)[INDEX] == "0,2"
+        assert reported(objects, gpu_number=True)[INDEX] == "0,2"
 
 
 def test_unhealthy_cards_are_left_out() -> None:
     mark = {"volcano.sh/gpu-unhealthy-ids": "0,x,7"}
     objects = [gpu_node("n", 8, 2, **mark), asking(gpu_memory=1)]
-    assert told(objects, gpu_sharing=True)[INDEX] == "1"
+    assert reported(objects, gpu_sharing=True)[INDEX] == "1"
 
 
 def test_an_index_that_cannot_be_read_holds_nothing() -> None:
@@ -212,10 +212,10 @@ def test_cards_are_taken_back_when_a_placement_is_discarded_or_a_pod_evicted() -
 # Virtual cards
 
 
-def test_the_device_plugin_is_told_the_slices_of_each_container() -> None:
+def test_the_device_plugin_is_reported_the_slices_of_each_container() -> None:
     part = {"resources": {"limits": {NUMBER: "1", MEMORY: "300", CORES: "20"}}}
     spec = {"containers": [{"name": "a", **part}, {"name": "plain"}, {"name": "b", **part}]}
-    found = told([vgpu_node("n", card("g0"), card("g1")), asking(spec=spec)], vgpu=True)
+    found = reported([vgpu_node("n", card("g0"), card("g1")), asking(spec=spec)], vgpu=True)
     assert found == {
         IDS: "g1,NVIDIA,300,20:;g1,NVIDIA,300,20:",
         "volcano.sh/devices-to-allocate": "g1,NVIDIA,300,20:;g1,NVIDIA,300,20:",
@@ -314,7 +314,7 @@ def test_a_pod_without_virtual_cards_is_not_tested() -> None:
 def test_annotations_narrow_the_choice_of_cards(marks: Any, picked: Any) -> None:
     cards = [card("old", kind="NVIDIA-V100"), card("new", kind="NVIDIA-A100")]
     objects = [vgpu_node("n", *cards), asking(vgpu_memory=1, marks=marks)]
-    found = told(objects, vgpu=True).get(IDS, "")
+    found = reported(objects, vgpu=True).get(IDS, "")
     assert found.partition(",")[0] == (picked or "")
     assert codes(objects, vgpu=True) == [FITS if picked else NO_SLICE]
 
@@ -348,7 +348,7 @@ def test_pods_under_one_exclusive_rule_do_not_share_a_card() -> None:
 def test_the_policy_orders_the_cards(policy: str, picked: str) -> None:
     cards = [card("g0"), card("g1"), card("g2")]
     objects = [vgpu_node("n", *cards), holding("a", "g0,NVIDIA,500,1:"), asking(vgpu_memory=1)]
-    assert told(objects, vgpu=True, policy=policy)[IDS].startswith(picked)
+    assert reported(objects, vgpu=True, policy=policy)[IDS].startswith(picked)
 
 
 def scores(policy: Any, weight: Any = 1) -> Any:
@@ -433,7 +433,7 @@ tiers:
 """
 
 
-def test_what_a_bound_pod_was_told_is_held_in_the_next_cycle() -> None:
+def test_what_a_bound_pod_was_reported_is_held_in_the_next_cycle() -> None:
     objects = [
         vgpu_node("n", card("g0")),
         queue("default"),
@@ -448,7 +448,7 @@ def test_what_a_bound_pod_was_told_is_held_in_the_next_cycle() -> None:
     assert second.binds == {}
 
 
-def test_pods_of_one_spec_with_different_wishes_are_told_apart() -> None:
+def test_pods_of_one_spec_with_different_wishes_are_reported_apart() -> None:
     """Annotations are no part of a shape; the answers must not be shared."""
     wish = {"volcano.sh/vgpu-use-gpuuuid": "g1"}
     objects = [

@@ -88,7 +88,7 @@ def codes(*objects: Any, **fields: Any) -> Any:
     return None if found is None else found.tolist()
 
 
-def told(*objects: Any, **fields: Any) -> Any:
+def reported(*objects: Any, **fields: Any) -> Any:
     _, ssn = opened(*objects, **fields)
     row = task_of(ssn).row
     ssn.statement().place(row, 0)
@@ -103,8 +103,8 @@ def test_the_plugin_keeps_its_promises() -> None:
     check_plugin(DeviceShare, ascend=True, policy="binpack", weight=2)
 
 
-def test_the_device_plugin_and_the_runtime_are_told() -> None:
-    found = told(npu_node("n", chips("a", "b")), asking(memory=4096))
+def test_the_device_plugin_and_the_runtime_are_reported() -> None:
+    found = reported(npu_node("n", chips("a", "b")), asking(memory=4096))
     assert found == {
         "hami.io/Ascend310P-devices-to-allocate": "a,Ascend310P,6144,0:;",
         "hami.io/Ascend310P-devices-allocated": "a,Ascend310P,6144,0:;",
@@ -130,7 +130,7 @@ def test_the_device_plugin_and_the_runtime_are_told() -> None:
 )
 def test_memory_is_rounded_up_to_a_template(memory: Any, written: str) -> None:
     objects = [npu_node("n", chips("a")), asking(memory=memory)]
-    found = told(*objects).get("hami.io/Ascend310P-devices-allocated", "")
+    found = reported(*objects).get("hami.io/Ascend310P-devices-allocated", "")
     assert found == written
     assert codes(*objects) == [FITS if written else NO_CARD]
 
@@ -164,7 +164,7 @@ def test_a_card_takes_so_many_pods_as_it_says() -> None:
 
 
 def test_containers_of_one_pod_share_no_card() -> None:
-    found = told(npu_node("n", chips("a", "b")), asking(memory=1, parts=2))
+    found = reported(npu_node("n", chips("a", "b")), asking(memory=1, parts=2))
     listed = "a,Ascend310P,3072,0:;b,Ascend310P,3072,0:;"
     assert found["hami.io/Ascend310P-devices-allocated"] == listed
     assert codes(npu_node("n", chips("a")), asking(memory=1, parts=2)) == [NO_CARD]
@@ -181,7 +181,7 @@ SOFT = {"huawei.com/vnpu-mode": "hami-core"}
 
 
 def test_sharing_in_software_cuts_any_memory_and_cores() -> None:
-    found = told(
+    found = reported(
         npu_node("n", chips("a")), asking(memory=4096, cores=30, marks=SOFT), config=WRAPPED
     )
     assert found["hami.io/Ascend310P-devices-allocated"] == "a,Ascend310P,4096,30:;"
@@ -240,7 +240,7 @@ def networked(*networks: int) -> Any:
 
 def test_cards_of_one_network_go_together() -> None:
     cards = networked(0, 1, 0, 1, 1)
-    found = told(npu_node("n", cards, B4), asking(number=3, kind=B4))
+    found = reported(npu_node("n", cards, B4), asking(number=3, kind=B4))
     written = found["hami.io/Ascend910B4-devices-allocated"]
     assert [each.partition(",")[0] for each in written.strip(";:").split(":")] == ["c1", "c3", "c4"]
 
@@ -260,7 +260,9 @@ def test_the_policy_orders_cards_and_scores_nodes(policy: str, picked: str, scor
         holds("old", "a,Ascend310P,6144,0:;"),
         asking(memory=1),
     ]
-    assert told(*objects, policy=policy)["hami.io/Ascend310P-devices-allocated"].startswith(picked)
+    assert reported(*objects, policy=policy)["hami.io/Ascend310P-devices-allocated"].startswith(
+        picked
+    )
     plugin, ssn = opened(*objects, policy=policy, weight=1)
     assert plugin.score_nodes(task_of(ssn), ssn.nodes()).tolist() == [score]
 
@@ -306,7 +308,7 @@ def test_a_locked_node_is_left_alone(mark: Any, code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("objects", "told_of_n"),
+    ("objects", "reported_of_n"),
     [
         (
             [holds("old", "a,Ascend310P,12288,0:;"), asking(memory=12000)],
@@ -321,6 +323,6 @@ def test_a_locked_node_is_left_alone(mark: Any, code: int) -> None:
         ([asking(memory=1, marks=SOFT)], ["does not share its cards by hami-core"]),
     ],
 )
-def test_explain_names_the_card_and_what_it_lacks(objects: Any, told_of_n: Any) -> None:
+def test_explain_names_the_card_and_what_it_lacks(objects: Any, reported_of_n: Any) -> None:
     plugin, ssn = opened(npu_node("n", chips("a")), *objects)
-    assert plugin.refusal_numbers(task_of(ssn)) == {"cards": {"n": told_of_n}}
+    assert plugin.refusal_numbers(task_of(ssn)) == {"cards": {"n": reported_of_n}}

@@ -125,26 +125,26 @@ def test_what_is_not_configured_is_not_asked_and_changes_nothing() -> None:
 # What is sent
 
 
-def test_at_open_the_service_is_told_what_the_session_starts_from() -> None:
+def test_at_open_the_service_is_reported_what_the_session_starts_from() -> None:
     service = Service()
     opened(service, "open")
-    [(_, told)] = service.asked
-    assert set(told) == {
+    [(_, reported)] = service.asked
+    assert set(reported) == {
         "Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList",
     }  # fmt: skip
-    assert list(told["Nodes"]) == told["NodeList"] == ["n0", "n1"]
-    assert told["Queues"]["default"]["Weight"] == 3
-    assert told["Jobs"]["default/g"]["MinAvailable"] == 2
-    assert told["Jobs"]["default/g"]["TaskMinAvailable"] == {"w": 1}
-    assert set(told["Jobs"]["default/g"]["TaskStatusIndex"]) == {"1", "32"}
+    assert list(reported["Nodes"]) == reported["NodeList"] == ["n0", "n1"]
+    assert reported["Queues"]["default"]["Weight"] == 3
+    assert reported["Jobs"]["default/g"]["MinAvailable"] == 2
+    assert reported["Jobs"]["default/g"]["TaskMinAvailable"] == {"w": 1}
+    assert set(reported["Jobs"]["default/g"]["TaskStatusIndex"]) == {"1", "32"}
 
 
 def test_a_task_is_sent_in_the_shape_that_volcano_sends() -> None:
     service = Service()
     plugin, ssn = opened(service, "preemptable")
     plugin.preemptable(task_of(ssn, "gpu"), [task_of(ssn, "old").row])
-    [(_, told)] = service.asked
-    asking, [victim] = told["evictor"], told["evictees"]
+    [(_, reported)] = service.asked
+    asking, [victim] = reported["evictor"], reported["evictees"]
     assert asking["UID"] == "default-gpu"
     assert (asking["Namespace"], asking["Name"], asking["Job"]) == ("default", "gpu", "default/g")
     assert asking["Resreq"]["ScalarResources"] == {GPU: 1000, "pods": 1}
@@ -320,7 +320,7 @@ def test_a_job_is_ready_if_the_service_says_so_or_may_be_ignored(
     assert plugin.job_ready(job_of(ssn)) is ready
 
 
-def test_a_job_that_was_admitted_is_told() -> None:
+def test_a_job_that_was_admitted_is_reported() -> None:
     service = Service(enqueued=DEAD)
     plugin, ssn = opened(service, "enqueued")
     plugin.on_enqueued(job_of(ssn))
@@ -330,7 +330,7 @@ def test_a_job_that_was_admitted_is_told() -> None:
 # Placements
 
 
-def test_placements_and_evictions_are_told_and_their_undoing_too() -> None:
+def test_placements_and_evictions_are_reported_and_their_undoing_too() -> None:
     service = Service()
     _, ssn = opened(service, "allocate", "deallocate")
     stmt = ssn.statement()
@@ -369,7 +369,7 @@ def test_an_address_is_needed() -> None:
         Scheduler(parse_conf(conf))
 
 
-def test_without_verbs_a_missing_address_is_only_told() -> None:
+def test_without_verbs_a_missing_address_is_only_reported() -> None:
     bare = 'actions: "allocate"\ntiers: [{plugins: [{name: extender}]}]\n'
     [problem] = Scheduler(parse_conf(bare)).warnings
     assert (problem.field, problem.severity) == ("extender.urlPrefix", "ignored")

@@ -183,7 +183,7 @@ def test_named_resources_count_too(open_session: Any) -> None:
     assert here.score("gpu") == [100 * (4 / 8 + 3 * 1 / 8) / 4]
 
 
-def test_equal_domains_are_told_apart_by_what_lies_there(world: Any) -> None:
+def test_equal_domains_are_reported_apart_by_what_lies_there(world: Any) -> None:
     here = world(*gang(n=3, running=["n2"]))
     domains = [here.tree.by_name[name] for name in ("s0", "s1")]
     assert here.plugin.rank_domains(here.part, domains).tolist() == [0.0, 25.0]

@@ -79,12 +79,12 @@ def test_pods_are_counted_whoever_they_belong_to(verdicts: Any) -> None:
     assert verdicts([node("a", pods=1), node("b", pods=1)], None, others) == {"a": PODS, "b": FITS}
 
 
-def test_what_no_eviction_cures_is_told_before_a_full_node(verdicts: Any) -> None:
+def test_what_no_eviction_cures_is_reported_before_a_full_node(verdicts: Any) -> None:
     others = [pod("o", node="a")]
     assert verdicts([node("a", pods=1, taints=TAINTED)], None, others) == {"a": TAINT}
 
 
-def test_cordon_labels_and_taints_are_told_in_this_order(verdicts: Any) -> None:
+def test_cordon_labels_and_taints_are_reported_in_this_order(verdicts: Any) -> None:
     spec = {"nodeSelector": {"disk": "ssd"}}
     nodes = [
         node("a", unschedulable=True, taints=TAINTED),

@@ -224,7 +224,7 @@ class TestRequests:
         found = self.asked(device_request(count=2), devices=[device(f"d{i}") for i in range(3)])
         assert got(found) == {"default/c": ["gpu=a/d0", "gpu=a/d1"]}
 
-    def test_too_few_devices_are_told_by_claim_request_and_number(self) -> None:
+    def test_too_few_devices_are_reported_by_claim_request_and_number(self) -> None:
         found = self.asked(device_request(count=2), devices=[device("d0")])
         assert not found.binds
         assert (
@@ -271,11 +271,11 @@ class TestRequests:
         assert not found.binds
         assert 'Key not found in map: "big" (device gpu.example.com/a/d0)' in why(found)
 
-    def test_a_wrong_selector_is_told_with_its_request(self) -> None:
+    def test_a_wrong_selector_is_reported_with_its_request(self) -> None:
         found = self.asked(device_request(expression="device.driver =="), devices=[device("d0")])
         assert "resourceclaim default/c: request gpu: selector 'device.driver =='" in why(found)
 
-    def test_a_missing_class_is_told(self) -> None:
+    def test_a_missing_class_is_reported(self) -> None:
         found = self.asked(device_request(device_class="tpu"), devices=[device("d0")])
         assert "request gpu: device class tpu does not exist" in why(found)
 
@@ -287,7 +287,7 @@ class TestRequests:
         found = self.asked(*asked, constraints=[shared], devices=devices)
         assert got(found) == {"default/c": ["gpu=a/d1", "nic=a/d2"]}
 
-    def test_a_constraint_that_cannot_be_met_is_told(self) -> None:
+    def test_a_constraint_that_cannot_be_met_is_reported(self) -> None:
         devices = [device(f"d{i}", attributes={"numa": i}) for i in range(2)]
         shared = {"matchAttribute": "gpu.example.com/numa"}
         found = self.asked(device_request(count=2), constraints=[shared], devices=devices)

@@ -77,7 +77,7 @@ class World:
     def row(self, name: Any) -> Any:
         return self.ssn.snapshot.tasks.row_of[f"default/{name}"]
 
-    def told(self, name: Any, placing: Any = None) -> Any:
+    def reported(self, name: Any, placing: Any = None) -> Any:
         """Return the reason of each node, '' where the pod fits."""
         placing = placing or self.ssn.placing
         verdict = placing.fit(self.ssn.task(self.row(name))).verdict.tolist()
@@ -87,7 +87,7 @@ class World:
     def afresh(self, name: Any) -> Any:
         """Return the same from columns that were never cached."""
         placing = Placing(self.ssn.snapshot, self.ssn.hooks, seed=0)
-        return self.told(name, placing)
+        return self.reported(name, placing)
 
     def place(self, name: Any, on: Any) -> None:
         self.statement.place(self.row(name), self.ssn.snapshot.nodes.row_of[on])
@@ -107,7 +107,7 @@ class TestPorts:
             app("o", "x", spec=ports({"hostPort": 80, "protocol": "TCP"}), node="a"),
             app("u", "x", spec=ports({"hostPort": 80, "protocol": "UDP"}), node="b"),
         )
-        assert on(a=PORTS) == w.told("p")
+        assert on(a=PORTS) == w.reported("p")
 
     def test_addresses_clash_only_if_equal_or_open_to_all(self, world: Any) -> None:
         w = world(
@@ -116,20 +116,20 @@ class TestPorts:
             app("other", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.2"}), node="b"),
             app("all", "x", spec=ports({"hostPort": 80}), node="c"),
         )
-        assert on(a=PORTS, c=PORTS) == w.told("p")
+        assert on(a=PORTS, c=PORTS) == w.reported("p")
 
     def test_ports_follow_placements_evictions_and_rollbacks(self, world: Any) -> None:
         spec = ports({"hostPort": 80})
         w = world(
             app("p", "x", spec=spec), app("q", "x", spec=spec), app("o", "x", spec=spec, node="a")
         )
-        assert on(a=PORTS) == w.told("p")
+        assert on(a=PORTS) == w.reported("p")
         mark = w.statement.checkpoint()
         w.evict("o")
         w.place("q", "b")
-        assert on(b=PORTS) == w.told("p")
+        assert on(b=PORTS) == w.reported("p")
         w.statement.rollback(mark)
-        assert on(a=PORTS) == w.told("p")
+        assert on(a=PORTS) == w.reported("p")
 
     def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not(self, world: Any) -> None:
         listed = [{"containerPort": 1, "hostPort": 80}]
@@ -143,18 +143,18 @@ class TestPorts:
             app("i", "x", spec=starting, node="a"),
             app("s", "x", spec=staying, node="b"),
         )
-        assert on(b=PORTS) == w.told("p")
+        assert on(b=PORTS) == w.reported("p")
 
     def test_the_switch_turns_it_off(self, world: Any) -> None:
         spec = ports({"hostPort": 80})
         w = world(app("p", "x", spec=spec), app("o", "x", spec=spec, node="a"), node_ports=False)
-        assert on() == w.told("p")
+        assert on() == w.reported("p")
 
 
 class TestAffinity:
     def test_a_pod_goes_where_its_neighbours_are(self, world: Any) -> None:
         w = world(app("p", "y", spec=near(term("x", "zone"))), app("o", "x", node="a"))
-        assert on(c=NEAR, d=NEAR) == w.told("p")
+        assert on(c=NEAR, d=NEAR) == w.reported("p")
 
     def test_without_a_neighbour_anywhere_only_a_pod_that_is_its_own_goes_ahead(
         self, world: Any
@@ -162,17 +162,17 @@ class TestAffinity:
         w = world(
             app("p", "x", spec=near(term("x", "zone"))), app("q", "y", spec=near(term("x", "zone")))
         )
-        assert on(d=NEAR) == w.told("p")
-        assert dict.fromkeys("abcd", NEAR) == w.told("q")
+        assert on(d=NEAR) == w.reported("p")
+        assert dict.fromkeys("abcd", NEAR) == w.reported("q")
 
     def test_the_first_of_a_group_decides_for_the_next(self, world: Any) -> None:
         spec = near(term("x", "zone"))
         w = world(app("p", "x", spec=spec), app("q", "x", spec=spec))
-        assert on(d=NEAR) == w.told("q")
+        assert on(d=NEAR) == w.reported("q")
         w.place("p", "c")
-        assert on(a=NEAR, b=NEAR, d=NEAR) == w.told("q") == w.afresh("q")
+        assert on(a=NEAR, b=NEAR, d=NEAR) == w.reported("q") == w.afresh("q")
         w.statement.discard()
-        assert on(d=NEAR) == w.told("q") == w.afresh("q")
+        assert on(d=NEAR) == w.reported("q") == w.afresh("q")
 
     def test_one_pod_must_meet_all_terms(self, world: Any) -> None:
         both = near(
@@ -185,7 +185,7 @@ class TestAffinity:
             pod("t", group="g", labels={"tier": "1"}, node="b"),
             pod("both", group="g", labels={"app": "x", "tier": "1"}, node="c"),
         )
-        assert on(a=NEAR, b=NEAR, d=NEAR) == w.told("p")
+        assert on(a=NEAR, b=NEAR, d=NEAR) == w.reported("p")
 
     def test_required_affinity_is_not_cured_by_evictions(self, world: Any) -> None:
         w = world(app("p", "y", spec=near(term("x"))))
@@ -195,30 +195,30 @@ class TestAffinity:
 class TestAntiAffinity:
     def test_a_pod_keeps_away_from_whom_it_names(self, world: Any) -> None:
         w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
-        assert on(a=FAR, b=FAR) == w.told("p")
+        assert on(a=FAR, b=FAR) == w.reported("p")
 
     def test_a_pod_is_kept_away_by_whoever_names_it(self, world: Any) -> None:
         w = world(app("p", "x"), app("o", "y", spec=far(term("x", "zone")), node="a"))
-        assert on(a=OTHERS, b=OTHERS) == w.told("p")
+        assert on(a=OTHERS, b=OTHERS) == w.reported("p")
 
     def test_pods_placed_in_the_same_session_keep_each_other_away(self, world: Any) -> None:
         spec = far(term("x"))
         w = world(app("p", "x", spec=spec), app("q", "x", spec=spec), app("r", "x"))
         w.place("p", "a")
-        assert on(a=FAR) == w.told("q")
-        assert on(a=OTHERS) == w.told("r")
+        assert on(a=FAR) == w.reported("q")
+        assert on(a=OTHERS) == w.reported("r")
 
     def test_an_evicted_pod_no_longer_counts_until_it_is_put_back(self, world: Any) -> None:
         w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
-        w.told("p")
+        w.reported("p")
         w.evict("o")
-        assert on() == w.told("p") == w.afresh("p")
+        assert on() == w.reported("p") == w.afresh("p")
         w.statement.discard()
-        assert on(a=FAR, b=FAR) == w.told("p") == w.afresh("p")
+        assert on(a=FAR, b=FAR) == w.reported("p") == w.afresh("p")
 
     def test_a_node_without_the_label_is_near_nobody(self, world: Any) -> None:
         w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="d"))
-        assert on() == w.told("p")
+        assert on() == w.reported("p")
 
     def test_other_namespaces_do_not_count_unless_named(self, world: Any) -> None:
         own = term("x")
@@ -228,13 +228,13 @@ class TestAntiAffinity:
             app("q", "y", spec=far(named)),
             pod("o", namespace="team", labels={"app": "x"}, node="a"),
         )
-        assert on() == w.told("p")
-        assert on(a=FAR) == w.told("q")
+        assert on() == w.reported("p")
+        assert on(a=FAR) == w.reported("q")
 
-    def test_pods_of_one_shape_are_told_apart_by_their_labels(self, world: Any) -> None:
+    def test_pods_of_one_shape_are_reported_apart_by_their_labels(self, world: Any) -> None:
         w = world(app("p", "x"), app("q", "y"), app("o", "y", spec=far(term("x")), node="a"))
-        assert on(a=OTHERS) == w.told("p")
-        assert on() == w.told("q")
+        assert on(a=OTHERS) == w.reported("p")
+        assert on() == w.reported("q")
 
     def test_evictions_could_cure_it(self, world: Any) -> None:
         w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"))
@@ -242,41 +242,41 @@ class TestAntiAffinity:
 
     def test_the_switch_turns_it_off(self, world: Any) -> None:
         w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"), pod_affinity=False)
-        assert on() == w.told("p")
+        assert on() == w.reported("p")
 
 
 class TestSpread:
     def test_no_domain_may_be_ahead_by_more_than_the_skew(self, world: Any) -> None:
         w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"))
-        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p")
+        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.reported("p")
 
     def test_a_wider_skew_allows_more(self, world: Any) -> None:
         w = world(app("p", "x", spec=spread("x", skew=2)), app("o", "x", node="a"))
-        assert on(d=NO_LABEL) == w.told("p")
+        assert on(d=NO_LABEL) == w.reported("p")
 
     def test_a_pod_that_does_not_match_itself_adds_nothing(self, world: Any) -> None:
         w = world(app("p", "y", spec=spread("x")), app("o", "x", node="a"))
-        assert on(d=NO_LABEL) == w.told("p")
+        assert on(d=NO_LABEL) == w.reported("p")
 
     def test_fewer_domains_than_wanted_make_the_least_count_nought(self, world: Any) -> None:
         pods = [app(f"o{n}", "x", node=n) for n in ("a", "c")]
         w = world(
             app("p", "x", spec=spread("x")), app("q", "x", spec=spread("x", minDomains=3)), *pods
         )
-        assert on(d=NO_LABEL) == w.told("p")
-        assert on(a=SKEW, b=SKEW, c=SKEW, d=NO_LABEL) == w.told("q")
+        assert on(d=NO_LABEL) == w.reported("p")
+        assert on(a=SKEW, b=SKEW, c=SKEW, d=NO_LABEL) == w.reported("q")
 
-    def test_nodes_the_pod_may_not_use_make_no_domain_unless_told_to(self, world: Any) -> None:
+    def test_nodes_the_pod_may_not_use_make_no_domain_unless_reported_to(self, world: Any) -> None:
         selector = {"nodeSelector": {"zone": "x"}}
         w = world(
             app("p", "x", spec={**spread("x"), **selector}),
             app("q", "x", spec={**spread("x", nodeAffinityPolicy="Ignore"), **selector}),
             app("o", "x", node="a"),
         )
-        assert {n: w.told("p")[n] for n in "ab"} == {"a": FITS, "b": FITS}
-        assert {n: w.told("q")[n] for n in "ab"} == {"a": SKEW, "b": SKEW}
+        assert {n: w.reported("p")[n] for n in "ab"} == {"a": FITS, "b": FITS}
+        assert {n: w.reported("q")[n] for n in "ab"} == {"a": SKEW, "b": SKEW}
 
-    def test_tainted_nodes_make_a_domain_unless_told_not_to(self, world: Any) -> None:
+    def test_tainted_nodes_make_a_domain_unless_reported_not_to(self, world: Any) -> None:
         tainted = node("t", labels={"zone": "z"}, taints=[{"key": "k", "effect": "NoSchedule"}])
         nodes = [node("a", labels={"zone": "x"}), tainted]
         w = world(
@@ -285,7 +285,7 @@ class TestSpread:
             app("o", "x", node="a"),
             nodes=nodes,
         )
-        assert [w.told(name)["a"] for name in "pq"] == [SKEW, FITS]
+        assert [w.reported(name)["a"] for name in "pq"] == [SKEW, FITS]
 
     def test_quoted_labels_count_only_pods_of_the_same_value(self, world: Any) -> None:
         spec = spread("x", matchLabelKeys=["rev"])
@@ -295,28 +295,28 @@ class TestSpread:
             for n, r in (("p", "1"), ("q", "2"))
         ]
         w = world(old, *news)
-        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p")
-        assert on(d=NO_LABEL) == w.told("q")
+        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.reported("p")
+        assert on(d=NO_LABEL) == w.reported("q")
 
     def test_terminating_pods_do_not_count(self, world: Any) -> None:
         leaving = app("o", "x", node="a")
         leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        assert on(d=NO_LABEL) == world(app("p", "x", spec=spread("x")), leaving).told("p")
+        assert on(d=NO_LABEL) == world(app("p", "x", spec=spread("x")), leaving).reported("p")
 
     def test_placing_in_one_zone_opens_and_closes_rows_of_others(self, world: Any) -> None:
         spec = spread("x")
         w = world(*(app(f"p{i}", "x", spec=spec) for i in range(3)))
-        assert on(d=NO_LABEL) == w.told("p2")
+        assert on(d=NO_LABEL) == w.reported("p2")
         w.place("p0", "a")
-        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p2") == w.afresh("p2")
+        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.reported("p2") == w.afresh("p2")
         w.place("p1", "c")
-        assert on(d=NO_LABEL) == w.told("p2") == w.afresh("p2")
+        assert on(d=NO_LABEL) == w.reported("p2") == w.afresh("p2")
         w.statement.discard()
-        assert on(d=NO_LABEL) == w.told("p2") == w.afresh("p2")
+        assert on(d=NO_LABEL) == w.reported("p2") == w.afresh("p2")
 
     def test_the_switch_turns_it_off(self, world: Any) -> None:
         w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"), spread=False)
-        assert on() == w.told("p")
+        assert on() == w.reported("p")
 
 
 def test_dirty_rows_agree_with_a_fresh_look_after_every_move(world: Any) -> None:
@@ -360,4 +360,4 @@ def test_dirty_rows_agree_with_a_fresh_look_after_every_move(world: Any) -> None
             w.place(f"p{waiting.pop(int(rng.integers(len(waiting))))}", f"n{rng.integers(10)}")
         if step % 3 == 0:
             for i in waiting[:6]:
-                assert w.afresh(f"p{i}") == w.told(f"p{i}")
+                assert w.afresh(f"p{i}") == w.reported(f"p{i}")

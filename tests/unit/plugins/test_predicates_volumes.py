@@ -132,7 +132,7 @@ class World:
         reason = self.ssn.policy.filter_task(self.task(name))
         return "" if reason is None else reason.text
 
-    def told(self, name: Any) -> Any:
+    def reported(self, name: Any) -> Any:
         placing = self.ssn.placing
         verdict = placing.fit(self.task(name)).verdict.tolist()
         assert not self.ssn.failures.errors
@@ -179,29 +179,29 @@ class TestClaims:
     def test_other_kinds_of_volumes_ask_for_nothing(self, world: Any) -> None:
         w = world(pod("p", group="g", spec={"volumes": [{"name": "tmp", "emptyDir": {}}]}))
         assert not w.problem("p")
-        assert w.told("p") == [FITS] * 3
+        assert w.reported("p") == [FITS] * 3
 
     def test_with_all_switches_off_nothing_is_asked(self, world: Any) -> None:
         off = {"volume_limits": False, "volume_zones": False, "volume_binding": False}
         w = world(using("p", "c"), **off)
         assert not w.problem("p")
-        assert w.told("p") == [FITS] * 3
+        assert w.reported("p") == [FITS] * 3
 
 
 class TestNodes:
     def test_a_bound_volume_must_be_in_reach(self, world: Any) -> None:
         w = world(using("p", "c"), claim("c", "v"), volume("v", zone="x"))
-        assert w.told("p") == [FITS, NODE, NODE]
+        assert w.reported("p") == [FITS, NODE, NODE]
 
     def test_zone_labels_of_a_volume_keep_it_to_its_zones(self, world: Any) -> None:
         marked = volume("v", labels={ZONE_LABEL: "x__z"})
         w = world(using("p", "c"), claim("c", "v"), marked)
-        assert w.told("p") == [FITS, ZONE, FITS]
+        assert w.reported("p") == [FITS, ZONE, FITS]
 
     def test_an_old_zone_label_is_held_against_the_new_one(self, world: Any) -> None:
         marked = volume("v", labels={"failure-domain.beta.kubernetes.io/zone": "y"})
         w = world(using("p", "c"), claim("c", "v"), marked)
-        assert w.told("p") == [ZONE, FITS, FITS]
+        assert w.reported("p") == [ZONE, FITS, FITS]
 
     def test_an_unbound_claim_finds_a_free_volume_of_its_class(self, world: Any) -> None:
         w = world(
@@ -212,7 +212,7 @@ class TestNodes:
             volume("small", zone="y", size="1Gi", storage_class="wait"),
             volume("other", size="9Gi", storage_class="other"),
         )
-        assert w.told("p") == [FITS, BIND, BIND]
+        assert w.reported("p") == [FITS, BIND, BIND]
 
     def test_a_class_that_can_make_volumes_serves_its_topology(self, world: Any) -> None:
         where = [{"matchLabelExpressions": [{"key": "zone", "values": ["y"]}]}]
@@ -221,7 +221,7 @@ class TestNodes:
             claim("c", storage_class="make"),
             storage_class("make", provisioner="disks", allowedTopologies=where),
         )
-        assert w.told("p") == [BIND, FITS, BIND]
+        assert w.reported("p") == [BIND, FITS, BIND]
 
     def test_two_claims_of_a_pod_do_not_share_a_volume(self, world: Any) -> None:
         w = world(
@@ -233,7 +233,7 @@ class TestNodes:
             volume("x2", zone="x", storage_class="wait"),
             volume("y1", zone="y", storage_class="wait"),
         )
-        assert w.told("p") == [FITS, BIND, BIND]
+        assert w.reported("p") == [FITS, BIND, BIND]
 
     def test_a_volume_taken_by_a_placed_pod_is_gone_until_it_is_rolled_back(
         self, world: Any
@@ -246,11 +246,11 @@ class TestNodes:
             storage_class("wait"),
             volume("v", zone="x", storage_class="wait"),
         )
-        assert w.told("q") == [FITS, BIND, BIND]
+        assert w.reported("q") == [FITS, BIND, BIND]
         w.statement.place(w.task("p").row, 0)
-        assert w.told("q") == [BIND] * 3
+        assert w.reported("q") == [BIND] * 3
         w.statement.discard()
-        assert w.told("q") == [FITS, BIND, BIND]
+        assert w.reported("q") == [FITS, BIND, BIND]
 
     def test_pods_that_share_a_claim_follow_the_first_one(self, world: Any) -> None:
         w = world(
@@ -259,11 +259,11 @@ class TestNodes:
             claim("c", storage_class="make"),
             storage_class("make", provisioner="disks"),
         )
-        assert w.told("q") == [FITS] * 3
+        assert w.reported("q") == [FITS] * 3
         w.statement.pipeline(w.task("p").row, 1)
-        assert w.told("q") == [NODE, FITS, NODE]
+        assert w.reported("q") == [NODE, FITS, NODE]
         w.statement.unpipeline(w.task("p").row)
-        assert w.told("q") == [FITS] * 3
+        assert w.reported("q") == [FITS] * 3
 
 
 class TestLimits:
@@ -279,7 +279,7 @@ class TestLimits:
             csi_node("a", "disks", 1),
             csi_node("b", "disks", 2),
         )
-        assert w.told("p") == [LIMIT, FITS, FITS]
+        assert w.reported("p") == [LIMIT, FITS, FITS]
 
     def test_a_volume_that_is_there_already_counts_once(self, world: Any) -> None:
         w = world(
@@ -289,7 +289,7 @@ class TestLimits:
             volume("v", driver="disks"),
             csi_node("a", "disks", 1),
         )
-        assert w.told("p") == [FITS] * 3
+        assert w.reported("p") == [FITS] * 3
 
     def test_counts_follow_moves_and_rollbacks(self, world: Any) -> None:
         w = world(
@@ -298,11 +298,11 @@ class TestLimits:
             *(volume(f"v{i}", driver="disks") for i in range(2)),
             csi_node("a", "disks", 1),
         )
-        assert w.told("p1") == [FITS] * 3
+        assert w.reported("p1") == [FITS] * 3
         w.statement.place(w.task("p0").row, 0)
-        assert w.told("p1") == [LIMIT, FITS, FITS]
+        assert w.reported("p1") == [LIMIT, FITS, FITS]
         w.statement.discard()
-        assert w.told("p1") == [FITS] * 3
+        assert w.reported("p1") == [FITS] * 3
 
     def test_evictions_could_cure_it(self, world: Any) -> None:
         w = world(
@@ -337,15 +337,15 @@ class TestCapacity:
     FULL = "node(s) did not have enough free storage"
     MAKE = (using("p", "c"), storage_class("make", provisioner="disks"))
 
-    def told(self, world: Any, *objects: Any, size: str = "10Gi") -> Any:
+    def reported(self, world: Any, *objects: Any, size: str = "10Gi") -> Any:
         wanted = claim("c", storage_class="make", size=size)
-        return world(*self.MAKE, wanted, *objects).told("p")
+        return world(*self.MAKE, wanted, *objects).reported("p")
 
     def test_a_driver_that_does_not_tell_is_not_asked(self, world: Any) -> None:
         small = capacity("k", {}, "1Gi")
-        assert self.told(world, small) == [FITS] * 3
-        assert self.told(world, small, driver("disks", tells=False)) == [FITS] * 3
-        assert self.told(world, small, driver("other")) == [FITS] * 3
+        assert self.reported(world, small) == [FITS] * 3
+        assert self.reported(world, small, driver("disks", tells=False)) == [FITS] * 3
+        assert self.reported(world, small, driver("other")) == [FITS] * 3
 
     @pytest.mark.parametrize(
         ("selector", "reached"),
@@ -361,8 +361,8 @@ class TestCapacity:
     def test_capacity_counts_on_the_nodes_it_is_for(
         self, world: Any, selector: Any, reached: str
     ) -> None:
-        told = self.told(world, driver("disks"), capacity("k", selector))
-        assert told == [FITS if name in reached else self.FULL for name in "abc"]
+        reported = self.reported(world, driver("disks"), capacity("k", selector))
+        assert reported == [FITS if name in reached else self.FULL for name in "abc"]
 
     @pytest.mark.parametrize(
         ("more", "fits"),
@@ -376,17 +376,17 @@ class TestCapacity:
         ],
     )
     def test_one_volume_must_fit_as_a_whole(self, world: Any, more: Any, fits: bool) -> None:
-        found = self.told(world, driver("disks"), capacity("k", {}, **more))
+        found = self.reported(world, driver("disks"), capacity("k", {}, **more))
         assert found == [FITS if fits else self.FULL] * 3
 
     def test_a_claim_without_a_size_asks_for_no_room(self, world: Any) -> None:
         wanted = claim("c", storage_class="make")
         wanted["spec"]["resources"] = {}
-        assert world(*self.MAKE, wanted, driver("disks")).told("p") == [FITS] * 3
+        assert world(*self.MAKE, wanted, driver("disks")).reported("p") == [FITS] * 3
 
     def test_a_volume_that_is_there_needs_no_room(self, world: Any) -> None:
         there = volume("v", zone="y", storage_class="make", size="10Gi")
-        assert self.told(world, driver("disks"), there) == [self.FULL, FITS, self.FULL]
+        assert self.reported(world, driver("disks"), there) == [self.FULL, FITS, self.FULL]
 
 
 class TestChoices:

@@ -249,7 +249,7 @@ def test_a_strategy_that_is_not_known_is_left_out(entry: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "reported"),
     [
         ("- name: lowNodeUtilisation", "'lowNodeUtilisation' (did you mean 'lowNodeUtilization'?)"),
         ("- some words", "wanted the name of a strategy, found 'some words'"),
@@ -264,10 +264,12 @@ def test_a_strategy_that_is_not_known_is_left_out(entry: str) -> None:
         ),
     ],
 )
-def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(entry: str, told: str) -> None:
+def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(
+    entry: str, reported: str
+) -> None:
     (problem,) = Scheduler(parse_conf(own([entry]))).warnings
     assert (problem.line, problem.field) == (6, "strategies")
-    assert told in str(problem)
+    assert reported in str(problem)
 
 
 def test_the_base_of_strategies_chooses_nothing_itself() -> None:

@@ -54,7 +54,7 @@ DIFFERENCES = {
         Decisions(binds={"ns/a": "n"}),
         "1 bind, expected 2",
     ),
-    "a pod that is not bound is told once, not again as an order": (
+    "a pod that is not bound is reported once, not again as an order": (
         {"binds": {"ns/a": "n", "ns/b": "n"}, "bindOrder": ["ns/a", "ns/b"]},
         Decisions(binds={"ns/b": "n"}),
         "ns/a: not bound, expected bound to n",

@@ -153,7 +153,7 @@ REFUSED: Any = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_mistake_is_told_with_file_field_and_value(case: Any, tmp_path: Path) -> None:
+def test_a_mistake_is_reported_with_file_field_and_value(case: Any, tmp_path: Path) -> None:
     document, field, found, hint = REFUSED[case]
     path = tmp_path / "case.json"
     with pytest.raises(ScenarioError) as raised:
@@ -211,7 +211,7 @@ objects:
 """
 
 
-def test_an_object_that_cannot_be_used_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_object_that_cannot_be_used_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(BAD)
     with pytest.raises(ManifestError) as caught:
@@ -219,7 +219,7 @@ def test_an_object_that_cannot_be_used_is_told_with_its_line(tmp_path: Path) -> 
     assert caught.value.file == f"{path}:13"
 
 
-def test_an_object_without_a_kind_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_object_without_a_kind_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(BAD.replace("kind: Pod", "kin: Pod"))
     with pytest.raises(ScenarioError) as caught:

@@ -97,9 +97,9 @@ def test_a_dump_ends_at_its_bound_and_tells_what_is_missing(cluster: Any, dump: 
         cluster.create(pod(f"p{number:02}", cpu=1))
     path, content = dump("Pod", biggest=2_000)
     assert path.stat().st_size < 2_500
-    told = len(content["objects"]["Pod"])
-    assert 0 < told < 20
-    assert content["left_out"] == 20 - told
+    reported = len(content["objects"]["Pod"])
+    assert 0 < reported < 20
+    assert content["left_out"] == 20 - reported
 
 
 def test_only_the_last_two_dumps_stay(cluster: Any, dump: Any, tmp_path: Path) -> None:

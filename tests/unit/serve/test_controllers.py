@@ -40,7 +40,7 @@ def test_the_first_entry_that_names_a_controller_decides(wanted: Any, expected: 
     assert is_enabled("gc-controller", wanted) is expected
 
 
-def test_all_run_unless_told_otherwise() -> None:
+def test_all_run_unless_reported_otherwise() -> None:
     names = {controller.name for controller in chosen_controllers(ControllerOptions())}
     assert names == set(NAMES)
 

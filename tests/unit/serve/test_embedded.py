@@ -270,7 +270,7 @@ def test_only_virtual_time_can_be_run() -> None:
         control.run()
 
 
-def test_real_time_is_served_until_told_to_stop() -> None:
+def test_real_time_is_served_until_reported_to_stop() -> None:
     control = EmbeddedControlPlane(clock=RealClock(), period_s=0.0)
     add_node(control.cluster, "n", {"cpu": "4", "memory": "8Gi"})
     gang(control, "a", 1, run="1000")

@@ -48,11 +48,11 @@ def test_readyz_waits_until_nothing_is_missing(port: Any, state: Any) -> None:
 
 
 def test_readyz_tells_more_if_asked(port: Any, state: Any) -> None:
-    told = "[+]Queue\n[-]Pod: no\n"
+    reported = "[+]Queue\n[-]Pod: no\n"
     waits = "not ready: waits for Pod, Node\n"
-    assert get(port, "/readyz?verbose")[:2] == (503, told + waits)
+    assert get(port, "/readyz?verbose")[:2] == (503, reported + waits)
     state["missing"] = []
-    assert get(port, "/readyz?verbose")[:2] == (200, f"{told}ok\n")
+    assert get(port, "/readyz?verbose")[:2] == (200, f"{reported}ok\n")
 
 
 def test_metrics_are_served_as_prometheus_wants_them(port: Any) -> None:
@@ -66,7 +66,7 @@ def test_nothing_else_is_served(port: Any) -> None:
     assert get(port, "/debug/pprof/")[0] == 404
 
 
-def test_an_address_in_use_is_told(port: Any) -> None:
+def test_an_address_in_use_is_reported(port: Any) -> None:
     site = Site(health_app(list, str), "127.0.0.1", port)
     with pytest.raises(ServiceError, match=f"127.0.0.1:{port}: cannot be listened on"):
         HttpServer([site]).start()

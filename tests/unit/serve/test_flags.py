@@ -141,10 +141,10 @@ def test_each_flag_of_volcano_is_accepted_and_has_its_default(
 
 @pytest.mark.parametrize("process", ["scheduler", "controllers", "webhooks", "all"])
 def test_each_flag_sets_an_option_or_says_why_it_does_nothing(process: str) -> None:
-    told = read_options(process, [])
+    reported = read_options(process, [])
     known = {
         name
-        for options in (told.scheduler, told.controllers, told.webhooks)
+        for options in (reported.scheduler, reported.controllers, reported.webhooks)
         if options
         for name in vars(options)
     }
@@ -181,9 +181,9 @@ def test_values_reach_the_options() -> None:
 
 
 def test_all_in_one_gives_each_part_its_options() -> None:
-    told = read_options("all", ["--kubeconfig=/k", "--worker-threads=9", "--listen-address=:1"])
-    scheduler, controllers = present(told.scheduler), present(told.controllers)
-    webhooks = present(told.webhooks)
+    reported = read_options("all", ["--kubeconfig=/k", "--worker-threads=9", "--listen-address=:1"])
+    scheduler, controllers = present(reported.scheduler), present(reported.controllers)
+    webhooks = present(reported.webhooks)
     assert {o.kubeconfig for o in (scheduler, controllers, webhooks)} == {"/k"}
     assert controllers.worker_threads == 9
     assert scheduler.listen_address == ":1"
@@ -260,32 +260,32 @@ def test_a_port_out_of_range_is_refused() -> None:
         read_options("webhooks", ["--port=70000"])
 
 
-def test_a_flag_without_effect_is_told_once_and_only_if_it_would_have_had_one() -> None:
+def test_a_flag_without_effect_is_reported_once_and_only_if_it_would_have_had_one() -> None:
     words = ["--percentage-nodes-to-find=50", "--percentage-nodes-to-find=60", "--logtostderr"]
     assert read_options("scheduler", words).warnings == [
         "--percentage-nodes-to-find has no effect: all nodes are examined in each cycle"
     ]
 
 
-def test_an_unknown_feature_gate_is_told_and_passed_over() -> None:
-    told = read_options("scheduler", ["--feature-gates=NodeSwap=true,QueueCommandSync=false"])
-    assert told.warnings == ["feature gate NodeSwap is not known and ignored"]
-    assert present(told.scheduler).feature_gates == {**FEATURE_GATES, "QueueCommandSync": False}
+def test_an_unknown_feature_gate_is_reported_and_passed_over() -> None:
+    reported = read_options("scheduler", ["--feature-gates=NodeSwap=true,QueueCommandSync=false"])
+    assert reported.warnings == ["feature gate NodeSwap is not known and ignored"]
+    assert present(reported.scheduler).feature_gates == {**FEATURE_GATES, "QueueCommandSync": False}
 
 
 def test_feature_gates_given_twice_add_up() -> None:
-    told = read_options(
+    reported = read_options(
         "scheduler", ["--feature-gates=CSIStorage=true", "--feature-gates=PriorityClass=false"]
     )
-    options = present(told.scheduler)
+    options = present(reported.scheduler)
     assert options.gate("CSIStorage")
     assert not options.gate("PriorityClass")
 
 
 def test_the_older_name_of_the_lock_namespace_wins_as_it_does_there() -> None:
     words = ["--lock-object-namespace=old", "--leader-elect-resource-namespace=new"]
-    told = read_options("controllers", words)
-    assert present(told.controllers).leader_elect_resource_namespace == "old"
+    reported = read_options("controllers", words)
+    assert present(reported.controllers).leader_elect_resource_namespace == "old"
 
 
 def test_bad_times_do_not_matter_without_an_election() -> None:

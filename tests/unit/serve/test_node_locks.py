@@ -175,13 +175,13 @@ def test_a_lock_that_was_forgotten_ends_after_five_minutes(
     assert lock_of(cluster) == "2026-01-15T10:04:01.000000Z"
 
 
-@pytest.mark.parametrize("told_of", [True, False], ids=["known by then", "not known yet"])
+@pytest.mark.parametrize("reported_of", [True, False], ids=["known by then", "not known yet"])
 def test_a_lock_that_another_scheduler_takes_first_keeps_the_pod_waiting(
-    cluster: Any, writer: Any, live: Any, told_of: bool
+    cluster: Any, writer: Any, live: Any, reported_of: bool
 ) -> None:
     live.cycle()
-    set_lock(cluster, "2026-01-15T10:00:00Z" if not told_of else "2026-01-15T09:59:59Z")
-    if told_of:
+    set_lock(cluster, "2026-01-15T10:00:00Z" if not reported_of else "2026-01-15T09:59:59Z")
+    if reported_of:
         live.informer.sync()
     assert "bind" not in writer.go()
     turns(live, cluster, writer, 8)

@@ -46,7 +46,7 @@ def process(parts: Any, elector: Any = None) -> Any:
     return Process(Metrics(), parts, elector)
 
 
-def test_told_to_stop_it_ends_its_parts_and_is_content(story: Any) -> None:
+def test_reported_to_stop_it_ends_its_parts_and_is_content(story: Any) -> None:
     made = process([Part("a", until_stopped(story, "a"))])
     made.stop.set()
     assert made.run() == 0
@@ -61,7 +61,7 @@ def test_the_lease_is_given_back_after_all_parts_ended(story: Any) -> None:
     assert story == ["a began", "a ended", "released"]
 
 
-def test_a_part_that_breaks_ends_all_and_is_told(story: Any) -> None:
+def test_a_part_that_breaks_ends_all_and_is_reported(story: Any) -> None:
     def broken(stop: Any) -> None:
         raise ValueError("no")
 

@@ -229,7 +229,7 @@ def test_warnings_of_flags_are_logged_once(kube: Any, capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(("plugin", "warned"), [("capacity", False), ("proportion", True)])
-def test_a_scheduler_opens_queue_gates_if_told_and_warns_if_nobody_keeps_the_room(
+def test_a_scheduler_opens_queue_gates_if_reported_and_warns_if_nobody_keeps_the_room(
     kube: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], plugin: str, warned: bool
 ) -> None:
     gate = "scheduling.volcano.sh/queue-allocation-gate"

@@ -109,7 +109,7 @@ def workload(rng: Generator, *, late_pods: bool) -> Workload:
     return Workload(name="drawn", format="test", jobs=in_order(jobs))
 
 
-def told(outcome: Outcome) -> list[tuple[Any, ...]]:
+def reported(outcome: Outcome) -> list[tuple[Any, ...]]:
     """Everything that happened, with the nodes, in order; and why jobs waited."""
     log = outcome.log
     columns = (log.time, log.kind, log.job, log.task, log.node)
@@ -132,7 +132,7 @@ def test_what_is_kept_changes_nothing(policy: str, seed: int) -> None:
     fresh = Engine(
         jobs, machines, conf, scheduler=forgetful, shortcuts=without_fits(conf, forgetful)
     ).run()
-    assert told(keeping) == told(fresh)
+    assert reported(keeping) == reported(fresh)
 
 
 @dataclass(kw_only=True)
@@ -164,7 +164,7 @@ def test_plugins_begin_every_cycle_as_they_were_made() -> None:
     fresh = Engine(jobs, machines, conf, scheduler=Scheduler(conf, plugins=plugins))
     kept = keeping.run()
     assert kept.failures == ()
-    assert told(kept) == told(fresh.run())
+    assert reported(kept) == reported(fresh.run())
 
 
 def single_jobs(rng: Generator) -> Workload:
@@ -201,7 +201,7 @@ def test_a_job_that_waits_alone_starts_as_in_a_session(
     assert any(len(each.binds) > 1 for each in started)
     forgetful = Scheduler(conf, seed=seed)
     fresh = Engine(jobs, machines, conf, scheduler=forgetful).run()
-    assert told(keeping) == told(fresh)
+    assert reported(keeping) == reported(fresh)
     assert keeping.cost.cycles == fresh.cost.cycles
 
 

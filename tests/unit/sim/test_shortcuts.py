@@ -236,8 +236,8 @@ def story(
     outcome = Engine(workload, things, made.conf, scheduler=made, shortcuts=shortcuts).run()
     log, runs = outcome.log, outcome.runs
     rows = zip(log.time.tolist(), log.kind.tolist(), log.job.tolist(), strict=True)
-    told = [(time, EventKind(what).name, runs[job].spec.name) for time, what, job in rows]
-    return sorted(told), outcome.cost.cycles
+    reported = [(time, EventKind(what).name, runs[job].spec.name) for time, what, job in rows]
+    return sorted(reported), outcome.cost.cycles
 
 
 def both_ways(

@@ -71,7 +71,7 @@ def test_a_package_that_gathers_its_modules_is_a_circle_only_if_they_ask_it_back
     ]
 
 
-def test_each_group_is_told_once_by_its_shortest_circle(tmp_path: Path) -> None:
+def test_each_group_is_reported_once_by_its_shortest_circle(tmp_path: Path) -> None:
     files = {
         "a.py": "import made.b\n",
         "b.py": "import made.c\n",

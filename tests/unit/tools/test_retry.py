@@ -31,17 +31,17 @@ def test_what_passes_when_tried_again_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert tried(tmp_path, TESTS) == 0
-    told = (tmp_path / "flaky.txt").read_text()
-    assert "test_some.py::test_shaky" in told
-    assert "test_firm" not in told
+    reported = (tmp_path / "flaky.txt").read_text()
+    assert "test_some.py::test_shaky" in reported
+    assert "test_firm" not in reported
     assert "1 flaky of 1 that failed" in capfd.readouterr().out
 
 
 def test_what_fails_twice_fails(tmp_path: Path) -> None:
     assert tried(tmp_path, f"{TESTS}\n\ndef test_broken():\n    raise ValueError\n") == 1
-    told = (tmp_path / "flaky.txt").read_text()
-    assert "test_shaky" in told
-    assert "test_broken" not in told
+    reported = (tmp_path / "flaky.txt").read_text()
+    assert "test_shaky" in reported
+    assert "test_broken" not in reported
 
 
 def test_what_passes_at_once_leaves_no_report(tmp_path: Path) -> None:

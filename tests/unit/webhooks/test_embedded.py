@@ -109,7 +109,7 @@ def test_other_kinds_are_let_through(cluster: Any) -> None:
     assert cluster.create(manifest)["data"] == {"b": "1"}
 
 
-def test_a_client_is_told_in_volcanos_words() -> None:
+def test_a_client_is_reported_in_volcanos_words() -> None:
     served = ServedCluster()
     served.start()
     try:

@@ -214,7 +214,7 @@ def test_what_a_resource_may_be_called_is_taken(name: str) -> None:
     assert review("/podgroups/validate", group)["allowed"]
 
 
-def test_equal_templates_are_checked_once_and_told_of_each_task() -> None:
+def test_equal_templates_are_checked_once_and_reported_of_each_task() -> None:
     bad = {"containers": [{"name": "C!", "image": "i"}]}
     answer = review("/jobs/validate", job(task("a"), task("b", bad), task("c", bad)))
     message = answer["status"]["message"]

@@ -75,7 +75,7 @@ def test_a_refusal_knows_where_the_value_stands() -> None:
     assert refused({"spec": {"tasks": [{}, {"name": 1}]}})[1] == ("spec", "tasks", 1, "name")
 
 
-def test_the_first_mismatch_by_name_is_told_but_an_unreadable_amount_comes_before_all() -> None:
+def test_the_first_mismatch_by_name_is_reported_but_an_unreadable_amount_comes_before_all() -> None:
     assert "maxRetry" in refused({"spec": {"queue": 1, "maxRetry": "x"}})[0]
     bad = {
         "spec": {

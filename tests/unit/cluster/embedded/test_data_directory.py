@@ -152,13 +152,13 @@ def test_a_directory_belongs_to_one_cluster(tmp_path: Path) -> None:
     Run(tmp_path).data.close()
 
 
-def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="wanted a directory to write to"):
         DataDirectory(tmp_path / "file")
 
 
-def test_a_full_disk_is_told_and_made_up_for(
+def test_a_full_disk_is_reported_and_made_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path)

@@ -248,7 +248,7 @@ def test_a_pod_bound_to_a_node_that_is_not_there_is_taken_away(cluster: Any) -> 
     assert phase(cluster) is None
 
 
-def test_a_pod_told_to_go_sooner_goes_sooner(cluster: Any) -> None:
+def test_a_pod_reported_to_go_sooner_goes_sooner(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster)
     kubelet.sync()
@@ -276,6 +276,6 @@ def test_a_lost_node_takes_its_pods_along_and_they_fail_first(cluster: Any) -> N
     bind(cluster)
     _, since = cluster.list("Pod")
     assert lose(cluster, "n") == ["default/p"]
-    told = [(e.type, e.object["status"]["phase"]) for e in cluster.watch("Pod", since=since)]
-    assert told == [("MODIFIED", "Failed"), ("DELETED", "Failed")]
+    reported = [(e.type, e.object["status"]["phase"]) for e in cluster.watch("Pod", since=since)]
+    assert reported == [("MODIFIED", "Failed"), ("DELETED", "Failed")]
     assert cluster.peek("Node", "", "n") is None

@@ -60,12 +60,12 @@ def test_a_condition_changes_its_time_only_with_its_status() -> None:
     assert third == [{"type": "A", "status": "False", "lastTransitionTime": "t3"}]
 
 
-def test_an_event_told_again_is_counted(cluster: Any) -> None:
+def test_an_event_reported_again_is_counted(cluster: Any) -> None:
     about = cluster.get("Pod", "default", "p")
     for reason in ("Failed", "Failed", "Other"):
         cluster.record(about, "Warning", reason, "m", "volcano")
-    told = {e["reason"]: e["count"] for e in cluster.list("Event")[0]}
-    assert told == {"Failed": 2, "Other": 1}
+    reported = {e["reason"]: e["count"] for e in cluster.list("Event")[0]}
+    assert reported == {"Failed": 2, "Other": 1}
     event = cluster.list("Event")[0][0]
     assert event["involvedObject"]["uid"] == about["metadata"]["uid"]
     assert event["source"] == {"component": "volcano"}
@@ -81,7 +81,7 @@ def test_events_are_kept_for_an_hour(cluster: Any) -> None:
     assert {e["reason"] for e in cluster.list("Event")[0]} == {"Young", "New"}
 
 
-def test_an_event_that_someone_deleted_is_told_anew(cluster: Any) -> None:
+def test_an_event_that_someone_deleted_is_reported_anew(cluster: Any) -> None:
     about = cluster.get("Pod", "default", "p")
     cluster.record(about, "Normal", "R", "m", "s")
     (event,) = cluster.list("Event")[0]

@@ -257,8 +257,10 @@ def test_a_watch_tells_what_happened_since_and_then_ends() -> None:
     cluster.update({**made, "data": {"k": "v"}})
     cluster.create({**config("b"), "metadata": {"name": "b", "namespace": "other"}})
     cluster.delete("ConfigMap", "default", "a")
-    told = [(e.type, e.object["metadata"]["name"]) for e in cluster.watch("ConfigMap", "", since)]
-    assert told == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a")]
+    reported = [
+        (e.type, e.object["metadata"]["name"]) for e in cluster.watch("ConfigMap", "", since)
+    ]
+    assert reported == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a")]
     there = [e.type for e in cluster.watch("ConfigMap", "default", since)]
     assert there == ["ADDED", "MODIFIED", "DELETED"]
     assert list(cluster.watch("ConfigMap", "", str(cluster.version))) == []
@@ -268,8 +270,8 @@ def test_a_watch_from_nowhere_tells_what_is_there() -> None:
     cluster = EmbeddedCluster()
     made = cluster.create(config(k="1"))
     cluster.update({**made, "data": {"k": "2"}})
-    told = [(e.type, e.object["data"]) for e in cluster.watch("ConfigMap")]
-    assert told == [("ADDED", {"k": "2"})]
+    reported = [(e.type, e.object["data"]) for e in cluster.watch("ConfigMap")]
+    assert reported == [("ADDED", {"k": "2"})]
 
 
 def test_a_bookmark_tells_how_far_a_watch_came() -> None:

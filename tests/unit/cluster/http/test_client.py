@@ -197,7 +197,7 @@ _REFUSED = r"^dial tcp (127\.0\.0\.1|\[::1\]):\d+: connect: connection refused$"
     ],
     ids=["nobody", "nobody at two addresses", "no name", "no host name"],
 )
-def test_a_connection_that_cannot_be_made_is_told_in_the_words_of_go(
+def test_a_connection_that_cannot_be_made_is_reported_in_the_words_of_go(
     url: Any, problem: Any
 ) -> None:
     async def main() -> Any:

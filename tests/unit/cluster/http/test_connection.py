@@ -209,7 +209,7 @@ def test_a_request_that_is_broken_off_leaves_no_answer_to_the_next() -> None:
     asyncio.run(main())
 
 
-def test_how_long_a_server_wants_to_be_left_alone_is_told() -> None:
+def test_how_long_a_server_wants_to_be_left_alone_is_reported() -> None:
     async def main() -> None:
         busy = b"HTTP/1.1 429 no\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
         odd = b"HTTP/1.1 429 no\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n"

@@ -276,7 +276,7 @@ def test_a_program_that_logs_in_anew_changes_who_is_seen_on_the_next_request(
     asyncio.run(main())
 
 
-def test_a_program_with_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
+def test_a_program_with_a_certificate_that_is_none_is_reported(tmp_path: Path) -> None:
     for name in ("me.crt", "me.key"):
         (tmp_path / name).write_text("junk")
     plugin = ExecPlugin.from_kubeconfig(login(tmp_path), tmp_path, "f", {})

@@ -489,7 +489,7 @@ def test_an_answer_beyond_all_bounds_is_not_read_to_its_end(chunked: bool) -> No
     run(main())
 
 
-def test_an_answer_that_is_no_object_is_told() -> None:
+def test_an_answer_that_is_no_object_is_reported() -> None:
     async def main() -> None:
         async with client_of({GET: web.Response(text="<html>")}) as (client, _, _):
             with pytest.raises(UnavailableError, match="no object came back"):

@@ -156,7 +156,7 @@ def test_kinds_without_a_complete_list_are_named_and_those_without_a_definition_
         assert cluster.wait_synced(10) == []
 
 
-def test_a_kind_that_cannot_be_followed_is_told_with_the_reason() -> None:
+def test_a_kind_that_cannot_be_followed_is_reported_with_the_reason() -> None:
     gate = Gate(page())
     with cluster_of({LIST: [Refuse(403), gate], WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
         gate.arrived.acquire()
@@ -167,7 +167,9 @@ def test_a_kind_that_cannot_be_followed_is_told_with_the_reason() -> None:
         assert cluster.troubles() == {}
 
 
-def test_a_kind_that_never_comes_is_told_as_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_that_never_comes_is_reported_as_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("pumice.cluster.kube.cluster._FIRST_LIST_S", 0.01)
     gate = Gate(page())
     with cluster_of({LIST: gate, WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
@@ -192,19 +194,21 @@ def test_the_collector_rests_during_the_first_list_and_is_as_before_in_the_end()
     assert gc.get_threshold() == before
 
 
-def test_writes_are_carried_out_and_each_is_told_what_came_of_it() -> None:
+def test_writes_are_carried_out_and_each_is_reported_what_came_of_it() -> None:
     answers = {
         f"POST {LAB}/a/binding": {},
         f"POST {LAB}/b/binding": Refuse(409, "Conflict"),
         f"GET {LAB}/b": pod("b", node="n7"),
     }
-    told = {}
+    reported = {}
     with cluster_of(answers) as (cluster, _):
         for name in "ab":
-            cluster.submit(bind(name), lane=Lane.BIND, done=lambda e, n=name: told.update({n: e}))
+            cluster.submit(
+                bind(name), lane=Lane.BIND, done=lambda e, n=name: reported.update({n: e})
+            )
         assert cluster.flush(10)
-        assert told["a"] is None
-        assert isinstance(told["b"], ConflictError)
+        assert reported["a"] is None
+        assert isinstance(reported["b"], ConflictError)
 
 
 def test_no_more_writes_than_workers_are_under_way_and_the_urgent_go_first() -> None:
@@ -245,43 +249,43 @@ def test_two_writes_of_a_lane_about_one_object_keep_their_order() -> None:
 
 
 def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate() -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
     with cluster_of({}, qps=1, burst=1) as (cluster, fake):
         cluster.fence = lambda: False
         for n in range(100):
-            cluster.submit(bind(f"p{n}"), lane=Lane.BIND, done=told.append)
+            cluster.submit(bind(f"p{n}"), lane=Lane.BIND, done=reported.append)
         assert cluster.flush(10)
         assert cluster._timing.clock() == FakeTime().now
-        assert {type(error) for error in told} == {FencedError}
+        assert {type(error) for error in reported} == {FencedError}
         assert fake.asked == []
 
 
 def test_a_write_that_makes_no_sense_and_a_listener_that_fails_stop_nobody() -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
 
     def fail(_: Any) -> None:
         raise ZeroDivisionError
 
     with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
-        cluster.submit(patch("x", {1, 2}), lane=Lane.BIND, done=told.append)
+        cluster.submit(patch("x", {1, 2}), lane=Lane.BIND, done=reported.append)
         cluster.submit(Write("bind", {**bind("z").arguments, "odd": 1}), lane=Lane.BIND, done=fail)
-        cluster.submit(bind("a"), lane=Lane.BIND, done=told.append)
+        cluster.submit(bind("a"), lane=Lane.BIND, done=reported.append)
         assert cluster.flush(10)
-        assert [error is None for error in told].count(True) == 1
+        assert [error is None for error in reported].count(True) == 1
 
 
 def test_the_end_tells_everybody_whose_write_was_not_done() -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
     gate = Gate(pod("x"))
     with server({f"PATCH {LAB}/x": gate}) as fake:
         with KubeCluster(Connection(fake.url), workers=1) as cluster:
             for value in range(3):
-                cluster.submit(patch("x", value), lane=Lane.STATUS, done=told.append)
-            cluster.submit(patch("y", 1), lane=Lane.STATUS, done=told.append)
+                cluster.submit(patch("x", value), lane=Lane.STATUS, done=reported.append)
+            cluster.submit(patch("y", 1), lane=Lane.STATUS, done=reported.append)
             gate.arrived.acquire()
         gate.open.set()
-        cluster.submit(patch("x", 4), lane=Lane.STATUS, done=told.append)
-        assert [type(error) for error in told] == [UnavailableError] * 5
+        cluster.submit(patch("x", 4), lane=Lane.STATUS, done=reported.append)
+        assert [type(error) for error in reported] == [UnavailableError] * 5
         assert cluster.flush(0)
         with pytest.raises(UnavailableError):
             cluster.get("Pod", "lab", "x")
@@ -312,7 +316,7 @@ def test_writes_can_also_be_waited_for() -> None:
         assert cluster.now() == FakeTime().now
 
 
-def test_a_listener_that_would_wait_for_its_own_thread_is_told_so() -> None:
+def test_a_listener_that_would_wait_for_its_own_thread_is_reported_so() -> None:
     found = []
     with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
 

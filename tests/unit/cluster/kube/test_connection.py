@@ -240,7 +240,7 @@ def test_a_name_and_a_password_are_sent_as_such(written: Any) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_file_and_field(
+def test_what_is_wrong_is_reported_with_its_file_and_field(
     written: Any, content: Any, where: str
 ) -> None:
     file = written(content)
@@ -278,10 +278,10 @@ import json, os, pathlib, sys
 count = pathlib.Path(sys.argv[1])
 n = int(count.read_text()) + 1 if count.exists() else 1
 count.write_text(str(n))
-told = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
-pathlib.Path(sys.argv[1] + ".told").write_text(json.dumps([told, os.environ["WHO"]]))
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+pathlib.Path(sys.argv[1] + ".info").write_text(json.dumps([info, os.environ["WHO"]]))
 status = {"token": f"token-{n}", "expirationTimestamp": "2023-11-14T22:20:00Z"}
-print(json.dumps({"apiVersion": told["apiVersion"], "kind": "ExecCredential", "status": status}))
+print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": status}))
 """
 
 
@@ -321,16 +321,16 @@ def test_a_credential_that_is_refused_is_asked_for_again(tmp_path: Path) -> None
     assert found.header() == "Bearer token-2"
 
 
-def test_a_program_is_told_about_the_cluster_if_it_wants_to_know(
+def test_a_program_is_reported_about_the_cluster_if_it_wants_to_know(
     written: Any, tmp_path: Path
 ) -> None:
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {"certificate-authority": str(CERT), "extensions": [extension]}
     content = config(cluster=cluster, exec=program(tmp_path, provideClusterInfo=True))
     load_connection(written(content), env={}).credentials.header()
-    told, who = json.loads((tmp_path / "count.told").read_text())
+    reported, who = json.loads((tmp_path / "count.info").read_text())
     assert who == "me"
-    assert told["spec"] == {
+    assert reported["spec"] == {
         "interactive": False,
         "cluster": {
             "server": "https://127.0.0.1:6443",
@@ -362,7 +362,7 @@ def test_a_program_may_give_a_certificate_instead_of_a_token(tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_program_that_fails_is_told_with_its_own_words(
+def test_a_program_that_fails_is_reported_with_its_own_words(
     tmp_path: Path, text: Any, problem: str
 ) -> None:
     with pytest.raises(ServiceError) as caught:
@@ -370,7 +370,7 @@ def test_a_program_that_fails_is_told_with_its_own_words(
     assert problem in str(caught.value)
 
 
-def test_a_program_that_is_not_there_is_told_with_the_hint_of_the_kubeconfig() -> None:
+def test_a_program_that_is_not_there_is_reported_with_the_hint_of_the_kubeconfig() -> None:
     described = ExecPlugin("/nowhere/login", hint="install it")
     with pytest.raises(ServiceError, match="install it"):
         ExecCredentials(described, lambda _: None).header()

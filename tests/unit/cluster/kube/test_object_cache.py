@@ -11,7 +11,7 @@ from pumice.errors import GoneError, RejectedError
 from tests.unit.cluster.kube.fakes import pod
 
 
-def told(store: Any, since: Any, namespace: str = "") -> Any:
+def reported(store: Any, since: Any, namespace: str = "") -> Any:
     return [
         (event.type, event.object["metadata"]["name"]) for event in store.since(since, namespace)
     ]
@@ -24,39 +24,39 @@ def filled(*steps: Any, remembered: Any = 100) -> Any:
     return store
 
 
-def test_of_each_object_only_the_last_change_is_told_in_order() -> None:
+def test_of_each_object_only_the_last_change_is_reported_in_order() -> None:
     store = filled(
         Event("MODIFIED", pod("a", 11)),
         Event("MODIFIED", pod("b", 12)),
         Event("MODIFIED", pod("a", 13)),
     )
-    assert told(store, "10") == [("MODIFIED", "b"), ("MODIFIED", "a")]
-    assert told(store, "12") == [("MODIFIED", "a")]
-    assert told(store, "13") == []
+    assert reported(store, "10") == [("MODIFIED", "b"), ("MODIFIED", "a")]
+    assert reported(store, "12") == [("MODIFIED", "a")]
+    assert reported(store, "13") == []
 
 
 def test_an_object_is_added_for_those_who_have_not_seen_it_and_modified_for_others() -> None:
     store = filled(Event("ADDED", pod("c", 11)), Event("MODIFIED", pod("c", 12)))
-    assert told(store, "10") == [("ADDED", "c")]
-    assert told(store, "11") == [("MODIFIED", "c")]
+    assert reported(store, "10") == [("ADDED", "c")]
+    assert reported(store, "11") == [("MODIFIED", "c")]
 
 
-def test_an_object_that_came_and_went_unseen_is_not_told() -> None:
+def test_an_object_that_came_and_went_unseen_is_not_reported() -> None:
     store = filled(Event("ADDED", pod("c", 11)), Event("DELETED", pod("c", 12)))
-    assert told(store, "10") == []
-    assert told(store, "11") == [("DELETED", "c")]
+    assert reported(store, "10") == []
+    assert reported(store, "11") == [("DELETED", "c")]
 
 
 def test_a_successor_of_the_same_name_comes_after_the_deletion() -> None:
     steps = Event("DELETED", pod("a", 11)), Event("ADDED", pod("a", 12, uid="new"))
-    assert told(filled(*steps), "10") == [("DELETED", "a"), ("ADDED", "a")]
+    assert reported(filled(*steps), "10") == [("DELETED", "a"), ("ADDED", "a")]
     untold = filled(Event("MODIFIED", pod("a", 12, uid="new")))
-    assert told(untold, "10") == [("DELETED", "a"), ("ADDED", "a")]
+    assert reported(untold, "10") == [("DELETED", "a"), ("ADDED", "a")]
 
 
-def test_without_a_version_everything_there_is_told() -> None:
+def test_without_a_version_everything_there_is_reported() -> None:
     store = filled(Event("DELETED", pod("a", 11)))
-    assert told(store, "") == told(store, "0") == [("ADDED", "b")]
+    assert reported(store, "") == reported(store, "0") == [("ADDED", "b")]
 
 
 def test_versions_too_far_back_or_still_to_come_are_gone() -> None:
@@ -73,7 +73,7 @@ def test_deletions_beyond_what_is_remembered_are_gone() -> None:
     store = filled(*steps, remembered=1)
     with pytest.raises(GoneError):
         store.since("10")
-    assert told(store, "11") == [("DELETED", "b")]
+    assert reported(store, "11") == [("DELETED", "b")]
 
 
 def test_deletions_beyond_the_bytes_that_are_remembered_are_gone() -> None:
@@ -84,10 +84,10 @@ def test_deletions_beyond_the_bytes_that_are_remembered_are_gone() -> None:
     store.apply(steps)
     with pytest.raises(GoneError):
         store.since("10")
-    assert told(store, "11") == [("DELETED", "b")]
+    assert reported(store, "11") == [("DELETED", "b")]
     assert store.replace([pod("d", 15)], "20")
     store.apply([Event("ADDED", pod("c", 21)), Event("DELETED", pod("c", 22))])
-    assert told(store, "21") == [("DELETED", "c")]
+    assert reported(store, "21") == [("DELETED", "c")]
 
 
 def test_a_list_that_differs_sends_readers_back_to_the_list() -> None:
@@ -98,14 +98,14 @@ def test_a_list_that_differs_sends_readers_back_to_the_list() -> None:
     items, version = store.list()
     assert [item["metadata"]["name"] for item in items] == ["a", "c"]
     assert version == "20"
-    assert told(store, version) == []
+    assert reported(store, version) == []
 
 
 def test_a_list_that_says_the_same_changes_nothing_for_readers() -> None:
     store = filled(Event("DELETED", pod("b", 11)))
     before = store.get("lab", "a")
     assert not store.replace([pod("a", 3)], "20")
-    assert told(store, "10") == [("DELETED", "b")]
+    assert reported(store, "10") == [("DELETED", "b")]
     assert store.get("lab", "a") is before
 
 
@@ -122,5 +122,5 @@ def test_objects_are_chosen_by_namespace_and_labels_in_the_order_of_names() -> N
     assert [m["metadata"]["name"] for m in store.list()[0]] == ["a", "z", "b"]
     assert [m["metadata"]["name"] for m in store.list("other")[0]] == ["b"]
     assert [m["metadata"]["name"] for m in store.list(labels={"x": "1"})[0]] == ["z"]
-    assert told(store, "", "other") == [("ADDED", "b")]
+    assert reported(store, "", "other") == [("ADDED", "b")]
     assert len(store) == 3

@@ -128,7 +128,7 @@ def test_lines_may_come_in_any_pieces() -> None:
     run(scenario)
 
 
-def test_steps_told_twice_count_once() -> None:
+def test_steps_reported_twice_count_once() -> None:
     async def scenario() -> None:
         first = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))
         second = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))

@@ -18,10 +18,10 @@ def bind(name: Any) -> Any:
 
 
 @pytest.mark.parametrize("busy", [0, 1])
-def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy: int) -> None:
+def test_what_comes_just_before_the_end_is_reported_once_and_never_sent(busy: int) -> None:
     """A write handed in before the end, and sorted into its lane only after it began."""
     carried = []
-    told: list[Any] = []
+    reported: list[Any] = []
 
     async def main() -> Any:
         began = asyncio.Event()
@@ -39,9 +39,9 @@ def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy: int) -
         )
         lanes.open(asyncio.get_running_loop())
         for number in range(busy):
-            lanes.submit(bind(f"busy{number}"), Lane.BIND, told.append)
+            lanes.submit(bind(f"busy{number}"), Lane.BIND, reported.append)
             await began.wait()
-        lanes.submit(bind("late"), Lane.BIND, told.append)
+        lanes.submit(bind("late"), Lane.BIND, reported.append)
         await lanes.close()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -52,13 +52,13 @@ def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy: int) -
 
     assert asyncio.run(main()) == 1
     assert "late" not in carried
-    assert [type(error) for error in told] == [UnavailableError] * (busy + 1)
-    assert [error.sent for error in told] == [True] * busy + [False]
+    assert [type(error) for error in reported] == [UnavailableError] * (busy + 1)
+    assert [error.sent for error in reported] == [True] * busy + [False]
 
 
 def test_a_write_handed_in_while_the_last_worker_ends_is_carried_out() -> None:
     """The worker has found nothing more to do, but its task is not over yet."""
-    told: list[Any] = []
+    reported: list[Any] = []
 
     async def execute(_: Any) -> None:
         return None
@@ -72,8 +72,8 @@ def test_a_write_handed_in_while_the_last_worker_ends_is_carried_out() -> None:
         )
 
         def then_another(error: Any) -> None:
-            told.append(error)
-            lanes.submit(bind("second"), Lane.BIND, told.append)
+            reported.append(error)
+            lanes.submit(bind("second"), Lane.BIND, reported.append)
 
         lanes.open(asyncio.get_running_loop())
         lanes.submit(bind("first"), Lane.BIND, then_another)
@@ -82,4 +82,4 @@ def test_a_write_handed_in_while_the_last_worker_ends_is_carried_out() -> None:
         await lanes.close()
 
     asyncio.run(main())
-    assert told == [None, None]
+    assert reported == [None, None]

@@ -121,7 +121,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("said", MISTAKES)
-def test_a_mistake_is_told_with_what_was_wanted_and_found(said: Any) -> None:
+def test_a_mistake_is_reported_with_what_was_wanted_and_found(said: Any) -> None:
     with pytest.raises(ConfError) as caught:
         usage_source(MISTAKES[said])
     assert said == str(caught.value)
@@ -146,7 +146,7 @@ def test_a_password_in_an_address_is_not_shown_whatever_else_is_wrong(address: s
     assert "secret" not in str(caught.value)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(ConfError) as caught:
         usage_source({"type": "prometheus", "address": "x", "interval": "y", "timeout": "z"})
     assert {problem.field for problem in caught.value.problems} == {

@@ -136,7 +136,7 @@ def test_many_nodes_are_searched_for_in_parts() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"cpu": None}, {"mem": None}, {"cpu": -1}, {"cpu": 100.0}])
-def test_a_host_without_both_figures_is_left_out_and_told(
+def test_a_host_without_both_figures_is_left_out_and_reported(
     bad: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert list(read(document("n1", **bad), document("n2"))) == ["n2"]
@@ -149,7 +149,7 @@ def answered(status: int, content: Any) -> Any:
         return usage_source(section(server.url)).read(NODES, NOW)
 
 
-def test_a_refusal_is_told_with_its_reason() -> None:
+def test_a_refusal_is_reported_with_its_reason() -> None:
     said = {"error": {"type": "x", "reason": "no such index [metricbeat]"}, "status": 404}
     with pytest.raises(HttpError, match=r"status 404, 'no such index \[metricbeat\]'"):
         answered(404, said)

@@ -73,7 +73,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=[str(i) for i in range(len(BAD))])
-def test_a_bad_item_hurts_only_its_node_and_is_told_in_one_line(
+def test_a_bad_item_hurts_only_its_node_and_is_reported_in_one_line(
     bad: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert sorted(read(item("n1"), bad, item("n3"))) == ["n1", "n3"]

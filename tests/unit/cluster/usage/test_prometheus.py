@@ -131,7 +131,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=[str(i) for i in range(len(BAD))])
-def test_a_bad_sample_hurts_only_its_node_and_is_told_in_one_line(
+def test_a_bad_sample_hurts_only_its_node_and_is_reported_in_one_line(
     bad: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The one line names the service and counts, whichever half was bad."""
@@ -151,7 +151,7 @@ def test_samples_of_other_machines_are_passed_over_in_silence(
     assert caplog.records == []
 
 
-def test_labels_that_are_no_node_names_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_labels_that_are_no_node_names_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     strange = vector(sample("10.0.0.1:9100", "1"))
     assert read(strange, strange) == {}
     assert "the label instance must be the name of the node" in caplog.text
@@ -212,7 +212,7 @@ def test_nobody_there_is_an_error() -> None:
         (302, b"", "answered with status 302$"),
     ],
 )
-def test_a_refusal_is_told_with_its_reason(status: int, content: bytes, match: str) -> None:
+def test_a_refusal_is_reported_with_its_reason(status: int, content: bytes, match: str) -> None:
     with (
         servers.serving(lambda *_: (status, content)) as server,
         pytest.raises(HttpError, match=match),

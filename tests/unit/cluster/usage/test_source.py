@@ -63,7 +63,7 @@ class TestCache:
         cache = UsageCache(EventRecorder({}, {}), 30.0)
         assert [cache.refresh(now, [N1]) for now in (1000.0, 10.0)] == [True, True]
 
-    def test_a_failure_leaves_what_is_known_and_is_told(
+    def test_a_failure_leaves_what_is_known_and_is_reported(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         failure = HttpError("http://x", "no answer in time")

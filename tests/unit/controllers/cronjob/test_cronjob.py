@@ -127,7 +127,7 @@ def test_of_several_missed_times_the_latest_counts() -> None:
     assert (names(view), view.events) == ([f"c-{TICK + 3}"], ["SuccessfulCreate"])
 
 
-def test_very_many_missed_times_are_told() -> None:
+def test_very_many_missed_times_are_reported() -> None:
     view = begun()
     look(view, 60 * 101)
     assert view.events[0] == "TooManyMissedTimes"
@@ -148,7 +148,7 @@ def test_a_suspended_cronjob_starts_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "left", "told"),
+    ("policy", "left", "reported"),
     [
         ("Allow", [1, 2], ["SuccessfulCreate", "SuccessfulCreate"]),
         ("Forbid", [1], ["SuccessfulCreate", "ForbidConcurrent"]),
@@ -159,7 +159,7 @@ def test_a_suspended_cronjob_starts_nothing() -> None:
         ),
     ],
 )
-def test_what_happens_while_a_job_is_active(policy: str, left: Any, told: Any) -> None:
+def test_what_happens_while_a_job_is_active(policy: str, left: Any, reported: Any) -> None:
     view = begun(concurrencyPolicy=policy)
     look(view, 60)
     plan = CronJobController()
@@ -167,7 +167,7 @@ def test_what_happens_while_a_job_is_active(policy: str, left: Any, told: Any) -
     (key,) = plan.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
     view.apply(plan.reconcile(key, view))
     assert names(view) == [f"c-{TICK + n}" for n in left]
-    assert view.events == told
+    assert view.events == reported
 
 
 def test_a_forbidden_time_is_made_up_for_when_the_job_ends() -> None:
@@ -216,7 +216,7 @@ def test_the_oldest_finished_jobs_go(phase: str, limits: Any, left: Any) -> None
     assert names(view) == [f"c-{TICK + n}" for n in left]
 
 
-def test_an_active_job_that_was_deleted_is_told() -> None:
+def test_an_active_job_that_was_deleted_is_reported() -> None:
     view = begun()
     look(view, 60)
     del view.objects[JOB, "ns", f"c-{TICK + 1}"]
@@ -248,28 +248,28 @@ def problem(view: Any, at: Any = 60) -> Any:
     controller = CronJobController()
     (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
     plan = controller.reconcile(key, view)
-    told = [effect for effect in plan.effects if isinstance(effect, Record)]
-    assert told == plan.effects
-    return [(record.type, record.reason, record.message) for record in told]
+    reported = [effect for effect in plan.effects if isinstance(effect, Record)]
+    assert reported == plan.effects
+    return [(record.type, record.reason, record.message) for record in reported]
 
 
-def test_an_unknown_zone_is_told() -> None:
+def test_an_unknown_zone_is_reported() -> None:
     view = FakeView(cron(timeZone="Mars/Olympus"))
     said = 'Invalid time zone "Mars/Olympus": unknown time zone Mars/Olympus'
     assert problem(view) == [("Warning", "InvalidTimeZone", said)]
 
 
-def test_an_unreadable_schedule_is_told_when_it_comes_by_a_change() -> None:
+def test_an_unreadable_schedule_is_reported_when_it_comes_by_a_change() -> None:
     assert problem(FakeView(cron("whenever"))) == []
     changed = FakeView(cron("whenever", metadata={"generation": 2}))
     assert problem(changed)[0][1] == "UnParseableCronJobSchedule"
 
 
-def test_a_schedule_without_any_time_is_told() -> None:
+def test_a_schedule_without_any_time_is_reported() -> None:
     assert problem(FakeView(cron("59 23 31 2 *")))[0][1] == "InvalidSchedule"
 
 
-def test_a_zone_in_the_schedule_is_used_and_told() -> None:
+def test_a_zone_in_the_schedule_is_used_and_reported() -> None:
     view = FakeView(cron("TZ=Europe/Berlin 1 13 * * *"))
     view.now = NOON + 60
     controller = CronJobController()

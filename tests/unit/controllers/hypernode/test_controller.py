@@ -193,7 +193,7 @@ def test_hypernodes_stay_when_their_source_is_off_or_its_settings_are_bad(change
     assert len(world.records) == (change.startswith("bad"))
 
 
-def test_a_problem_is_told_once_for_each_text() -> None:
+def test_a_problem_is_reported_once_for_each_text() -> None:
     world = World({**LABELS, "intervals": "1h"})
     for _ in range(3):
         world.look()
@@ -223,9 +223,9 @@ def test_a_fabric_is_asked_with_the_secret_and_kept_while_it_is_silent() -> None
     world.fabric.reading = Reading(ports[:1], "https://ufm: no answer")
     world.look()
     assert world.domains == {"leaf-hn-0": ["h1"], "spine-hn": ["leaf-hn-0"]}
-    told = [each.message for each in world.records]
-    assert "https://ufm: no answer" in told
-    assert "hidden" not in str(told)
+    reported = [each.message for each in world.records]
+    assert "https://ufm: no answer" in reported
+    assert "hidden" not in str(reported)
 
 
 @pytest.mark.parametrize("values", [{}, {"username": "u"}, {"username": "u", "password": ""}])
@@ -238,7 +238,7 @@ def test_a_fabric_without_credentials_is_not_asked(values: Any) -> None:
     assert "wanted username and password" in world.records[0].message
 
 
-def test_a_secret_that_may_not_be_read_is_told_and_labels_go_on() -> None:
+def test_a_secret_that_may_not_be_read_is_reported_and_labels_go_on() -> None:
     world = World(UFM, LABELS)
     world.node("a", "r1")
     read = world.read
@@ -291,7 +291,7 @@ def test_crowds_of_events_lead_to_one_look_a_second() -> None:
     assert plan.again_in_s == pytest.approx(1.0, abs=0.61)
 
 
-def test_the_configmap_is_read_again_where_its_changes_are_not_told() -> None:
+def test_the_configmap_is_read_again_where_its_changes_are_not_reported() -> None:
     assert World(LABELS).look().again_in_s is None
     assert World(controller=HyperNodeController(poll_s=7.0)).look().again_in_s == 7.0
 

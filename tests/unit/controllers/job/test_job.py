@@ -69,7 +69,7 @@ def test_scaling_up_makes_the_missing_indices_and_tells_the_podgroup() -> None:
     assert stage.podgroup["spec"]["minResources"]["cpu"] == "300m"
 
 
-def test_why_the_podgroup_waits_is_told_on_the_job() -> None:
+def test_why_the_podgroup_waits_is_reported_on_the_job() -> None:
     stage = Stage()
     stage.play({"apply": [job()]})
     waiting = {"type": "Unschedulable", "status": "True", "message": "0/3 nodes fit"}

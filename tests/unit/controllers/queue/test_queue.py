@@ -192,7 +192,7 @@ def test_a_wish_to_open_ends_with_a_later_one_to_close() -> None:
 
 
 @pytest.mark.parametrize(("retries", "after_s"), [(3, 0.035), (15, 163.835), (0, 0.0)])
-def test_a_refusal_is_told_when_retries_are_over(retries: int, after_s: float) -> None:
+def test_a_refusal_is_reported_when_retries_are_over(retries: int, after_s: float) -> None:
     view = world(queue("a", state="Closed"), child := queue("b", "a", state="Closed"))
     controller = QueueController(max_requeue_num=retries)
     view.add(command("OpenQueue", "b"))

@@ -357,7 +357,7 @@ class Deaf:
         return iter(())
 
 
-def test_a_bind_never_told_is_looked_up_and_kept_if_true(
+def test_a_bind_never_reported_is_looked_up_and_kept_if_true(
     cluster: Any, writer: Any, live: Any
 ) -> None:
     live.cycle()
@@ -370,7 +370,7 @@ def test_a_bind_never_told_is_looked_up_and_kept_if_true(
     assert live.recovery.undone == 0
 
 
-def test_a_bind_never_told_is_taken_back_if_it_is_not_there(
+def test_a_bind_never_reported_is_taken_back_if_it_is_not_there(
     cluster: Any, writer: Any, live: Any
 ) -> None:
     live.cycle()
@@ -499,7 +499,7 @@ def test_a_group_whose_status_was_not_written_is_as_the_cluster_has_it(
     assert phase(live) == ""
 
 
-def test_a_group_never_told_is_taken_as_the_cluster_has_it(
+def test_a_group_never_reported_is_taken_as_the_cluster_has_it(
     cluster: Any, writer: Any, live: Any
 ) -> None:
     live.cycle()
@@ -560,7 +560,7 @@ def test_a_scheduler_of_several_names_signs_as_volcano(cluster: Any) -> None:
     assert event["source"]["component"] == "volcano"
 
 
-def test_gated_pods_are_not_told_that_they_wait(cluster: Any, live: Any, writer: Any) -> None:
+def test_gated_pods_are_not_reported_that_they_wait(cluster: Any, live: Any, writer: Any) -> None:
     cluster.create(pod_group("gated", min_member=2, phase="Inqueue"))
     cluster.create(pod("a", group="gated", cpu=1, spec={"schedulingGates": [{"name": "x"}]}))
     cluster.create(pod("b", group="gated", cpu=1))
@@ -571,7 +571,7 @@ def test_gated_pods_are_not_told_that_they_wait(cluster: Any, live: Any, writer:
     assert cluster.get("Pod", "default", "b")["status"]["conditions"]
 
 
-def test_an_observer_is_told_each_step(cluster: Any, live: Any) -> None:
+def test_an_observer_is_reported_each_step(cluster: Any, live: Any) -> None:
     seen = []
 
     class Watching(Observer):

@@ -127,7 +127,7 @@ def test_a_stop_ends_the_wait_for_caches(cluster: Any) -> None:
     assert cluster.list(QUEUE)[0] == []
 
 
-def test_late_caches_are_told_once_and_waited_for(
+def test_late_caches_are_reported_once_and_waited_for(
     cluster: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster.missing = [["Pod"]] * 3
@@ -475,7 +475,7 @@ def talkative(caplog: pytest.LogCaptureFixture) -> Any:
     return caplog
 
 
-def test_where_a_cycle_failed_is_told_once_for_each_failure(
+def test_where_a_cycle_failed_is_reported_once_for_each_failure(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, talkative: Any
 ) -> None:
     loop = looping(cluster)
@@ -505,21 +505,23 @@ def raising(error: Exception) -> Any:
     return fail
 
 
-def test_a_failed_write_is_told_at_once_and_then_now_and_then(cluster: Any, talkative: Any) -> None:
+def test_a_failed_write_is_reported_at_once_and_then_now_and_then(
+    cluster: Any, talkative: Any
+) -> None:
     for name in ("a", "b", "c"):
         job(cluster, name)
     cluster.submit = lambda write, *, lane, done: done(RejectedError("Pod", problem="no"))
     loop = looping(cluster)
     loop._turn()
-    told = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
-    assert len(told) == 1
+    reported = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
+    assert len(reported) == 1
     cluster.clock.advance(61)
     loop._turn()
-    told = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
-    assert [line.values.get("more") for line in told] == [None, 2]
+    reported = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
+    assert [line.values.get("more") for line in reported] == [None, 2]
 
 
-def test_a_plugin_that_is_passed_over_is_told_when_that_begins(
+def test_a_plugin_that_is_passed_over_is_reported_when_that_begins(
     cluster: Any, talkative: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(self: Any, ssn: Any) -> None:
@@ -536,7 +538,7 @@ def test_a_plugin_that_is_passed_over_is_told_when_that_begins(
     assert len(lines(talkative, "all plugins work again")) == 1
 
 
-def test_a_bad_object_is_told_once_by_name(cluster: Any, talkative: Any) -> None:
+def test_a_bad_object_is_reported_once_by_name(cluster: Any, talkative: Any) -> None:
     bad = pod("bad", cpu=1)
     bad["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much"}}
     cluster.create(bad)
@@ -549,7 +551,7 @@ def test_a_bad_object_is_told_once_by_name(cluster: Any, talkative: Any) -> None
     assert (line.values["kind"], line.values["object"]) == ("Pod", "default/bad")
 
 
-def test_a_kind_that_is_not_followed_is_told_and_counted(cluster: Any, talkative: Any) -> None:
+def test_a_kind_that_is_not_followed_is_reported_and_counted(cluster: Any, talkative: Any) -> None:
     troubles, metrics = {"Pod": "403"}, Metrics()
     cluster.troubles = lambda: dict(troubles)
     loop = looping(cluster, metrics=metrics)

@@ -23,7 +23,7 @@ def test_the_lead_can_be_lost_and_won_more_than_once(cluster: Any) -> None:
     metrics = Metrics()
     loop = looping(cluster, is_leader=lambda: leads, metrics=metrics)
 
-    def told(number: int) -> bool:
+    def reported(number: int) -> bool:
         return f"pumice_leader {number}" in metrics.text().splitlines()
 
     for turn in range(3):
@@ -32,11 +32,11 @@ def test_the_lead_can_be_lost_and_won_more_than_once(cluster: Any) -> None:
         for _ in range(3):
             loop._turn()
         assert node_of(cluster, f"g{turn}-0") == "n"
-        assert told(1)
+        assert reported(1)
         assert not loop._live.stale
         leads = False
         loop._turn()
-        assert told(0)
+        assert reported(0)
         assert loop._live.stale
 
 

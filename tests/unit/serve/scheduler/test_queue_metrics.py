@@ -45,7 +45,7 @@ def gang(name: Any, size: Any, queue_name: str = "q", cpu: Any = 1) -> Any:
 
 
 @pytest.mark.parametrize("policy", ["proportion", "capacity"])
-def test_a_queue_is_told_with_what_it_holds_and_asks_for(policy: str) -> None:
+def test_a_queue_is_reported_with_what_it_holds_and_asks_for(policy: str) -> None:
     world = World(policy, queue("q", weight=3, capability={"cpu": 6}), *gang("a", 2), *gang("b", 9))
     series = world.cycle()
     where = '{queue_name="q"}'
@@ -56,7 +56,7 @@ def test_a_queue_is_told_with_what_it_holds_and_asks_for(policy: str) -> None:
     assert series[f"volcano_queue_weight{where}"] == "3"
 
 
-def test_what_is_deserved_by_weight_is_told() -> None:
+def test_what_is_deserved_by_weight_is_reported() -> None:
     objects = [*gang("a", 8, "one"), *gang("b", 8, "two")]
     world = World("proportion", queue("one", weight=1), queue("two", weight=3), *objects)
     series = world.cycle()
@@ -64,13 +64,13 @@ def test_what_is_deserved_by_weight_is_told() -> None:
     assert series['volcano_queue_deserved_milli_cpu{queue_name="two"}'] == "6000"
 
 
-def test_stated_amounts_are_told_before_parts_by_weight() -> None:
-    told = queue("q", deserved={"cpu": 3})
-    series = World("proportion}, {name: capacity", told, *gang("a", 8)).cycle()
+def test_stated_amounts_are_reported_before_parts_by_weight() -> None:
+    reported = queue("q", deserved={"cpu": 3})
+    series = World("proportion}, {name: capacity", reported, *gang("a", 8)).cycle()
     assert series['volcano_queue_deserved_milli_cpu{queue_name="q"}'] == "3000"
 
 
-def test_without_limits_nothing_is_told_of_queues() -> None:
+def test_without_limits_nothing_is_reported_of_queues() -> None:
     series = World("binpack", queue("q"), *gang("a", 2)).cycle()
     assert not [name for name in series if "queue_name" in name and "deserved" in name]
 
@@ -123,7 +123,7 @@ def test_a_child_shows_the_capability_it_has_from_above_and_an_unlimited_root_no
     assert capacities(series, "real_capacity") == {"top": "6000", "q": "6000"}
 
 
-def test_jobs_that_found_no_place_are_told_with_what_they_miss() -> None:
+def test_jobs_that_found_no_place_are_reported_with_what_they_miss() -> None:
     world = World("proportion", queue("q"), *gang("a", 2), *gang("b", 9))
     series = world.cycle()
     assert series["volcano_unschedule_job_count"] == "1"
@@ -131,12 +131,12 @@ def test_jobs_that_found_no_place_are_told_with_what_they_miss() -> None:
     assert series['volcano_unschedule_task_count{job_id="b"}'] == str(9 - found)
 
 
-def test_shares_of_jobs_are_told() -> None:
+def test_shares_of_jobs_are_reported() -> None:
     world = World("proportion", queue("q"), *gang("a", 2))
     assert world.cycle()['volcano_job_share{job_id="a",job_ns="default"}'] == "0.25"
 
 
-def test_a_job_that_is_gone_is_told_no_more() -> None:
+def test_a_job_that_is_gone_is_reported_no_more() -> None:
     things = gang("a", 2)
     world = World("proportion", queue("q"), *things)
     world.cycle(0.0)

@@ -285,25 +285,29 @@ def test_the_certificate_is_written_into_the_configuration_of_the_installation(
     cluster: Any,
 ) -> None:
     service = SERVICES["/jobs/validate"]
-    told: dict[str, Any] = {"ca_bundle": b"CA", "service_name": "", "url": ""}
-    assert not register(cluster, service, **told)  # not there yet
+    reported: dict[str, Any] = {"ca_bundle": b"CA", "service_name": "", "url": ""}
+    assert not register(cluster, service, **reported)  # not there yet
     hook = {"name": service.name, "clientConfig": {"service": {"name": "s"}}}
     cluster.create({"apiVersion": "admissionregistration.k8s.io/v1",
                     "kind": "ValidatingWebhookConfiguration",
                     "metadata": {"name": NAME}, "webhooks": [hook]})  # fmt: skip
-    assert register(cluster, service, **told)
+    assert register(cluster, service, **reported)
     written = cluster.get(KIND, "", NAME)
     assert written["webhooks"] == [
         {**hook, "clientConfig": {"service": {"name": "s"}, "caBundle": "Q0E="}}
     ]
-    assert register(cluster, service, **told)
+    assert register(cluster, service, **reported)
     again = cluster.get(KIND, "", NAME)["metadata"]["resourceVersion"]
     assert again == written["metadata"]["resourceVersion"]
 
 
 def test_with_an_address_of_its_own_a_configuration_is_made(cluster: Any) -> None:
-    told: dict[str, Any] = {"ca_bundle": b"CA", "service_name": "", "url": "https://127.0.0.1:1/"}
-    assert register(cluster, SERVICES["/jobs/validate"], **told)
+    reported: dict[str, Any] = {
+        "ca_bundle": b"CA",
+        "service_name": "",
+        "url": "https://127.0.0.1:1/",
+    }
+    assert register(cluster, SERVICES["/jobs/validate"], **reported)
     hook = cluster.get(KIND, "", NAME)["webhooks"][0]
     assert hook["clientConfig"]["url"] == "https://127.0.0.1:1/jobs/validate"
     assert hook["rules"][0]["operations"] == ["CREATE", "UPDATE"]

@@ -76,7 +76,7 @@ def test_instances_of_2025_serve_from_their_creation_or_the_beginning_to_their_e
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "told"),
+    ("name", "old", "new", "reported"),
     [
         ("alibaba2018_tasks.csv", "87060", "late", ":1: end_time: wanted a number from 0 to 1e+09"),
         ("alibaba2018_instances.csv", "25,0.1,0.25", "1e300,0,0", ":1: cpu_max: wanted"),
@@ -85,12 +85,12 @@ def test_instances_of_2025_serve_from_their_creation_or_the_beginning_to_their_e
         ("alibaba2025.csv", ",12,12,", ",-1,12,", ":2: cpu_request: wanted"),
     ],
 )
-def test_a_bad_row_is_told_with_file_line_and_column(
-    tmp_path: Path, name: str, old: str, new: str, told: str
+def test_a_bad_row_is_reported_with_file_line_and_column(
+    tmp_path: Path, name: str, old: str, new: str, reported: str
 ) -> None:
     path = tmp_path / name
     text = (TRACES / name).read_text(encoding="utf-8")
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_workload(path, trace_format=recognise(TRACES / name))
-    assert f"{name}{told}" in str(caught.value)
+    assert f"{name}{reported}" in str(caught.value)

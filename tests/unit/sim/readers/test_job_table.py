@@ -28,7 +28,7 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("arrival,run,colour\n0,1,red\n", "t.csv:2: wanted a known column, found 'colour'"),
         ("arrival,run\n0,soon\n", "t.csv:2.run: wanted a number from 0, found 'soon'"),
@@ -38,12 +38,14 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
         ("arrival,run,request\n0,1,gpu\n", "t.csv:2.request: wanted amounts by resource"),
     ],
 )
-def test_a_bad_row_is_told_with_file_line_and_column(tmp_path: Path, text: str, told: str) -> None:
+def test_a_bad_row_is_reported_with_file_line_and_column(
+    tmp_path: Path, text: str, reported: str
+) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_workload(path)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -72,17 +74,17 @@ def table(**columns: Any) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "reported"),
     [
         (table(cpu=[[1, 2]]), "wanted columns of plain values, found 'cpu'"),
         (table(name=["x" * 100_000]), "wanted at most 65,536 bytes in a cell"),
         (table(**{f"c{i}": [1] for i in range(1000)}), "wanted at most 1,000 columns"),
     ],
 )
-def test_odd_parquet_is_refused(tmp_path: Path, made: pa.Table, told: str) -> None:
+def test_odd_parquet_is_refused(tmp_path: Path, made: pa.Table, reported: str) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(made, path)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=reported):
         read_workload(path)
 
 
@@ -103,7 +105,7 @@ def test_very_many_rows_are_refused_before_they_are_read(
 
 
 @pytest.mark.parametrize("data", [b"PAR1", b"PAR1" + b"x" * 100 + b"PAR1", b"PAR1\0\0\0\0PAR1"])
-def test_a_broken_parquet_file_is_told(tmp_path: Path, data: bytes) -> None:
+def test_a_broken_parquet_file_is_reported(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"t\.parquet: wanted a readable Parquet file"):

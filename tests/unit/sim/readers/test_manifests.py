@@ -128,7 +128,7 @@ def test_a_volcano_job_brings_its_marks_its_numa_policy_and_its_claims(read: Any
     assert claim.spec.volume_name == volume.metadata.name
 
 
-def test_the_partitions_of_a_task_are_told_apart(read: Any) -> None:
+def test_the_partitions_of_a_task_are_reported_apart(read: Any) -> None:
     policy = "partitionPolicy: {totalPartitions: 2, partitionSize: 2, minPartitions: 1}"
     text = JOB.replace("    replicas: 3\n", f"    replicas: 4\n    {policy}\n")
     workers = read(text).jobs[0].tasks[1:]
@@ -158,7 +158,9 @@ def test_all_other_objects_are_the_cluster(read: Any) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["soon", "-1", "nan", "inf"])
-def test_a_time_that_is_none_is_told_with_file_line_and_annotation(read: Any, seconds: str) -> None:
+def test_a_time_that_is_none_is_reported_with_file_line_and_annotation(
+    read: Any, seconds: str
+) -> None:
     text = POD.format(name="a", marks="") + POD.format(name="b", marks=mark("arrival", seconds))
     with pytest.raises(ManifestError, match=r"w\.yaml:\d+: pumice\.dev/arrival-seconds: wanted"):
         read(text)
@@ -172,7 +174,7 @@ def test_a_time_that_is_none_is_told_with_file_line_and_annotation(read: Any, se
         ("replicas: 3", "replicas: -3"),
     ],
 )
-def test_a_job_that_cannot_be_used_is_told_with_file_and_line(
+def test_a_job_that_cannot_be_used_is_reported_with_file_and_line(
     read: Any, old: str, new: str
 ) -> None:
     with pytest.raises(ManifestError, match=r"w\.yaml:1: "):

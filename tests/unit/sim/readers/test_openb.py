@@ -63,7 +63,7 @@ def test_nodes_offer_what_their_row_says_and_carry_their_model() -> None:
         ("a,1,1,0,0,9,5", r"t\.csv:3: deletion_time: wanted a deletion after the start"),
     ],
 )
-def test_a_bad_row_is_told_with_file_line_and_column(
+def test_a_bad_row_is_reported_with_file_line_and_column(
     tmp_path: Path, row: str, message: str
 ) -> None:
     path = tmp_path / "t.csv"
@@ -72,7 +72,7 @@ def test_a_bad_row_is_told_with_file_line_and_column(
         openb.read_pods(path)
 
 
-def test_a_bad_node_is_told_with_file_line_and_column(tmp_path: Path) -> None:
+def test_a_bad_node_is_reported_with_file_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "n.csv"
     path.write_text("sn,cpu_milli,memory_mib,gpu,model\nn,1,1,x,\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"n\.csv:2: gpu: wanted a number"):

@@ -53,7 +53,7 @@ def test_times_in_seconds_and_names_of_jobs_are_read_too(tmp_path: Path) -> None
         ("1,1", r"t\.csv:3: num_gpus: wanted a number"),
     ],
 )
-def test_a_bad_row_is_told_with_file_line_and_column(
+def test_a_bad_row_is_reported_with_file_line_and_column(
     tmp_path: Path, row: str, message: str
 ) -> None:
     path = tmp_path / "t.csv"

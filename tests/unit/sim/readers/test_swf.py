@@ -28,7 +28,7 @@ def test_processors_asked_for_count_before_those_used(workload: Any) -> None:
     assert [(job.size, job.min_member) for job in workload.jobs[:2]] == [(4, 4), (8, 8)]
 
 
-def test_memory_is_asked_for_by_processor_where_it_is_told(workload: Any) -> None:
+def test_memory_is_asked_for_by_processor_where_it_is_reported(workload: Any) -> None:
     first, second = (job.tasks[0].spec.containers[0].resources for job in workload.jobs[:2])
     assert first.requests == {"cpu": "1"}
     assert second.requests == {"cpu": "1", "memory": "2048Ki"}
@@ -63,7 +63,7 @@ def test_a_log_packed_only_in_part_is_an_error_that_names_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("row", ["1 2 3", ROW.replace("10", "ten"), ROW.replace("10", "nan")])
-def test_a_bad_line_is_told_with_file_and_line(tmp_path: Path, row: str) -> None:
+def test_a_bad_line_is_reported_with_file_and_line(tmp_path: Path, row: str) -> None:
     path = tmp_path / "t.swf"
     path.write_text(f"; a log\n{ROW}\n\n{row}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"t\.swf:4: wanted 18 numbers"):

@@ -135,7 +135,7 @@ def test_nodes_are_those_described_or_none(drawn: Any) -> None:
         ("pod: [\n", "wanted a SyntheticWorkload"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_with_file_and_field(
+def test_what_cannot_be_drawn_is_reported_with_file_and_field(
     drawn: Any, more: str, message: str
 ) -> None:
     with pytest.raises(InputError) as error:

@@ -46,7 +46,7 @@ def test_it_is_recognised_and_read_whatever_stands_around_the_numbers(
     assert [(job.arrival, job.size) for job in read_workload(path).jobs] == [(0, 2), (7, 2)]
 
 
-def test_a_line_that_is_cut_off_is_told_with_its_number(log: Any) -> None:
+def test_a_line_that_is_cut_off_is_reported_with_its_number(log: Any) -> None:
     with pytest.raises(InputError, match=r"wild:2: wanted 18 numbers, found '2 7 -1'"):
         swf.read(log(row(), "2 7 -1"))
 
