@@ -362,7 +362,8 @@ def _funnel(wanted: list[Any], reported: list[Any]) -> Iterator[str]:
 def _remedies(wanted: Mapping[str, Any], offered: list[Any]) -> Iterator[str]:
     changes = [change for remedy in offered for change in remedy["changes"]]
     if "exists" in wanted and wanted["exists"] != bool(offered):
-        yield f"remedies: {len(offered)} are offered, {'one' if wanted['exists'] else 'none'} exists"
+        exists = "one" if wanted["exists"] else "none"
+        yield f"remedies: {len(offered)} are offered, {exists} exists"
     if "kinds" in wanted and offered and not any(map(_matches(wanted["kinds"]), changes)):
         yield f"remedies: none is one of {wanted['kinds']}"
     for change in filter(_matches(wanted.get("forbidden", [])), changes):

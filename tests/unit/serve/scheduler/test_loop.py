@@ -505,9 +505,7 @@ def raising(error: Exception) -> Any:
     return fail
 
 
-def test_a_failed_write_is_reported_at_once_and_then_now_and_then(
-    cluster: Any, talkative: Any
-) -> None:
+def test_a_failed_write_is_reported_at_once_then_seldom(cluster: Any, talkative: Any) -> None:
     for name in ("a", "b", "c"):
         job(cluster, name)
     cluster.submit = lambda write, *, lane, done: done(RejectedError("Pod", problem="no"))
