@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from pumice.cluster.base import clone
+from pumice.api.cloning import clone
 
 Rng = np.random.Generator
 _DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -8,8 +8,8 @@ from typing import Any, Final
 import yaml
 from pyarrow import csv, parquet
 
+from pumice.api.cloning import clone
 from pumice.api.conf import DEFAULT_CONF
-from pumice.cluster.base import clone
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _POD: Final[dict[str, Any]] = {

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import PRIORITY_CLASS, Kind, Manifest
 from pumice.apiserver.discovery import SCALED
 from pumice.apiserver.failures import RequestError, typed
-from pumice.cluster.base import PatchType, Propagation, clone
+from pumice.cluster.base import PatchType, Propagation
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.status_upkeep import BUDGETS, refusal
 from pumice.cluster.embedded.store import EmbeddedCluster

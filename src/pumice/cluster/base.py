@@ -10,18 +10,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, Protocol
 
-import msgspec
-
 from pumice.api.kinds import Manifest
 from pumice.errors import ClusterError
 
 PatchType = Literal["merge", "json", "strategic", "apply"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
-
-
-def clone(value: Any) -> Any:
-    """Copy plain data all the way down."""
-    return msgspec.to_builtins(value)
 
 
 @dataclass(frozen=True, slots=True)

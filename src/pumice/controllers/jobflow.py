@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from pumice.api.cloning import clone
 from pumice.api.duration import parse_duration
 from pumice.api.kinds import JOB, JOB_FLOW, JOB_TEMPLATE, Manifest
 from pumice.api.times import epoch, rfc3339
-from pumice.cluster.base import clone
 from pumice.controllers.base import (
     Create,
     Delete,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
+from pumice.api.cloning import clone
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.objects import in_namespace
-from pumice.cluster.base import clone
 from pumice.cluster.embedded.patches import json_patch
 from pumice.diagnosis.admission import admitted, check_removal
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of

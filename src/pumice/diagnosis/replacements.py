@@ -6,8 +6,9 @@ evicted or lost.
 
 from typing import Final
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import JOB, Manifest
-from pumice.cluster.base import Event, clone
+from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers.ownership import controller_of
 from pumice.diagnosis.unseen_jobs import owner_of

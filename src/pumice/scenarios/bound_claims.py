@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from pumice.api.cloning import clone
 from pumice.api.decisions import ClaimChoice
 from pumice.api.kinds import CLAIM, VOLUME, Manifest
 from pumice.api.objects import from_manifest
 from pumice.api.storage import StorageClass
-from pumice.cluster.base import clone
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.volumes import bound, bound_status, kept, provisioned_volume
 from pumice.scenarios.identity import key_of

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from pumice.api.annotations import NOT_READY_TAINTS
+from pumice.api.cloning import clone
 from pumice.api.kinds import BUILT_IN, Kind, Manifest
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.schema.grammar import fields_of
-from pumice.cluster.base import clone
 from pumice.webhooks.fields import FieldError, aggregate, quoted
 from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.metadata import check_metadata, check_metadata_update, finalizer_warnings

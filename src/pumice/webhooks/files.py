@@ -6,9 +6,9 @@ Used by `pumice lint` and for questions about manifests that no cluster has seen
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
-from pumice.cluster.base import clone
 from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.fields import Key, Step, path_text

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.cluster.base import clone
+from pumice.api.cloning import clone
 from pumice.webhooks.review import Patch
 
 

@@ -8,10 +8,10 @@ would accept the job and refuse its pods.  Used by `pumice lint`.
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.wording import nearest
-from pumice.cluster.base import clone
 from pumice.controllers.job.expand import expand
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.object_index import ManifestView

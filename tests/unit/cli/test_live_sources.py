@@ -59,7 +59,7 @@ def test_queue_order_asks_the_cluster(ask: Any) -> None:
 def test_a_snapshot_is_taken_shown_and_compared(ask: Any, cluster: Any, tmp_path: Path) -> None:
     file = str(tmp_path / "s.yaml")
     assert ask("snapshot", "save", "-o", file).exit_code == 0
-    assert "1 nodes" in ask("snapshot", "show").stdout
+    assert "1 Node" in ask("snapshot", "show").stdout
     same = ask("snapshot", "diff", file)
     assert (same.exit_code, same.stdout) == (0, "no differences\n")
     cluster.create(node("n2", cpu=8))

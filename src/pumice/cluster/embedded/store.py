@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
-from pumice.cluster.base import Event, PatchType, Propagation, clone
+from pumice.cluster.base import Event, PatchType, Propagation
 from pumice.cluster.embedded.claim_changes import check_claim_status
 from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in
 from pumice.cluster.embedded.events import EventRecorder

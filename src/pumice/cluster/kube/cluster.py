@@ -11,8 +11,9 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import Manifest
-from pumice.cluster.base import Done, Event, Lane, PatchType, Propagation, Write, clone
+from pumice.cluster.base import Done, Event, Lane, PatchType, Propagation, Write
 from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from pumice.api.cloning import clone
 from pumice.api.cron_schedule import load_zone
 from pumice.api.kinds import JOB, Manifest
 from pumice.api.times import epoch, rfc3339
-from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record, View
 from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
 from pumice.controllers.job.phases import FINISHED

@@ -14,8 +14,8 @@ from pumice.api.annotations import (
     REVOCABLE_ZONE,
     TASK_SPEC,
 )
+from pumice.api.cloning import clone
 from pumice.api.kinds import Manifest
-from pumice.cluster.base import clone
 from pumice.controllers.base import Delete, Effect, Key, Patch
 from pumice.controllers.job.names import (
     DEFAULT_TASK,

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pumice.api.annotations import TASK_SPEC
+from pumice.api.cloning import clone
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch, rfc3339
-from pumice.cluster.base import clone
 from pumice.controllers.job.state import annotation, pod_phase
 
 COUNTED: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import CLAIM, JOB, Manifest
-from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Effect, Key, Patch
 from pumice.controllers.job.names import stable_suffix
 from pumice.controllers.job.state import JobState

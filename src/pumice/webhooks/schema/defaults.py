@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from pumice.api.cloning import clone
 from pumice.api.schema.build import Node
-from pumice.cluster.base import clone
 
 
 def unknown_fields(value: Any, node: Node | None) -> list[str]:
