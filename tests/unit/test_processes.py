@@ -69,7 +69,9 @@ def test_ctrl_c_ends_a_test_run_in_several_processes(tmp_path: Path) -> None:
             "conf: {actions: allocate, tiers: [{plugins: [{name: slow}]}]}\nexpect: {binds: {}}\n"
         )
     command = ["test", "-j", "2", "--plugin", str(tmp_path / "slow.py"), str(tmp_path)]
-    script = "from pumice.cli.main import main; main()"
+    # a shell that runs the tests in the background has them ignore Ctrl-C
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    script = f"{heeds}; from pumice.cli.main import main; main()"
     with subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", script, *command],
         stdout=subprocess.DEVNULL,
