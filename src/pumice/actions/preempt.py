@@ -112,6 +112,7 @@ class Preemption:
             stmt.commit()
             if ssn.policy.job_pipelined(job):
                 ssn.records.note_eviction(job, victims)
+        self._candidates.forget_job(job)
 
     def _attempt(self, stmt: Statement, task: Task, scope: Scope) -> bool:
         """Pipeline a task, evicting members of a scope where that helps."""

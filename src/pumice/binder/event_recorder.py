@@ -88,8 +88,8 @@ class EventRecorder:
 
     def prune(self, is_there: Callable[[str], bool]) -> None:
         """Forget groups that are gone."""
-        event = self._last_messages.items()
-        self._last_messages = {key: text for key, text in event if is_there(key.partition(" ")[0])}
+        last = self._last_messages.items()
+        self._last_messages = {key: text for key, text in last if is_there(key.partition(" ")[0])}
 
     def _record_once(self, group: PodGroup, topic: str, event: tuple[str, str, str]) -> None:
         """Record an event unless it equals the last one of its topic."""

@@ -136,10 +136,10 @@ def _print_nodes(found: Explanation, say: Say) -> None:
         was_first = found.position is not None and found.position.turn == 1
         moment = "" if was_first else ", if it went first"
         print_heading(f"Nodes left after each constraint{moment}")
-        parts = {each.text for each in found.causes}
+        causes = {each.text for each in found.causes}
         for row in found.funnel:
             first = f"  {row.constraint:<{_CODE_WIDTH}} {row.left:>5}  "
-            text = "as above" if row.text in parts else say(row.text)
+            text = "as above" if row.text in causes else say(row.text)
             print_text(text, indent=" " * len(first), first=first)
 
 

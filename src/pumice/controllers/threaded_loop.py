@@ -169,7 +169,7 @@ class ThreadedLoop(ControllerLoop):
         try:
             for batch in batches(done.plan.effects):
                 self._carry_out(batch, done.written)
-        except Exception as error:  # noqa: BLE001  # written to the thread that reconciles
+        except Exception as error:  # noqa: BLE001  # reported to the thread that reconciles
             done.error = error
         self._done.put(done)
         self._wake.set()

@@ -193,8 +193,8 @@ class Watcher(Observer):
 def waiting_lines(ssn: Session) -> dict[int, list[int]]:
     """Return the jobs of each queue that wait to be admitted or to be placed, by queue row.
 
-    A job takes part if this scheduler could place a pod of it, or if its pods are made once it is
-    admitted; a job whose pods are all gated or belong to another scheduler does not count.
+    A job takes part if this scheduler could place a pod of it, or if its group waits for admission
+    and has no pods here; an admitted job whose pods are all gated or foreign does not count.
     """
     jobs, placeable = ssn.snapshot.jobs, _placeable(ssn)
     lines: dict[int, list[int]] = {}

@@ -197,16 +197,16 @@ def _room(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
             for row in np.flatnonzero((funnel.lacking[:, tight] > 0).any(axis=1)).tolist()
         }
     )
-    listed = f"{_nodes(funnel, tight)} {_verb(tight, 'has', 'have')} too little free "
-    listed += f"{' or '.join(lacking)} for {_pod(funnel)}"
+    sentence = f"{_nodes(funnel, tight)} {_verb(tight, 'has', 'have')} too little free "
+    sentence += f"{' or '.join(lacking)} for {_pod(funnel)}"
     if near is None:
-        return listed
+        return sentence
     name, lacks = near
     asked = _amounts(funnel, funnel.task.need[:, 0])
     short = ", ".join(_part(res, x, asked.get(res, x)) for res, x in lacks.items())
     if int(tight.sum()) == 1:
-        return f"{listed}: it lacks {short}"
-    return f"{listed}; the nearest, {name}, lacks {short}"
+        return f"{sentence}: it lacks {short}"
+    return f"{sentence}; the nearest, {name}, lacks {short}"
 
 
 def _part(resource: str, lacks: float, asked: float) -> str:

@@ -117,12 +117,12 @@ def _report_misplaced(ssn: Session) -> None:
     for row, record in ssn.records.by_job.items():
         if record.why is Why.QUEUE_MISPLACED:
             kind, status, reason, message = ssn.conditions.get(row, _UNSCHEDULABLE)
-            reasons = waiting_reason(ssn, ssn.job(row))
+            sentence = waiting_reason(ssn, ssn.job(row))
             ssn.conditions[row] = (
                 kind,
                 status,
                 reason,
-                "; ".join(filter(None, (reasons, message))),
+                "; ".join(filter(None, (sentence, message))),
             )
 
 
@@ -218,8 +218,8 @@ class _GroupStates:
     ) -> tuple[PodGroupState, dict[str, int]]:
         """Return the state of a group, and its tasks by status."""
         group: Any = self._ssn.snapshot.jobs.groups[row]
-        reasons = group.status.conditions or row in self._ssn.conditions
-        if reasons or self._has_topology[row]:
+        has_conditions = group.status.conditions or row in self._ssn.conditions
+        if has_conditions or self._has_topology[row]:
             return self._state(row, phase, counts, _conditions(self._ssn, row))
         key = (phase, is_scheduled, *counts)
         found = self._shared.get(key)

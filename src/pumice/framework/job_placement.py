@@ -14,10 +14,11 @@ from pumice.core.resources import Mask
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.equal_tasks import SHORTEST, equal_run, goes_by_row, has_plain_shape, pick_run
+from pumice.framework.equal_tasks import SHORTEST, equal_run, has_plain_shape, is_plain, pick_run
 from pumice.framework.fits import NO_ROOM, Codes, Fit
 from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.neighbour_runs import NeighbourRun, has_hard_terms
+from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.session_state import SessionState
@@ -194,12 +195,22 @@ class JobPlacement:
     def _skip_equals(self, row: int) -> None:
         """Drop tasks equal to one that its queue refused, except the last, which is recorded."""
         tasks, table = self.tasks, self.state.snapshot.tasks
-        if self.job in self.state.ordering.moving_jobs or not goes_by_row(self.state, row):
+        if self.job in self.state.ordering.moving_jobs or not self._refused_alike(row):
             return
         kind = table.shape[row], table.role[row]
         equals = itertools.takewhile(lambda i: (table.shape[i], table.role[i]) == kind, tasks)
         for _ in range(len(list(equals)) - 1):
             tasks.popleft()
+
+    def _refused_alike(self, row: int) -> bool:
+        """Return whether a queue that refuses a task refuses equal ones: nothing else is asked."""
+        state = self.state
+        return (
+            state.placing.imagines
+            and not state.queue_gates.is_reserving  # a pod's own reservation is left aside
+            and is_plain(state, row)
+            and all(plugin.foreseeable for plugin, _ in state.hooks.bound(Plugin.allocatable))
+        )
 
     def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
         """Try the nominated node first, then all allowed ones."""

@@ -151,10 +151,10 @@ class JobTopology:
         self.bucket_of[task.row] = bucket
         bucket.roles[task.role] = bucket.roles.get(task.role, 0) + 1
         node = task.pod.spec.node_name
-        if node:
-            row = snapshot.nodes.row_of.get(node, -1)
+        if node in snapshot.nodes.row_of:
+            row = snapshot.nodes.row_of[node]
             bucket.on_node[row] = bucket.on_node.get(row, 0) + 1
-        else:
+        elif not node:
             request = task.request[:, 0]
             bucket.waiting[task.row] = request
             bucket.loads[task.row] = _load(request)

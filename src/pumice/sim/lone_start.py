@@ -62,6 +62,8 @@ class LoneStart:
         """Return the tasks of a job in their order, and their nodes."""
         snapshot = self._snapshot
         rows = snapshot.jobs.tasks[snapshot.jobs.row_of[run.key]]
+        if not rows:
+            return None
         numbers = snapshot.tasks.index[rows].tolist()
         task = Task(snapshot, rows[0])
         key = placing.kind(task)

@@ -261,6 +261,23 @@ def test_of_equal_tasks_that_a_queue_refuses_the_first_and_the_last_are_asked_ab
     )
 
 
+class Licensed(Plugin, name="licensed"):
+    """Accepts pods by a mark of their own, so equal shapes are not accepted alike."""
+
+    def allocatable(self, queue: Any, task: Any) -> bool:
+        return "licence" in task.pod.metadata.annotations
+
+
+def test_equal_tasks_are_all_asked_about_where_a_plugin_looks_at_more_than_amounts() -> None:
+    pods = [pod(f"a-{i}", group="a", cpu=1) for i in range(5)]
+    for each in pods[1:3]:
+        each["metadata"]["annotations"]["licence"] = "1"
+    group = pod_group("a", min_member=1, phase="Inqueue")
+    ssn = open_session([QUEUE, node("n1", cpu=9), group, *pods], [Licensed()])
+    allocate(ssn)
+    assert sorted(str(made.pod) for made in ssn.intents.made) == ["default/a-1", "default/a-2"]
+
+
 def test_records_of_jobs_without_a_node_show_the_nodes_at_their_turn(decide: Any) -> None:
     """The second record equals the first; the fourth shows what the third job left."""
     world = [QUEUE, node("n1", cpu=4), *gang("a", 2, cpu=5, created=OLD), *gang("b", 2, cpu=5)]

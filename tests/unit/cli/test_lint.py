@@ -221,6 +221,16 @@ def test_a_child_that_exceeds_its_parent_names_the_parent_and_counts_in_cores(li
     ]
 
 
+def test_a_child_of_a_parent_that_guarantees_nothing_is_shown_that(lint: Any) -> None:
+    text = TREE.replace("capability: {cpu: 9}, ", "").replace(
+        "deserved: {cpu: 4}, guarantee: {resource: {cpu: 2}}", "deserved: {cpu: 4}"
+    )
+    assert (
+        "spec.guarantee: found with its siblings cpu 2, wanted none, as queue top states no "
+        in (" ".join(reported(lint, text, "b")))
+    )
+
+
 @pytest.mark.parametrize("amount", ["much", "[4]", "{}"])
 def test_a_child_that_cannot_be_read_is_reported_and_does_not_count(lint: Any, amount: str) -> None:
     text = TREE.replace("capability: {cpu: 9}", f"capability: {{cpu: {amount}}}")

@@ -302,3 +302,10 @@ def test_a_circle_of_preferences_is_cut_at_the_same_place_whoever_arrived_first(
     ]
     arrived = list(permutations(pods))[turn]
     assert victims(*arrived, a=WISHES) == victims(*pods, a=WISHES)
+
+
+def test_a_task_on_a_node_that_is_gone_draws_its_bucket_to_no_other() -> None:
+    pods = [*tasks("ps", 1, node="gone"), *tasks("ps", 1, start=1)]
+    plugin, ssn = opened(pods, marks(together="ps"), [node(f"n{i}", cpu=4) for i in range(3)])
+    (bucket,) = plugin._jobs[ssn.snapshot.jobs.row_of["default/j"]].buckets
+    assert bucket.on_node == {}

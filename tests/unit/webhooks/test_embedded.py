@@ -197,3 +197,12 @@ def test_what_a_changed_pod_may_hold_does_not_count_for_new_ones(cluster: Any) -
     stored = cluster.get("Pod", "default", "a")
     with pytest.raises(RejectedError):
         cluster.create({**stored, "metadata": {"name": "b"}})
+
+
+@pytest.mark.parametrize("annotations", [["a"], "x", 5])
+def test_annotations_of_another_type_are_refused(cluster: Any, annotations: Any) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod",
+           "metadata": {"name": "p", "namespace": "default", "annotations": annotations},
+           "spec": {"containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
+    with pytest.raises(DeniedError, match="annotations"):
+        cluster.create(pod)

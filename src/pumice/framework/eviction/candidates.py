@@ -81,6 +81,11 @@ class Candidates:
         scope.own_job = True
         return scope
 
+    def forget_job(self, job: int) -> None:
+        """Free the scopes of a job whose turn is over: many jobs and nodes are much memory."""
+        for best_effort_only in (False, True):
+            self._scopes.pop(("job", job, best_effort_only), None)
+
     def of_other_queues(self, queue: int) -> Scope:
         """Return the candidates of queues that others may reclaim from."""
         reclaimable = self._snapshot.queues.reclaimable

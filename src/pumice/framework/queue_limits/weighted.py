@@ -72,6 +72,8 @@ class WeightedLimits(QueueLimits):
         """
         queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
         request = queues.allocated_or_pipelined[:, queue] + queues.pending[:, queue]
+        if not queues.weight[queue]:
+            return False
         first = self.total * (queues.weight[queue] / queues.weight[rows].sum())
         most = self.real_capability[:, queue]
         return bool(((request <= first) & (request <= most)).all())

@@ -60,7 +60,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class _Intent:
+class _Choice:
     """What the shadow decided for a pod, and since when."""
 
     node: str
@@ -82,7 +82,7 @@ class Shadow:
         self._pending: dict[str, str] = {}
         """Pods that waited in the last cycle: key to uid."""
         self._running: dict[str, str] = {}
-        self._wishes: dict[str, _Intent] = {}
+        self._choices: dict[str, _Choice] = {}
         self._evicted: dict[str, str] = {}
         """Pods that the shadow would have evicted: key to action."""
         self._reasons: Mapping[str, str] = {}
@@ -107,13 +107,15 @@ class Shadow:
             row = tasks.row_of.get(pod)
             if row is None or tasks.uids[row] != uid or tasks.node[row] == NOWHERE:
                 continue
-            theirs, wish = nodes[tasks.node[row]], self._wishes.get(pod)
-            if wish is None:
+            theirs, choice = nodes[tasks.node[row]], self._choices.get(pod)
+            if choice is None:
                 reason = self._reasons.get(_job(snapshot, row), "not placed")
                 self._differ(now, snapshot, row, what="bind", running=theirs, shadow=reason)
-            elif wish.node != theirs:
-                self._differ(now, snapshot, row, what="bind", running=theirs, shadow=wish.node)
-            outcome = ONLY_RUNNING if wish is None else SAME if wish.node == theirs else OTHER_NODE
+            elif choice.node != theirs:
+                self._differ(now, snapshot, row, what="bind", running=theirs, shadow=choice.node)
+            outcome = (
+                ONLY_RUNNING if choice is None else SAME if choice.node == theirs else OTHER_NODE
+            )
             self._binds[outcome] += 1
             self._metrics.shadow_bind(outcome)
 
@@ -151,15 +153,17 @@ class Shadow:
         running = np.flatnonzero((tasks.status == Status.RUNNING) & (tasks.job != NOWHERE))
         self._pending = {tasks.keys[row]: tasks.uids[row] for row in pending.tolist()}
         self._running = {tasks.keys[row]: tasks.uids[row] for row in running.tolist()}
-        known, self._wishes = self._wishes, {}
+        known, self._choices = self._choices, {}
         for pod, node in decided.binds.items():
             before = known.get(pod)
-            self._wishes[pod] = _Intent(node, before.since if before is not None else cycle.at)
+            self._choices[pod] = _Choice(node, before.since if before is not None else cycle.at)
         self._evicted = dict(decided.evicted_by)
         self._reasons = dict(decided.explanations)
 
-    def _overdue(self, now: float) -> dict[str, _Intent]:
-        return {pod: wish for pod, wish in self._wishes.items() if now - wish.since >= PATIENCE_S}
+    def _overdue(self, now: float) -> dict[str, _Choice]:
+        return {
+            pod: choice for pod, choice in self._choices.items() if now - choice.since >= PATIENCE_S
+        }
 
     # The report
 
@@ -185,11 +189,11 @@ class Shadow:
             Waiting(
                 pod=pod,
                 job=_job(snapshot, tasks.row_of[pod]),
-                node=wish.node,
-                since=rfc3339(wish.since),
+                node=choice.node,
+                since=rfc3339(choice.since),
                 running_says=_last_words(Task(snapshot, tasks.row_of[pod])),
             )
-            for pod, wish in list(self._overdue(now).items())[:_KEPT]
+            for pod, choice in list(self._overdue(now).items())[:_KEPT]
             if pod in tasks.row_of
         ]
 

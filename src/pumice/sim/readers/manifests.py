@@ -59,6 +59,8 @@ class _Found:
     """Pods without a stated run time."""
     empty: int = 0
     """Tasks of jobs without a stated number of pods."""
+    foreign: int = 0
+    """Pods of other schedulers."""
 
 
 def read(path: Path) -> Workload:
@@ -73,6 +75,7 @@ def read(path: Path) -> Workload:
     view = ManifestView(found.manifests)
     jobs = [_volcano_job(expand(job, view, source=at), at, found) for job, at in found.jobs]
     jobs += _gangs(found)
+    jobs = [own for job in jobs if (own := _own_part(job, found)) is not None]
     check_nodes(sum(isinstance(thing, Node) for thing in found.others), str(path))
     notes = []
     if found.untimed:
@@ -85,6 +88,9 @@ def read(path: Path) -> Workload:
             f"{counted(found.empty, 'task')} {verb(found.empty, 'states', 'state')} no replicas"
         )
         notes.append(f"{sentence}: no pods, as in a cluster")
+    if found.foreign:
+        whose = verb(found.foreign, "names another scheduler", "name another scheduler")
+        notes.append(f"{counted(found.foreign, 'pod')} {whose} than {SCHEDULER_NAME}: left out")
     return Workload(
         name=path.name,
         format="manifests",
@@ -127,6 +133,15 @@ def _gangs(found: _Found) -> Iterator[JobSpec]:
     for key, pods in members.items():
         stated = found.groups.get(key) or (_group_alone(*pods[0]), pods[0][1])
         yield _gang(key, pods, *stated, found)
+
+
+def _own_part(job: JobSpec, found: _Found) -> JobSpec | None:
+    """Leave out pods of other schedulers; None if no others are left."""
+    own = tuple(task for task in job.tasks if task.spec.scheduler_name == SCHEDULER_NAME)
+    if len(own) == len(job.tasks):
+        return job
+    found.foreign += sum(task.count for task in job.tasks) - sum(task.count for task in own)
+    return msgspec.structs.replace(job, tasks=own) if own else None
 
 
 def _group_alone(pod: Pod, source: str) -> PodGroup:

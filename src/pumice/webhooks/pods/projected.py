@@ -147,12 +147,12 @@ def _token(token: Mapping[str, Any], path: Path, volume: Path) -> Iterator[Field
 def _bundle(bundle: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
     name, signer = bundle.get("name"), bundle.get("signerName")
     if name is not None and signer is not None:
-        shown_path = {
+        fields = {
             "Name": name, "SignerName": signer,
             "LabelSelector": bundle.get("labelSelector"),
             "Optional": bundle.get("optional"), "Path": bundle["path"],
         }  # fmt: skip
-        shown = Shown(go_json(shown_path, sort=False))
+        shown = Shown(go_json(fields, sort=False))
         yield invalid(path, shown, "only one of name and signerName may be used")
     elif name is not None:
         yield from _bundle_name(name, (*path, "name"))

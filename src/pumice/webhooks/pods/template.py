@@ -84,7 +84,8 @@ def content_text(pod: Manifest, *, is_new: bool) -> str:
     Of annotations, only those of Kubernetes itself count.
     """
     metadata = pod.get("metadata")
-    given = (metadata.get("annotations") if isinstance(metadata, dict) else None) or {}
+    given = metadata.get("annotations") if isinstance(metadata, dict) else None
+    given = given if isinstance(given, dict) else {}
     special = [(key, value) for key, value in given.items() if "kubernetes.io/" in str(key)]
     rest = {key: value for key, value in pod.items() if key != "metadata"}
     return repr((is_new, special, rest))

@@ -107,8 +107,8 @@ def _fits(value: Any, types: tuple[str, ...], form: str) -> bool:
 
 
 def _out_of_range(form: str, path: Path) -> FieldError:
-    item_shown = f"Checked value must be of type integer {form} in {path_text(path)}"
-    return FieldError("Invalid value", (), "", item_shown)
+    detail = f"Checked value must be of type integer {form} in {path_text(path)}"
+    return FieldError("Invalid value", (), "", detail)
 
 
 def _json_type(value: Any) -> str:

@@ -127,3 +127,16 @@ def test_no_queue_promises_more_than_it_has_and_runs_equal_single_steps(
 
 def _far(far: bool) -> Any:
     return {"nodeSelector": {"pool": "later"}} if far else {}
+
+
+@pytest.mark.parametrize("least", [1, 3])
+@pytest.mark.parametrize("decide", [Scheduler, ReferenceScheduler])
+def test_a_gate_that_is_refused_keeps_no_equal_pod_from_its_own_reservation(
+    decide: Any, least: int
+) -> None:
+    """The queue has room for three pods, which three with open gates have reserved."""
+    pods = [gated("g-0", QUEUE_GATE), *(gated(f"g-{i}") for i in (1, 2, 3))]
+    group = pod_group("g", queue="q", min_member=least, phase="Inqueue")
+    objects = [node("n", cpu=9), queue("q", capability={"cpu": "3"}), group, *pods]
+    binds = decide(CONF).decide(snapshot_of(objects), now=0.0).binds
+    assert sorted(binds) == ["default/g-1", "default/g-2", "default/g-3"]

@@ -179,3 +179,18 @@ def test_a_job_that_cannot_be_used_is_reported_with_file_and_line(
 ) -> None:
     with pytest.raises(ManifestError, match=r"w\.yaml:1: "):
         read(JOB.replace(old, new))
+
+
+def test_pods_of_other_schedulers_are_left_out_with_a_note(read: Any) -> None:
+    foreign = JOB.replace("name: train", "name: other").replace(
+        "{spec: {containers", "{spec: {schedulerName: default-scheduler, containers"
+    )
+    every = foreign.replace(
+        "spec: {containers", "spec: {schedulerName: default-scheduler, containers"
+    )
+    workload = read(f"{JOB}---\n{foreign}---\n{every.replace('name: other', 'name: third')}")
+    assert [(job.name, sum(task.count for task in job.tasks)) for job in workload.jobs] == [
+        ("other", 3),
+        ("train", 4),
+    ]
+    assert workload.notes == ("5 pods name another scheduler than volcano: left out",)
