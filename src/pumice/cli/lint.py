@@ -1,7 +1,7 @@
 """`pumice lint`: find in files what a cluster would refuse, without a cluster."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,8 @@ from pumice.webhooks.lint import lint_object
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _STDIN: Final = "-"
 _SHOWN: Final = 80
+_WITH_SECRETS: Final = frozenset({"ssh", "mpi"})
+"""Plugins of jobs that keep their keys in a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ def lint(
     ctx: click.Context, *, paths: tuple[str, ...], output: str, queues: tuple[str, ...]
 ) -> None:
     """Check files and print the findings; exit with 1 if there are any."""
-    lines, checked = _lint(paths, queues)
+    documents = list(_documents(paths))
+    lines, checked = _lint(documents, queues)
     if output != "text":
         print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
     else:
@@ -62,11 +65,12 @@ def lint(
             click.echo(str(line))
         number = f"{len(lines)} problem{'s' * (len(lines) != 1)}" if lines else "no problems"
         click.echo(f"{number} in {checked} object{'s' * (checked != 1)}")
+    for hint in _hints(documents):
+        click.echo(hint, err=True)
     ctx.exit(1 if lines else 0)
 
 
-def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], int]:
-    read = list(_documents(paths))
+def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int]:
     lines = [one for one in read if isinstance(one, Line)]
     documents = [one for one in read if not isinstance(one, Line)]
     lines += [_configuration(one) for one in documents if _is_configuration(one.content)]
@@ -79,6 +83,23 @@ def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], in
         found = [_line(document, finding) for finding in lint_object(document.content, files)]
         lines += sorted([*_twice(document, seen), *found], key=lambda line: line.line)
     return lines, checked
+
+
+def _hints(read: Iterable[Any]) -> Iterator[str]:
+    """Yield what a cluster accepts, and may still need."""
+    for document in read:
+        if isinstance(document, Line) or not is_checked(document.content):
+            continue
+        job = document.content
+        spec, namespace = job.get("spec"), (job.get("metadata") or {}).get("namespace", "default")
+        plugins = spec.get("plugins") if isinstance(spec, dict) else None
+        found = sorted(_WITH_SECRETS & set(plugins)) if isinstance(plugins, dict) else []
+        if found and namespace != "default":
+            yield (
+                f"{_file(document)}:{document.line}: {resource_name(job)}: plugin {found[0]} needs "
+                f"the controllers' right to secrets in namespace {namespace} "
+                "(custom.job_secret_namespaces of the chart; see docs/install.md)"
+            )
 
 
 def _documents(paths: Iterable[str]) -> Iterator[Any]:

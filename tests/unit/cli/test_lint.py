@@ -251,3 +251,23 @@ def test_a_scheduler_configuration_is_sent_to_its_own_check(lint: Any, name: str
     assert code == 1
     assert "found a scheduler configuration" in lines[0]
     assert lines[0].endswith(f"check it with 'pumice config check {name}'")
+
+
+@pytest.mark.parametrize(("namespace", "hints"), [("ai", 1), ("default", 0)])
+def test_a_job_that_needs_a_secret_outside_default_gets_a_hint_and_passes(
+    lint: Any, namespace: str, hints: int
+) -> None:
+    text = f"""\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: x, namespace: {namespace}}}
+spec:
+  plugins: {{ssh: []}}
+  minAvailable: 1
+  tasks: [{{name: w, replicas: 1, template: {{spec: {{containers: [{{name: c, image: i}}]}}}}}}]
+"""
+    code, lines = lint("-", given=text)
+    assert code == 0
+    assert (
+        sum("plugin ssh needs the controllers' right to secrets" in one for one in lines) == hints
+    )
