@@ -8,6 +8,7 @@ per pod placed, and the peak memory of the process.
 import argparse
 import gc
 import json
+import logging
 import math
 import resource
 import time
@@ -188,6 +189,7 @@ def prove(case: Case, snapshot: Snapshot, decisions: Decisions) -> None:
 
 def main() -> None:
     """Run the cases, print a table, write JSON."""
+    logging.getLogger("pumice").addHandler(logging.NullHandler())  # rows only
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="four cases instead of all")
     parser.add_argument("--huge", action="store_true", help="50,000 and 100,000 nodes, too")

@@ -200,3 +200,24 @@ def test_pods_that_others_wish_near_are_not_taken_for_others_of_their_shape() ->
     for seed in range(5):
         fast = Scheduler(conf, seed=seed).decide(snapshot_of(made), 0.0)
         assert fast == reference_decide(snapshot_of(made), conf, seed=seed)
+
+
+def test_turns_before_one_that_finds_no_node_are_kept() -> None:
+    """In a full cluster with jobs of several sizes, most turns are foreseen only a few times."""
+    drawn = 0
+    draw_up = PlainTurns._draw_up
+
+    def counted(self: Any, queues: Any) -> Any:
+        nonlocal drawn
+        turns = draw_up(self, queues)
+        drawn += len(turns)
+        return turns
+
+    sizes = [("1", "1Gi"), ("2", "1Gi"), ("3", "1Gi"), ("5", "1Gi")]
+    jobs = [each for i in range(400) for each in lone(i, sizes[i % 4], "blue")]
+    nodes = [node(f"n{i}", cpu=8, memory="64Gi") for i in range(40)]
+    objects, conf = [queue("blue"), *nodes, *jobs], conf_of("spread", "proportion")
+    with mock.patch.object(PlainTurns, "_draw_up", counted):
+        found = Scheduler(conf).decide(snapshot_of(objects), now=0.0)
+    assert found.binds == reference_decide(snapshot_of(objects), conf, now=0.0).binds
+    assert drawn < 4 * 400

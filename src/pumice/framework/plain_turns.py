@@ -103,8 +103,11 @@ class PlainTurns:
         turns = self._draw_up(entries)
         placed = self._place(turns) if turns else 0
         self._adapt(placed, len(turns))
-        if placed < max(1, len(turns)):
+        if not placed or (placed < len(turns) and self._by_pair):
             return False
+        if placed < len(turns):
+            turns = turns[:placed]
+            entries = _heap_after(queues.entries, turns)
         queues.entries = entries
         self._advance(turns)
         return True
@@ -114,9 +117,10 @@ class PlainTurns:
         if placed < _SHORTEST:
             self._wait, self._patience = self._patience, min(2 * self._patience, _LONGEST)
             self._length = _SHORTEST
-        else:
-            self._patience = 1
-            self._length = min(4 * placed, _LONGEST) if placed == foreseen else placed
+        elif placed == foreseen:
+            self._patience, self._length = 1, min(4 * placed, _LONGEST)
+        else:  # the next turn finds no node
+            self._wait, self._patience, self._length = 1, 1, placed
 
     def _advance(self, taken: list[Turn]) -> None:
         """Remove turns from the lists and jobs from the queues."""
@@ -212,9 +216,13 @@ class PlainTurns:
     # Placing
 
     def _place(self, turns: list[Turn]) -> int:
-        """Place the tasks of turns, or none of them; return how many could have been placed."""
+        """Place the tasks of turns up to the first that finds no node; return how many.
+
+        Queues that are compared in pairs take all turns or none.
+        """
         state, placing = self._state, self._state.placing
         mark, generator = state.journal.mark(), placing.state
+        drawn = generator
         tasks, kinds = [turn.task for turn in turns], [turn.kind for turn in turns]
         if not self._picks.begin(kinds):
             self._lines.clear()
@@ -232,17 +240,20 @@ class PlainTurns:
                 state.snapshot.bind_each(np.array(some), np.array(picks))
             self._picks.placed()
             nodes += picks
-        allowed = not state.hooks.failures.errors and self._is_within_limits(turns[: len(nodes)])
-        if len(nodes) < len(turns) or not allowed:
+            drawn = placing.state
+        taken = turns[: len(nodes)]
+        allowed = not state.hooks.failures.errors and self._is_within_limits(taken)
+        if not allowed or (len(taken) < len(turns) and self._by_pair):
             state.journal.rollback(mark)
             placing.state = generator
             return len(nodes) if allowed else 0
-        state.intents.announce(tasks, nodes)
-        state.records.given_up.difference_update(tasks)
-        for turn in turns:
+        placing.state = drawn
+        state.intents.announce(tasks[: len(nodes)], nodes)
+        state.records.given_up.difference_update(tasks[: len(nodes)])
+        for turn in taken:
             state.records.take_turn(turn.job)
             state.records.note(turn.job, Stage.DONE, Why.SCHEDULED)
-        return len(turns)
+        return len(nodes)
 
     def _is_within_limits(self, turns: list[Turn]) -> bool:
         """Return whether queues allow all these turns, which were taken.
@@ -267,3 +278,11 @@ class PlainTurns:
             return bool(policy.allocatable(turn.queue, task))
         finally:
             self._count(turn, 1)
+
+
+def _heap_after(queues: list[tuple[Key, int]], turns: list[Turn]) -> list[tuple[Key, int]]:
+    """Return the heap of queues once some turns are taken."""
+    keys = {turn.queue: turn.key for turn in turns}
+    heap = [(keys.get(queue, key), queue) for key, queue in queues]
+    heapq.heapify(heap)
+    return heap
