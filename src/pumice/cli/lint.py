@@ -91,10 +91,11 @@ def _hints(read: Iterable[Any]) -> Iterator[str]:
         if isinstance(document, Line) or not is_checked(document.content):
             continue
         job = document.content
-        spec, namespace = job.get("spec"), (job.get("metadata") or {}).get("namespace", "default")
+        spec, metadata = job.get("spec"), job.get("metadata")
+        namespace = metadata.get("namespace", "default") if isinstance(metadata, dict) else ""
         plugins = spec.get("plugins") if isinstance(spec, dict) else None
         found = sorted(_WITH_SECRETS & set(plugins)) if isinstance(plugins, dict) else []
-        if found and namespace != "default":
+        if found and namespace not in ("", "default"):
             yield (
                 f"{_file(document)}:{document.line}: {resource_name(job)}: plugin {found[0]} needs "
                 f"the controllers' right to secrets in namespace {namespace} "
