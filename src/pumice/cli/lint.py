@@ -21,7 +21,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _STDIN: Final = "-"
 _SHOWN: Final = 80
 _WITH_SECRETS: Final = frozenset({"ssh", "mpi"})
-"""Plugins of jobs that keep their keys in a secret."""
+"""Plugins of jobs with keys in a secret: ssh, and mpi, which brings ssh."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from pumice.api.pods import PodSpec
 from pumice.core.resources import Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
@@ -104,12 +105,19 @@ def has_plain_shape(shape: Shape) -> bool:
     plain = shape.memo.get("plain")
     if plain is None:
         spec = shape.spec
-        ports = any(p.host_port for c in (*spec.containers, *spec.init_containers) for p in c.ports)
         claims = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
         claims = claims or spec.resource_claims
-        special = spec.affinity or spec.topology_spread_constraints or claims or ports
+        special = (
+            spec.affinity or spec.topology_spread_constraints or claims or has_host_ports(spec)
+        )
         plain = shape.memo["plain"] = not special
     return bool(plain)
+
+
+def has_host_ports(spec: PodSpec) -> bool:
+    """Return whether a container wants a port of its node."""
+    containers = (*spec.containers, *spec.init_containers)
+    return any(port.host_port for container in containers for port in container.ports)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.close_session import SCHEDULED
-from pumice.framework.equal_tasks import has_plain_shape, pick_run
+from pumice.framework.equal_tasks import has_host_ports, has_plain_shape, pick_run
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Bounds, Shortcuts
 from pumice.sim.job_classes import JobClass
@@ -107,6 +107,4 @@ class LoneStart:
 
 
 def _is_quiet(shape: Shape) -> bool:
-    containers = (*shape.spec.containers, *shape.spec.init_containers)
-    ports = any(port.host_port for container in containers for port in container.ports)
-    return not ports and looks_at_nodes_alone(shape)
+    return not has_host_ports(shape.spec) and looks_at_nodes_alone(shape)

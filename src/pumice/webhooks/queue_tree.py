@@ -184,13 +184,11 @@ def _check_sums(
                     f"({_listed(limits[kind])})"
                 )
                 sums, limit = _read_well(totals[kind]), _read_well(limits[kind], totals[kind])
-                if of_child and not limits[kind]:
-                    wanted = f"none, as queue {_name(above)} states no {kind}"
-                    return Finding(text, ("spec", kind), Shown(f"with its siblings {sums}"), wanted)
                 if of_child:
-                    below = f"with its siblings {sums}"
                     wanted = f"at most {limit} together, as queue {_name(above)} states"
-                    return Finding(text, ("spec", kind), Shown(below), wanted)
+                    if not limits[kind]:
+                        wanted = f"none, as queue {_name(above)} states no {kind}"
+                    return Finding(text, ("spec", kind), Shown(f"with its siblings {sums}"), wanted)
                 wanted = f"at least {sums}, the sum of the queues below"
                 return Finding(text, ("spec", kind), Shown(limit), wanted)
     return None
