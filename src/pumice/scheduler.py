@@ -90,7 +90,7 @@ class Scheduler:
     """Decides cycle after cycle under one configuration.
 
     ``services`` are external services for plugins; ``pumice.cluster.services`` has
-    the real ones.  With ``keep_plugins`` plugins are made once and renewed for each cycle.
+    the real ones.
     """
 
     placing: MakePlacing = Placing
@@ -103,7 +103,6 @@ class Scheduler:
         seed: int = 0,
         plugins: Mapping[str, type[Plugin]] | None = None,
         services: Mapping[str, Any] | None = None,
-        keep_plugins: bool = False,
     ) -> None:
         self.conf = conf
         self.seed = seed
@@ -114,7 +113,7 @@ class Scheduler:
         """Settings of the configuration that have no effect, and odd ones."""
         if errors := errors_of(self.warnings):
             raise ConfError(errors)
-        self._kept = KeptPlugins(self.tiers()) if keep_plugins else None
+        self._kept = KeptPlugins.of(self.tiers())
         for problem in self.warnings:
             log.warning("configuration: %s", problem)
 

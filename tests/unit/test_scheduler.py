@@ -1,5 +1,7 @@
 """The loop: one configuration, cycle after cycle, and a snapshot that stays as it was."""
 
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from pumice.api.conf import parse_conf
 from pumice.core.consistency import cells, changed
 from pumice.errors import ConfError
 from pumice.framework.plugin import Plugin
+from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import sample_cluster, snapshot_of
@@ -42,6 +45,29 @@ def test_an_argument_that_cannot_be_used_is_reported_and_passed_over(
     (problem,) = scheduler.warnings
     assert (problem.line, problem.severity) == (5, "ignored")
     assert caplog.messages == [f"configuration: {problem}"]
+
+
+@dataclass(kw_only=True)
+class Locked(Plugin, name="locked"):
+    """Has a field that cannot be copied."""
+
+    lock: Any = field(default_factory=Lock)
+    cycles: int = 0
+
+    def on_open(self, ssn: Any) -> None:
+        self.cycles += 1
+        ssn.memory.setdefault("cycles", []).append(self.cycles)
+
+
+def test_a_plugin_that_cannot_be_copied_is_made_for_every_cycle() -> None:
+    scheduler = Scheduler(
+        parse_conf(CONF.replace("gang", "gang\n  - name: locked")), plugins={"locked": Locked}
+    )
+    process = ProcessMemory()
+    for _ in range(2):
+        decisions = scheduler.decide(snapshot_of(WORLD), 0.0, process=process)
+        assert (decisions.binds, decisions.failures) == ({"default/p": "n1"}, [])
+    assert process.plugins["cycles"] == [1, 1]
 
 
 def test_plugins_find_again_what_they_kept() -> None:

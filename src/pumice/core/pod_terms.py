@@ -156,7 +156,6 @@ class PodTerms:
         self._by_class: dict[int, list[Counter]] = {}
         self._by_owner: dict[Owner, list[Counter]] = {}
         self._broad: list[Counter] = []
-        book.start()
         self.speaking = self._in_use()
         self.anti: dict[Term, list[Owner]] = {}
         self.preferred: dict[Wish, list[Owner]] = {}
@@ -371,11 +370,15 @@ class _Bound:
 def pod_terms(snapshot: Snapshot) -> PodTerms:
     """Return the counts of the running session, made at the first call."""
     kept: PodTerms | None = snapshot.derived.get(_TERMS)
-    if kept is None or kept.session != snapshot.journal.session:
-        book: TermBook | None = snapshot.derived.get(_BOOK)
-        if book is None:
-            book = snapshot.derived[_BOOK] = TermBook(snapshot)
+    if kept is not None and kept.session == snapshot.journal.session:
+        return kept
+    book: TermBook | None = snapshot.derived.get(_BOOK)
+    if book is None:
+        book = snapshot.derived[_BOOK] = TermBook(snapshot)
+    book.start()
+    if kept is None or book.speaking:  # without terms there is nothing to count
         kept = snapshot.derived[_TERMS] = PodTerms(snapshot, book)
-        if kept.speaking:
-            snapshot.view_watchers.append(kept.follow)
+    kept.session = snapshot.journal.session
+    if kept.speaking:
+        snapshot.view_watchers.append(kept.follow)
     return kept

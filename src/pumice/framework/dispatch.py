@@ -56,6 +56,9 @@ class Hooks:
     def __init__(self, tiers: Iterable[Iterable[Enabled]]) -> None:
         entries = [list(tier) for tier in tiers]
         self.plugins = [entry.plugin for tier in entries for entry in tier]
+        for position, entry in enumerate(entry for tier in entries for entry in tier):
+            entry.plugin.position = position
+            entry.plugin.hierarchy = entry.switches.get("enableHierarchy", False)
         self.failures = Failures()
         self._offered = [[(entry.plugin, entry.offered()) for entry in tier] for tier in entries]
         self._tiers: dict[str, BoundTiers] = {}

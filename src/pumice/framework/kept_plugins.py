@@ -1,7 +1,6 @@
 """The plugins of a configuration, made and bound once and used cycle after cycle.
 
-For who runs very many cycles, one after the other: making plugins and binding their hooks costs as
-much as a small cycle decides.
+Making plugins and binding their hooks costs as much as a cycle in which little is decided.
 """
 
 from collections.abc import Iterable
@@ -21,6 +20,14 @@ class KeptPlugins:
         self.tiers = [list(tier) for tier in tiers]
         self.hooks = Hooks(self.tiers)
         self._fields = [(vars(each), _as_made(vars(each))) for each in self.hooks.plugins]
+
+    @classmethod
+    def of(cls, tiers: Iterable[Iterable[Enabled]]) -> "KeptPlugins | None":
+        """Keep plugins; None if one of them has a field that cannot be copied."""
+        try:
+            return cls(tiers)
+        except Exception:  # noqa: BLE001  # fields of foreign plugins may be anything
+            return None
 
     def renew(self) -> None:
         """Forget the state and the failures of plugins."""

@@ -47,10 +47,6 @@ class Session(SessionState):
         plugged: Callable[[str, str], None] | None = None,
     ) -> None:
         self.tiers = [list(tier) for tier in tiers]
-        entries = [entry for tier in self.tiers for entry in tier]
-        for position, entry in enumerate(entries):
-            entry.plugin.position = position
-            entry.plugin.hierarchy = entry.switches.get("enableHierarchy", False)
         self.memory = {} if memory is None else memory
         opened = self.memory.setdefault(_OPENED_GATES, set())
         gates = QueueGates(snapshot, opened, enabled=queue_gates)

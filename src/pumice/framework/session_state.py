@@ -34,6 +34,7 @@ from pumice.framework.policy import Policy
 from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.topology.job_topology import Topology
 
+_UNSTATED, _PENDING = PHASE_CODE[""], PHASE_CODE["Pending"]
 _FEW = 8
 """Number of rows below which plain lists are faster than columns."""
 
@@ -175,12 +176,12 @@ class SessionState:
 
     def jobs(self) -> list[int]:
         """List the jobs of this session: those whose pod group and queue exist."""
-        return np.flatnonzero(self.snapshot.jobs.listed).tolist()
+        return self.snapshot.jobs.listed.nonzero()[0].tolist()
 
     def pending_jobs(self) -> list[int]:
         """List jobs that still wait to be admitted to their queue."""
         jobs = self.snapshot.jobs
-        return np.flatnonzero(jobs.listed & ~self._admitted()).tolist()
+        return (jobs.listed & ~self._admitted()).nonzero()[0].tolist()
 
     def waiting_jobs(self) -> list[int]:
         """List jobs that were admitted to their queue and have pending tasks, or too few tasks."""
@@ -191,7 +192,7 @@ class SessionState:
 
     def admitted_jobs(self, marked: Mask) -> list[int]:
         """List those of the marked jobs (n,) that were admitted to their queue."""
-        return np.flatnonzero(self.snapshot.jobs.listed & self._admitted() & marked).tolist()
+        return (self.snapshot.jobs.listed & self._admitted() & marked).nonzero()[0].tolist()
 
     def starving_jobs(self) -> dict[int, list[int]]:
         """List, by queue, the valid jobs that may evict others."""
@@ -203,11 +204,11 @@ class SessionState:
 
     def _admitted(self) -> Mask:
         phase = self.snapshot.jobs.phase
-        return np.asarray((phase != PHASE_CODE[""]) & (phase != PHASE_CODE["Pending"]))
+        return np.asarray((phase != _UNSTATED) & (phase != _PENDING))
 
     def is_pending(self, job: int) -> bool:
         """Return whether a job still waits to be admitted to its queue."""
-        return int(self.snapshot.jobs.phase[job]) in (PHASE_CODE[""], PHASE_CODE["Pending"])
+        return int(self.snapshot.jobs.phase[job]) in (_UNSTATED, _PENDING)
 
     def set_phase(self, job: int, phase: str) -> None:
         """Change a job's phase for this session."""

@@ -13,4 +13,4 @@ def simulated_scheduler(
 ) -> Scheduler:
     """Make a scheduler that asks no outside service; an extender abstains."""
     known: dict[str, type[Plugin]] = {"extender": UnaskedExtender, **(plugins or {})}
-    return Scheduler(conf, seed=seed, plugins=known, keep_plugins=True)
+    return Scheduler(conf, seed=seed, plugins=known)

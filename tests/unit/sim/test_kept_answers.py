@@ -12,6 +12,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
+from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -117,6 +118,15 @@ def reported(outcome: Outcome) -> list[tuple[Any, ...]]:
     return [*events, *((run.spec.name, run.reason) for run in outcome.runs)]
 
 
+def forgetful(conf: SchedulerConf, **options: Any) -> Scheduler:
+    """Return a scheduler that makes its plugins for every cycle."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KeptPlugins, "of", lambda _: None)
+        scheduler = Scheduler(conf, **options)
+    assert scheduler.kept_hooks is None
+    return scheduler
+
+
 def without_fits(conf: SchedulerConf, scheduler: Scheduler) -> Shortcuts:
     return replace(Shortcuts.of(conf.actions, scheduler.tiers()), keep_fits=False)
 
@@ -128,9 +138,9 @@ def test_what_is_kept_changes_nothing(policy: str, seed: int) -> None:
     jobs, machines = workload(rng, late_pods=seed == 1), kube_objects(*cluster(rng))
     conf = parse_conf(POLICIES[policy])
     keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, seed=seed)).run()
-    forgetful = Scheduler(conf, seed=seed)
+    scheduler = forgetful(conf, seed=seed)
     fresh = Engine(
-        jobs, machines, conf, scheduler=forgetful, shortcuts=without_fits(conf, forgetful)
+        jobs, machines, conf, scheduler=scheduler, shortcuts=without_fits(conf, scheduler)
     ).run()
     assert reported(keeping) == reported(fresh)
 
@@ -161,7 +171,7 @@ def test_plugins_begin_every_cycle_as_they_were_made() -> None:
     plugins = {"counting": Counting}
     assert not Shortcuts.of(conf.actions, Scheduler(conf, plugins=plugins).tiers()).keep_fits
     keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, plugins=plugins))
-    fresh = Engine(jobs, machines, conf, scheduler=Scheduler(conf, plugins=plugins))
+    fresh = Engine(jobs, machines, conf, scheduler=forgetful(conf, plugins=plugins))
     kept = keeping.run()
     assert kept.failures == ()
     assert reported(kept) == reported(fresh.run())
@@ -199,8 +209,7 @@ def test_a_job_that_waits_alone_starts_as_in_a_session(
     started = [each for each in decided if each is not None]
     assert len(started) >= 10
     assert any(len(each.binds) > 1 for each in started)
-    forgetful = Scheduler(conf, seed=seed)
-    fresh = Engine(jobs, machines, conf, scheduler=forgetful).run()
+    fresh = Engine(jobs, machines, conf, scheduler=forgetful(conf, seed=seed)).run()
     assert reported(keeping) == reported(fresh)
     assert keeping.cost.cycles == fresh.cost.cycles
 

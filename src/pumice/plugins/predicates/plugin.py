@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from pumice.core.labels import UNSCHEDULABLE_TAINT, node_labels, tolerates, unto
 from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import PODS, Mask
 from pumice.core.shapes import Shape
-from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
@@ -88,7 +88,7 @@ class Predicates(Plugin, name="predicates"):
 
     def on_open(self, ssn: PluginSession) -> None:
         """Keep the Kubernetes view up to date from now on."""
-        snapshot = ssn.snapshot
+        self._ssn, snapshot = ssn, ssn.snapshot
         snapshot.view_is_live = True
         self._snapshot, self._nodes, self._tasks = snapshot, snapshot.nodes, snapshot.tasks
         terms = pod_terms(snapshot)
@@ -96,14 +96,21 @@ class Predicates(Plugin, name="predicates"):
         self._demands = Demands(
             snapshot, terms, ports=self.node_ports, affinity=self.pod_affinity, spread=self.spread
         )
-        self._volumes = self._open_volumes(snapshot)
-        self._allocations = self._open_devices(ssn) if self.devices else None
+        if snapshot.kind("PersistentVolumeClaim") and self._volumes is not None:
+            snapshot.view_watchers.append(self._volumes.follow)
+        if snapshot.kind("ResourceClaim") and self._allocations is not None:
+            snapshot.view_watchers.append(self._allocations.follow)
 
-    def _open_devices(self, ssn: PluginSession) -> DeviceAllocations:
-        allocations = DeviceAllocations(ssn)
-        if ssn.snapshot.kind("ResourceClaim"):
-            ssn.snapshot.view_watchers.append(allocations.follow)
-        return allocations
+    @cached_property
+    def _volumes(self) -> Volumes | None:
+        limits, zones, binding = self.volume_limits, self.volume_zones, self.volume_binding
+        if not (limits or zones or binding):
+            return None
+        return Volumes(self._snapshot, limits=limits, zones=zones, binding=binding)
+
+    @cached_property
+    def _allocations(self) -> DeviceAllocations | None:
+        return DeviceAllocations(self._ssn) if self.devices else None
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return what the resource claims of a task lack."""
@@ -111,16 +118,6 @@ class Predicates(Plugin, name="predicates"):
             return {}
         lack = self._allocations.lack(task)
         return {} if lack is None else {"claim": lack}
-
-    def _open_volumes(self, snapshot: Snapshot) -> Volumes | None:
-        tests = (self.volume_limits, self.volume_zones, self.volume_binding)
-        if not any(tests):
-            return None
-        limits, zones, binding = tests
-        volumes = Volumes(snapshot, limits=limits, zones=zones, binding=binding)
-        if snapshot.kind("PersistentVolumeClaim"):
-            snapshot.view_watchers.append(volumes.follow)
-        return volumes
 
     def vary_by(self, task: Task) -> Hashable:
         """Distinguish pods of one shape by their relations to other pods."""
@@ -239,8 +236,10 @@ class Predicates(Plugin, name="predicates"):
 
     def on_close(self, ssn: PluginSession) -> None:
         """Request the binding of pods' volumes; release devices of pods that were not placed."""
-        if self._allocations is not None:
+        if ssn.snapshot.kind("ResourceClaim") and self._allocations is not None:
             ssn.release_claims(self._allocations.left_over())
+        if not ssn.snapshot.kind("PersistentVolumeClaim"):
+            return
         if self._volumes is None or not self._volumes.claims.promises:
             return
         for row in np.flatnonzero(self._tasks.status == Status.BINDING).tolist():
