@@ -12,7 +12,6 @@ from pumice.api.pods import Pod
 from pumice.api.times import epoch
 from pumice.cache.identity import index_of, key_of
 from pumice.cache.task_rows import TaskRows
-from pumice.core.resources import IndexArray
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 
@@ -73,7 +72,7 @@ class EqualPods:
         job = int(tasks.job[first])
         listed, moved = snapshot.jobs.tasks[job], set(rows)
         listed[:] = [*(row for row in listed if row not in moved), *rows]
-        self._count_on_nodes(first, on, 1)
+        snapshot.hold(snapshot.shapes[tasks.shape[first]], on.tolist(), 1)
         self._count_in_job(job, first, len(rows), waiting=-1, running=1)
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -96,7 +95,7 @@ class EqualPods:
             snapshot.nodes.tasks[node].remove(row)
         gone, listed = set(rows), snapshot.jobs.tasks[job]
         listed[:] = [row for row in listed if row not in gone]
-        self._count_on_nodes(first, on, -1)
+        snapshot.hold(snapshot.shapes[tasks.shape[first]], on.tolist(), -1)
         self._count_in_job(job, first, len(rows), running=-1)
         self._rows.forget_job_if_empty(job)
         tasks.clear_rows(several)
@@ -104,15 +103,6 @@ class EqualPods:
     def _write(self, pods: Sequence[Pod]) -> None:
         for pod in pods:
             self._rows.write(pod, self._rows.read(pod))
-
-    def _count_on_nodes(self, like: int, on: IndexArray, sign: int) -> None:
-        """Count a pod like the given one (row) on each of some nodes, or remove it."""
-        nodes, shape = self._snapshot.nodes, self._snapshot.shapes[self._snapshot.tasks.shape[like]]
-        rows, counts = np.unique(on, return_counts=True)
-        books, _ = shape.step("hold", sign, live=True)
-        nodes.books[:, :, rows] += books[:, :, None] * counts
-        nodes.view_pods[rows] += (sign * counts).astype(np.int32)
-        nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
 
     def _count_in_job(
         self, job: int, like: int, n: int, *, waiting: int = 0, running: int = 0

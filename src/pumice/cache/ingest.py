@@ -47,6 +47,8 @@ def _nodes(snapshot: Snapshot) -> None:
     nodes.books[RELEASING] = sum_by(requests[:, shapes[leaving]], at[leaving], nodes.capacity)
     nodes.view_pods[:] = np.bincount(at, minlength=nodes.capacity)
     nodes.view_nonzero[:] = sum_by(nonzero[:, shapes], at, nodes.capacity)
+    for (shape, node), n in snapshot.absent_pods.items():
+        snapshot.hold(snapshot.shapes[shape], [node] * n, 1)
 
 
 def _jobs(snapshot: Snapshot) -> None:
@@ -64,6 +66,8 @@ def _jobs(snapshot: Snapshot) -> None:
     jobs.sums[ALLOCATED] = sum_by(requests[:, held], owner[held], jobs.capacity)
     jobs.sums[BOOKED] = jobs.sums[ALLOCATED]
     jobs.sums[PENDING] = sum_by(requests[:, waiting], owner[waiting], jobs.capacity)
+    for row, sums in snapshot.absent.items():
+        jobs.sums[:, :, row] += sums
     idle = owner[waiting & tasks.best_effort[rows]]
     jobs.n_pending_best_effort[:] = np.bincount(idle, minlength=jobs.capacity)
 

@@ -75,6 +75,7 @@ class _Check:
         self.request = table[tasks.shape[self.rows]]  # (T, R)
         self.node = tasks.node[self.rows]
         self.job = tasks.job[self.rows]
+        self.absent = self.absent_pods()
         self.check_lists()
         self.check_books()
         self.check_view()
@@ -138,7 +139,7 @@ class _Check:
     def check_books(self) -> None:
         """Add up what the tasks of every node take."""
         nodes = self.snapshot.nodes
-        used = self.per_node(self.having(_HOLDS))
+        used = self.per_node(self.having(_HOLDS)) + self.absent[0]
         layers = {
             "used": (USED, used),
             "idle": (IDLE, nodes.allocatable[:, : nodes.n] - used),
@@ -167,15 +168,18 @@ class _Check:
         snapshot = self.snapshot
         nodes = snapshot.nodes
         seen = snapshot.tasks.in_view[self.rows]
-        self.compare_nodes("view_used", self.per_node(seen), nodes.books[VIEW, :, : nodes.n])
+        absent, n_absent, absent_nonzero = self.absent
+        used = self.per_node(seen) + absent
+        self.compare_nodes("view_used", used, nodes.books[VIEW, :, : nodes.n])
         here = self.node[seen]
-        pods = np.bincount(here[here != NOWHERE], minlength=nodes.n)
+        pods = np.bincount(here[here != NOWHERE], minlength=nodes.n) + n_absent
         _agree(
             "view_pods counts the pods in view", pods.tolist(), nodes.view_pods[: nodes.n].tolist()
         )
         nonzero = np.array([s.nonzero[:, 0] for s in snapshot.shapes]).reshape(-1, 2)
         amounts = nonzero[snapshot.tasks.shape[self.rows]]
         wanted = _add_up(amounts, seen & (self.node != NOWHERE), self.node, nodes.n)
+        wanted += absent_nonzero
         self.compare_nodes("view_nonzero", wanted, nodes.view_nonzero[:, : nodes.n])
 
     def check_room(self) -> None:
@@ -186,7 +190,8 @@ class _Check:
         nodes = self.snapshot.nodes
         placed = self.having([Status.ALLOCATED, Status.BINDING])
         n_placed = np.bincount(self.node[placed & (self.node != NOWHERE)], minlength=nodes.n)
-        came = nodes.allocatable[:, : nodes.n] - self.per_node(self.having(_HOLDS) & ~placed)
+        held = self.per_node(self.having(_HOLDS) & ~placed) + self.absent[0]
+        came = nodes.allocatable[:, : nodes.n] - held
         asked = self.per_node(placed) > 0
         over = asked & (nodes.idle[:, : nodes.n] < np.minimum(came, 0) - STEP * n_placed)
         if over.any():
@@ -276,6 +281,18 @@ class _Check:
                     )
 
     # Helpers
+
+    def absent_pods(self) -> tuple[_Numbers, NDArray[np.intp], _Numbers]:
+        """Add up pods without rows by node: requests (R, n), number (n,), nonzero (2, n)."""
+        snapshot, n_nodes = self.snapshot, self.snapshot.nodes.n
+        requests, numbers = np.zeros((len(self.names), n_nodes)), np.zeros(n_nodes, dtype=np.intp)
+        nonzero = np.zeros((2, n_nodes))
+        for (number, node), n in snapshot.absent_pods.items():
+            shape = snapshot.shapes[number]
+            requests[:, node] += n * shape.request[:, 0]
+            numbers[node] += n
+            nonzero[:, node] += n * shape.nonzero[:, 0]
+        return requests, numbers, nonzero
 
     def having(self, statuses: Iterable[int]) -> NDArray[np.bool_]:
         return np.isin(self.status, list(statuses))

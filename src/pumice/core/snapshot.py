@@ -5,7 +5,7 @@ journal can undo every move.  Nothing is copied to open a session.
 """
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +71,8 @@ class Snapshot:
         """Objects without a table of their own, by kind and key."""
         self.absent: dict[int, NDArray[np.float64]] = {}
         """Sums (3, R) that a job counts for tasks which have no row, by job."""
+        self.absent_pods: dict[tuple[int, int], int] = {}
+        """Running pods which have no row: how many of a shape are on a node, by (shape, node)."""
         self.derived: dict[str, Any] = {}
         """Values computed from objects that outlive a session; their owner keeps them fresh."""
         self.plugin_columns: dict[str, Column] = {}
@@ -101,6 +103,29 @@ class Snapshot:
             self._totalled = state
             self._total = self.nodes.allocatable[:, : self.nodes.n].sum(axis=1)
         return self._total.copy()
+
+    def count_absent_pods(self, shape: Shape, nodes: Sequence[int], sign: int) -> None:
+        """Count a running pod of a shape, which has no row, on each of some nodes, or remove it."""
+        for node in nodes:
+            key = shape.id, node
+            n = self.absent_pods.pop(key, 0) + sign
+            if n:
+                self.absent_pods[key] = n
+        self.hold(shape, nodes, sign)
+
+    def hold(self, shape: Shape, on: Sequence[int], sign: int) -> None:
+        """Count a running pod of a shape on each of some nodes, or remove it; not journaled."""
+        nodes = self.nodes
+        books, _ = shape.step("hold", sign, live=True)
+        if len(on) == 1:
+            nodes.books[:, :, on[0]] += books
+            nodes.view_pods[on[0]] += sign
+            nodes.view_nonzero[:, on[0]] += sign * shape.nonzero[:, 0]
+            return
+        rows, counts = np.unique(np.asarray(on, dtype=np.intp), return_counts=True)
+        nodes.books[:, :, rows] += books[:, :, None] * counts
+        nodes.view_pods[rows] += (sign * counts).astype(np.int32)
+        nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
 
     def request(self, task: int) -> Column:
         """Return a task's request (R,)."""

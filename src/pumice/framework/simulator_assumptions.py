@@ -22,7 +22,8 @@ class SimulatorAssumptions:
     on the pods of that node alone: they hold until a pod is added or removed there."""
     starts_alone: bool = False
     """A gang of equal pods that waits alone, without volumes and terms about other pods, starts on
-    its best nodes, provided that it stays well within the limits that the plugin states."""
+    its best nodes, provided that it stays well within the limits that the plugin states.  While it
+    runs, nothing about it counts but the sums of its nodes, its queue and its namespace."""
 
 
 UNDECLARED = SimulatorAssumptions()

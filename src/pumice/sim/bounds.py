@@ -97,7 +97,7 @@ def _starts_alone(actions: Sequence[str], entries: Sequence[Enabled]) -> bool:
     holding_back = [entry for entry in entries if entry.offers("overused")]
     gangs = [entry for entry in entries if entry.plugin.name == "gang"]
     return (
-        all(entry.plugin.simulator.starts_alone for entry in entries)
+        all(entry.plugin.simulator.starts_alone and not entry.plugin.hierarchy for entry in entries)
         and len(limiting) < 2
         and holding_back == limiting
         and any(all(map(entry.offers, _OF_GANGS)) for entry in gangs)

@@ -66,7 +66,8 @@ class Engine:
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
         kept = KeptFits(self.sim_cluster.moved_nodes) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
-        self._lone = LoneStart(self.snapshot, self._scheduler, self._shortcuts, kept)
+        unlisted = self.sim_cluster.unlisted
+        self._lone = LoneStart(self.snapshot, self._scheduler, self._shortcuts, kept, unlisted)
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
@@ -184,6 +185,8 @@ class Engine:
         tasks = [i for i in run.tasks_in(State.RUNNING) if run.ends[i] == end]
         if not tasks:  # evicted before
             return False
+        if run.is_unlisted:  # all its pods end together
+            self.sim_cluster.unlisted.end(run, run.nodes)
         for task in tasks:
             run.move(task, State.DONE)
             self.log.add(end, EventKind.FINISH, run.number, task, run.nodes[task])
@@ -202,7 +205,8 @@ class Engine:
                 f"{run.tally[State.LOST]} of its {run.spec.size} pods were lost by evictions"
             )
         self.n_ended += 1
-        self.sim_cluster.delete_job(run)
+        if run.in_tables:
+            self.sim_cluster.delete_job(run)
 
     # Decisions
 
@@ -214,21 +218,16 @@ class Engine:
         if skipped:
             self._write_outdated_phases()
         self.sim_cluster.settle()
-        if not self.waiting_jobs.prepare():
+        if not self.waiting_jobs.plan():
+            self.waiting_jobs.show()
             if self._outdated_phases:
                 self._plan_follow_up(released=True)
                 self._write_outdated_phases()
             return
-        self.sim_cluster.settle()
         released = bool(self._outdated_phases)
-        start = self._clock()
-        decisions = self._decide()
-        self.cost.deciding_seconds += self._clock() - start
         self.cost.cycles += 1
-        self._failures.update(dict.fromkeys(decisions.failures))
         self._cycles_since_event += 1
-        self._outdated_phases.clear()
-        if self._apply(decisions):
+        if self._start_alone() or self._decide():
             self._last_change = self.now
             self._pause = self._period
             self._plan_follow_up(released=released)
@@ -236,20 +235,45 @@ class Engine:
             self._next_cycle = self.now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
-    def _decide(self) -> Decisions:
-        alone = self.waiting_jobs.alone
-        if alone is not None:
-            decisions = self._lone.decide(alone, self.waiting_jobs.bounds)
-            if decisions is not None:
-                self._write_outdated_phases()
-                return decisions
-        return self._scheduler.decide(
+    def _start_alone(self) -> bool:
+        """Start the only job that waits without a session, if that is certain to be the same."""
+        run = self.waiting_jobs.alone
+        if run is None:
+            return False
+        start = self._clock()
+        nodes = self._lone.choose(run, self.waiting_jobs.bounds)
+        self.cost.deciding_seconds += self._clock() - start
+        if nodes is None:
+            return False
+        self._write_outdated_phases()
+        self.waiting_jobs.start_alone(run)
+        self.sim_cluster.unlisted.start(run, nodes)
+        ends = {self._run_pod(run, task, node) for task, node in enumerate(nodes)}
+        self._note_start(run, ends)
+        self.log.add(self.now, EventKind.ENQUEUE, run.number)
+        self.cost.decisions += 1 + len(nodes)
+        self._outdated_phases[run] = None
+        return True
+
+    def _decide(self) -> bool:
+        """Decide in a session and carry it out; return whether anything changed."""
+        self.waiting_jobs.show()
+        self.sim_cluster.settle()
+        start = self._clock()
+        decisions = self._scheduler.decide(
             self.snapshot,
             self._moment(),
             only_changes=True,
             queue_amounts=False,
             placing=self._placing,
         )
+        self.cost.deciding_seconds += self._clock() - start
+        self._failures.update(dict.fromkeys(decisions.failures))
+        started_alone = [run for run in self._outdated_phases if run.is_unlisted]
+        for run in started_alone:
+            self.sim_cluster.unlisted.write_phase(run)
+        self._outdated_phases.clear()
+        return self._apply(decisions) or bool(started_alone)
 
     def _plan_follow_up(self, *, released: bool) -> None:
         """Schedule another cycle if it might find more than this one.
@@ -267,7 +291,9 @@ class Engine:
     def _write_outdated_phases(self) -> None:
         """Write the phases that skipped cycles would have: jobs with nodes run."""
         for run in self._outdated_phases:
-            if run.in_tables:
+            if run.is_unlisted:
+                self.sim_cluster.unlisted.write_phase(run)
+            elif run.in_tables:
                 self._set_phase(run, run.settled_phase())
         self._outdated_phases.clear()
 
@@ -279,10 +305,8 @@ class Engine:
             self.log.add(self.now, EventKind.NOMINATE, run.number, task, node)
         changed = bool(decisions.evictions or decisions.binds)
         touched = {**moved, **started}
-        for key, state in decisions.pod_groups.items():
-            found = self.sim_cluster.run_of(key)
-            if found is None:
-                continue
+        for found in self.sim_cluster.runs_of(decisions.pod_groups):
+            state = decisions.pod_groups[found.key]
             found.take_in(state)
             if state.phase != found.phase:
                 changed = True
@@ -290,7 +314,7 @@ class Engine:
                 self._set_phase(found, state.phase)
             elif found not in touched:
                 self.sim_cluster.write_group(found)
-            found.reason = decisions.explanations.get(key, found.reason)
+            found.reason = decisions.explanations.get(found.key, found.reason)
         for run in touched:
             self._set_phase(run, run.phase)
         return changed
@@ -321,22 +345,29 @@ class Engine:
             self.sim_cluster.run_on(theirs, self.now, annotations)
             ends = runs.setdefault(run, set())
             for name, node in theirs.items():
-                task, row = owner(name)[1], rows[node]
-                run.move(task, State.RUNNING)
-                run.nodes[task] = row
-                end = run.ends[task] = self.now + run.seconds(task)
-                ends.add(end)
-                self.log.add(self.now, EventKind.BIND, run.number, task, row)
+                ends.add(self._run_pod(run, owner(name)[1], rows[node]))
         for run, ends in runs.items():
-            if math.isnan(run.started) and run.running >= run.spec.min_member:
-                run.started = self.now
-            for end in sorted(ends):
-                self._n_ends += 1
-                heapq.heappush(self._ends, (end, self._n_ends, run))
+            self._note_start(run, ends)
         self.cost.decisions += len(binds)
         started = dict.fromkeys(runs)
         self._outdated_phases |= started
         return started
+
+    def _run_pod(self, run: JobRun, task: int, node: int) -> float:
+        """Run a pod on a node; return when it will have finished."""
+        run.move(task, State.RUNNING)
+        run.nodes[task] = node
+        end = run.ends[task] = self.now + run.seconds(task)
+        self.log.add(self.now, EventKind.BIND, run.number, task, node)
+        return end
+
+    def _note_start(self, run: JobRun, ends: set[float]) -> None:
+        """Note that pods of a job have started, and when they will have finished."""
+        if math.isnan(run.started) and run.running >= run.spec.min_member:
+            run.started = self.now
+        for end in sorted(ends):
+            self._n_ends += 1
+            heapq.heappush(self._ends, (end, self._n_ends, run))
 
     def _evict(self, names: list[str]) -> dict[JobRun, None]:
         """Evict pods from their nodes; new ones wait in their place, or none."""

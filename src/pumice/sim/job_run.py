@@ -61,6 +61,7 @@ class JobRun:
         "evictions",
         "hyper_node",
         "in_tables",
+        "is_unlisted",
         "key",
         "kind",
         "missing",
@@ -85,6 +86,8 @@ class JobRun:
         self.phase = "Pending"
         self.conditions: tuple[Condition, ...] = ()
         self.in_tables = False
+        self.is_unlisted = False
+        """Whether it runs without rows in the tables."""
         self.missing = list(range(size))
         """Pods to be created."""
         self.states = bytearray(size)

@@ -16,6 +16,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
+from pumice.sim.unlisted_jobs import UnlistedJobs
 
 _ROOT = "root"
 
@@ -38,6 +39,7 @@ class SimCluster:
         """Waiting pods that were promised a node, with their job."""
         self.moved_nodes: list[int] = []
         """Rows of nodes on which pods were added or removed since it was last cleared."""
+        self.unlisted = UnlistedJobs(self.ingest, self.moved_nodes)
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
         """Load a cluster; queues without a description get a share like any other."""
@@ -57,9 +59,9 @@ class SimCluster:
         """Find the job of a pod, and which of its pods it is."""
         return self._owner[pod]
 
-    def run_of(self, job: str) -> JobRun | None:
-        """Find a job that the scheduler knows."""
-        return self._runs.get(job)
+    def runs_of(self, jobs: Iterable[str]) -> list[JobRun]:
+        """Find those of some jobs that the scheduler knows, oldest first."""
+        return sorted(self._runs[job] for job in jobs if job in self._runs)
 
     def add_job(self, run: JobRun) -> None:
         """Show a job to the scheduler for the first time; its pods too, if they exist by now."""
@@ -123,7 +125,7 @@ class SimCluster:
             self.ingest.delete(self._pod(key))
 
     def delete_job(self, run: JobRun) -> None:
-        """Forget a job and all its pods."""
+        """Forget a job that has rows, and all its pods."""
         keys = [key for key in map(run.pod_key, range(len(run.states))) if key in self._owner]
         for key in keys:
             self._nominated.pop(key, None)

@@ -151,8 +151,10 @@ class WaitingJobs:
         """Those of the last cycle, None if every job takes part in every cycle."""
         self._with_new_jobs: set[JobClass] = set()
         """Classes with jobs that no cycle has considered."""
+        self._planned: list[tuple[WaitingClass, int, int]] = []
+        """How many jobs of each class take part in the next cycle: admitted, and not yet."""
         self.alone: JobRun | None = None
-        """The only job of the next cycle, if it is to be admitted, too."""
+        """The only job of the next cycle, if no cycle has considered it yet."""
         self.has_freed_room = True
         """Whether something was released since the last cycle: only then may a job that was
         refused succeed."""
@@ -204,36 +206,59 @@ class WaitingJobs:
         steady = self._shortcuts.refusals_last and not self._with_new_jobs
         return steady and all(kind.is_steady for kind in self._waiting)
 
-    def prepare(self) -> bool:
+    def plan(self) -> bool:
         """Choose the jobs of the next cycle; return whether there are any."""
-        n_shown = len(self._partly_running)
-        newest: WaitingClass | None = None
+        self._planned.clear()
+        n_planned, newest = len(self._partly_running), None
         if self._waiting:
             bounds = self._fresh_bounds()
             anew = self.has_freed_room or (bounds is not None and bounds.follow_demand)
             for kind, waiting in list(self._waiting.items()):
                 if not waiting:
                     del self._waiting[kind]
-                elif anew or not kind.is_steady or kind in self._with_new_jobs:
-                    self._choose(waiting, bounds)
-                    n_shown += waiting.admitted.shown + waiting.entered.shown
-                    newest = waiting if waiting.entered.shown else newest
-                else:
-                    waiting.admitted.show(0)
-                    waiting.entered.show(0)
+                    continue
+                admitted = new = 0
+                if anew or not kind.is_steady or kind in self._with_new_jobs:
+                    admitted, new = self._count(waiting, bounds)
+                self._planned.append((waiting, admitted, new))
+                n_planned += admitted + new
+                newest = waiting if new else newest
+        self._with_new_jobs.clear()
+        self.has_freed_room = not self._shortcuts.refusals_last
+        is_new = newest is not None and n_planned == 1 and not newest.entered.runs
+        self.alone = newest.fresh[-1] if newest is not None and is_new else None
+        return n_planned > 0
+
+    def show(self) -> None:
+        """Show the jobs that were planned, and no others."""
+        for waiting, admitted, new in self._planned:
+            waiting.admitted.show(admitted)
+            while waiting.fresh and len(waiting.entered.runs) < new:
+                run = waiting.fresh.pop()
+                self._hold_no_more(run)
+                self._cluster.add_job(run)
+                self._line_up(run, waiting.entered)
+            waiting.entered.show(new)
         for run in self._cluster.nominated_jobs():
             line = self._line_of.get(run)
             if line is not None and not line.shows(run):
                 self._cluster.clear_nominations(run)
-        self._with_new_jobs.clear()
-        self.has_freed_room = not self._shortcuts.refusals_last
-        self.alone = newest.entered.runs[0] if newest is not None and n_shown == 1 else None
-        return n_shown > 0
 
     def show_all(self) -> None:
         """Show every waiting job."""
-        for waiting in self._waiting.values():
-            self._choose(waiting, None)
+        self._planned = [(waiting, UNBOUNDED, UNBOUNDED) for waiting in self._waiting.values()]
+        self.show()
+
+    def start_alone(self, run: JobRun) -> None:
+        """Remove the only job of this cycle, which no session will see; show no other."""
+        self._waiting[run.kind].fresh.remove(run)
+        self._hold_no_more(run)
+        self._planned = [(waiting, 0, 0) for waiting, *_ in self._planned]
+        self.show()
+
+    def _hold_no_more(self, run: JobRun) -> None:
+        """Remove what a placeholder holds for a job that was not seen so far."""
+        self._placeholder(run.kind.queue).count(-1, run.kind.asked_early, None)
 
     def _fresh_bounds(self) -> Bounds | None:
         """Return the bounds of this moment, None if every job has to take part."""
@@ -243,20 +268,16 @@ class WaitingJobs:
             self.bounds = Bounds(self._snapshot, self.job_classes, self._shortcuts)
         return self.bounds
 
-    def _choose(self, waiting: WaitingClass, bounds: Bounds | None) -> None:
-        """Show of one class as many as could start, and as many as could be admitted."""
+    def _count(self, waiting: WaitingClass, bounds: Bounds | None) -> tuple[int, int]:
+        """Return how many of one class could start, and how many could be admitted."""
+        admitted, new = len(waiting.admitted.runs), len(waiting.entered.runs) + len(waiting.fresh)
+        if bounds is None:
+            return admitted, new
         kind = waiting.kind
-        if waiting.admitted.runs:
-            waiting.admitted.show(UNBOUNDED if bounds is None else bounds.startable(kind))
-        if not waiting.entered.runs and not waiting.fresh:
-            return
-        n = UNBOUNDED if bounds is None else bounds.admissible(kind)
-        while waiting.fresh and len(waiting.entered.runs) < n:
-            run = waiting.fresh.pop()
-            self._placeholder(kind.queue).count(-1, kind.asked_early, None)
-            self._cluster.add_job(run)
-            self._line_up(run, waiting.entered)
-        waiting.entered.show(n)
+        return (
+            min(admitted, bounds.startable(kind)) if admitted else 0,
+            min(new, bounds.admissible(kind)) if new else 0,
+        )
 
     def _line_up(self, run: JobRun, line: Line) -> None:
         line.add(run)
