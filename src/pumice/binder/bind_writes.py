@@ -37,10 +37,13 @@ class BindWrites:
         """Free the devices of a claim that no pod can use."""
         self._claims.release(claim)
 
-    def unreserve(self, key: str, uid: str) -> None:
-        """Release claims and lock of a pod that is not bound."""
-        self._claims.unreserve(key, uid)
+    def unreserve(self, key: str, uid: str, done: Done) -> bool:
+        """Release claims and lock of a pod that is not bound.
+
+        Return whether it has claims; ``done`` is called once they are released, or not.
+        """
         self._locks.unreserve(key, uid)
+        return self._claims.unreserve(key, uid, done)
 
     def forget(self, key: str, uid: str) -> None:
         """Forget a pod that is bound."""

@@ -181,9 +181,12 @@ class Binder:
         report = self._reporter(WriteResult("bind", pod, uid, None, node))
         self._binds.bind(pod, known, claims, Write("bind", arguments), report)
 
-    def unreserve(self, pod: str, uid: str) -> None:
-        """Release resource claims and node lock of a pod that was not bound in the end."""
-        self._binds.unreserve(pod, uid)
+    def unreserve(self, pod: str, uid: str) -> bool:
+        """Release resource claims and node lock of a pod that was not bound in the end.
+
+        Return whether it has claims; a result about them follows.
+        """
+        return self._binds.unreserve(pod, uid, self._reporter(WriteResult("release", pod, uid)))
 
     def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:
         """Hand in what a pod's bind waits for: a patch of a claim or of a volume."""

@@ -6,6 +6,7 @@ its devices, and the cluster refuses to give it others.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -50,17 +51,35 @@ class ClaimWrites:
         A repeated bind need not name its claims: they are remembered.
         """
         place = key, pod.metadata.uid
-        claims = claims or self._reserved.get(place, ())
+        claims = _joined(claims, self._reserved.get(place, ()))
         if claims:
             self._reserved[place] = claims
         *before, bind = writes
         reserved = [write for claim in claims for write in _reserve(claim, pod)]
         self._send([*before, *reserved, bind], done)
 
-    def unreserve(self, key: str, uid: str) -> None:
-        """Release the claims of a pod that is not bound, with their devices."""
-        for claim in self._reserved.pop((key, uid), ()):
-            self._send(list(_unreserve(claim, uid)), _log_failure(claim.claim))
+    def unreserve(self, key: str, uid: str, done: Done) -> bool:
+        """Release the claims of a pod that is not bound, with their devices.
+
+        Return whether it has any; ``done`` is then called once, with the first failure if any.
+        """
+        claims = self._reserved.get((key, uid), ())
+        left, failed = [claim.claim for claim in claims], list[ClusterError]()
+
+        def released(claim: str, error: ClusterError | None) -> None:
+            left.remove(claim)
+            if error is not None:
+                _log_failure(claim)(error)
+                failed.append(error)
+            if left:
+                return
+            if not failed:
+                self._reserved.pop((key, uid), None)
+            done(failed[0] if failed else None)
+
+        for claim in claims:
+            self._send(list(_unreserve(claim, uid)), partial(released, claim.claim))
+        return bool(claims)
 
     def forget(self, key: str, uid: str) -> None:
         """Forget a pod that is bound: the claims are its own."""
@@ -105,6 +124,15 @@ class ClaimWrites:
             self._writer.submit(write, lane=Lane.BIND, done=answered)
 
         send_next(None)
+
+
+def _joined(
+    claims: tuple[ClaimReservation, ...], known: tuple[ClaimReservation, ...]
+) -> tuple[ClaimReservation, ...]:
+    """Return reservations with the devices of earlier ones that were not released."""
+    given = {each.claim: each for each in known if each.allocation is not None}
+    joined = (each if each.allocation else given.get(each.claim, each) for each in claims)
+    return tuple(joined) or known
 
 
 def _as_refusal(done: Done) -> Done:

@@ -11,8 +11,8 @@ class WriteResult(msgspec.Struct, frozen=True):
     """The result of one write about one object."""
 
     what: str
-    """The write: "bind", "evict", "gate", "pod status", "group", "cause", "queue", "event", or the
-    kind of a patched object."""
+    """The write: "bind", "evict", "release" (of the resource claims of a pod that is not bound),
+    "gate", "pod status", "group", "cause", "queue", "event", or the kind of a patched object."""
     key: str
     """ "namespace/name", or the name alone."""
     uid: str = ""

@@ -96,8 +96,10 @@ class Assumptions:
         meta = pod.metadata
         user = ClaimConsumer(resource="pods", name=meta.name, uid=meta.uid)
         for each in claims:
-            thought = _AssumedClaim(each.uid, user, each.allocation)
-            self._resource_claims.setdefault(each.claim, {})[meta.uid] = thought
+            users = self._resource_claims.setdefault(each.claim, {})
+            known = users.get(meta.uid)
+            given = None if known is None or known.uid != each.uid else known.allocation
+            users[meta.uid] = _AssumedClaim(each.uid, user, each.allocation or given)
 
     def forget_claims(self, pod_uid: str) -> list[str]:
         """Drop the assumptions about the claims of a pod; return the claims."""

@@ -9,7 +9,7 @@ from pumice.api.devices import ClaimReservation
 from pumice.api.objects import from_manifest
 from pumice.binder.bind_writes import BindWrites
 from pumice.cluster.base import Write
-from pumice.errors import NotFoundError, RejectedError
+from pumice.errors import ClusterError, ConflictError, NotFoundError, RejectedError
 from pumice.testing import node, pod
 
 KEY, CLAIM = "default/p", ClaimReservation(claim="default/c", uid="c-1")
@@ -78,15 +78,25 @@ def test_a_pod_that_is_gone_is_reported_as_gone(scene: Scene) -> None:
 def test_the_claim_of_a_pod_that_waits_is_given_back_once(scene: Scene) -> None:
     scene.bind()
     scene.binds.prune()
-    scene.binds.unreserve(KEY, "u")
-    scene.binds.unreserve(KEY, "u")
+    released: list[ClusterError | None] = []
+    assert scene.binds.unreserve(KEY, "u", released.append)
+    assert not scene.binds.unreserve(KEY, "u", released.append)
     assert scene.writer.verbs() == ["patch", "bind", "patch"]
+    assert released == [None]
+
+
+def test_a_claim_that_is_not_given_back_is_reported(scene: Scene) -> None:
+    scene.bind()
+    scene.writer.errors["patch"] = conflict = ConflictError("ResourceClaim", "default", "c")
+    released: list[ClusterError | None] = []
+    assert scene.binds.unreserve(KEY, "u", released.append)
+    assert released == [conflict]
 
 
 def test_the_claim_of_a_bound_pod_is_its_own(scene: Scene) -> None:
     scene.bind()
     scene.binds.forget(KEY, "u")
-    scene.binds.unreserve(KEY, "u")
+    scene.binds.unreserve(KEY, "u", scene.reports.append)
     assert scene.writer.verbs() == ["patch", "bind"]
 
 
@@ -94,7 +104,7 @@ def test_the_claim_of_a_pod_that_is_gone_is_forgotten(scene: Scene) -> None:
     scene.bind()
     del scene.known[KEY]
     scene.binds.prune()
-    scene.binds.unreserve(KEY, "u")
+    scene.binds.unreserve(KEY, "u", scene.reports.append)
     assert scene.writer.verbs() == ["patch", "bind"]
 
 
@@ -108,5 +118,5 @@ def test_the_lock_of_a_bound_pod_is_left_to_its_device_plugin(
     assert scene.writer.verbs() == ["patch", "bind"]
     if is_bound:
         scene.binds.forget(KEY, "u")
-    scene.binds.unreserve(KEY, "u")
+    scene.binds.unreserve(KEY, "u", scene.reports.append)
     assert scene.writer.verbs()[2:] == undone

@@ -86,6 +86,8 @@ class Recovery:
         self._binds: dict[str, _PendingWrite] = {}
         self._evictions: dict[str, _PendingWrite] = {}
         self._groups: dict[str, float] = {}
+        self._releases: dict[str, float] = {}
+        """Pods (uid) whose claims are being released, and when these count as released."""
         self._held: dict[str, float] = {}
         self._refused: dict[str, tuple[str, int]] = {}
         self._numbers = 0
@@ -116,12 +118,13 @@ class Recovery:
         self._informer.assume(pod, node, annotations)
         self._informer.assume_claims(pod, claims)
         write = self._binds[pod] = self._new_write(pod, now)
+        self._releases.pop(write.uid, None)
         write.node, write.annotations, write.claims = node, annotations, claims
 
     def undo_bind(self, pod: str, uid: str, now: float) -> None:
         """Free room and claims of a pod that was assumed and is not bound; hold it back."""
         self._informer.undo_claims(uid)
-        self._undo_bind(pod)
+        self._undo_bind(pod, now)
         self._hold(pod, uid, now)
 
     def assume_groups(self, now: float) -> None:
@@ -176,6 +179,8 @@ class Recovery:
         for group in [group for group, due in self._groups.items() if due <= now]:
             del self._groups[group]
             self._informer.undo_group(group)
+        for uid in [uid for uid, due in self._releases.items() if due <= now]:
+            self._end_release(uid)
         self._forget_confirmed()
         self._send_again(now)
         self._look_up(now)
@@ -197,6 +202,9 @@ class Recovery:
             self._learn_bind(result, now)
         elif result.what == "evict":
             self._learn_eviction(result, now)
+        elif result.what == "release":
+            if result.uid in self._releases and isinstance(result.error, NotFoundError | None):
+                self._end_release(result.uid)
         elif result.what == "group":
             if result.error is None:
                 self._groups[result.key] = now + self._confirm_s
@@ -215,14 +223,14 @@ class Recovery:
                 write.state, write.due = "done", now + self._confirm_s
                 self._refused.pop(result.key, None)
             case NotFoundError():
-                self._undo_bind(result.key)
+                self._undo_bind(result.key, now)
             case FencedError() if clear:
-                self._undo_bind(result.key)
+                self._undo_bind(result.key, now)
             case UnavailableError(sent=False) if clear:
-                self._undo_bind(result.key)
+                self._undo_bind(result.key, now)
                 self._hold(result.key, write.uid, now, _LONGEST_UNSENT_S)
             case RejectedError() if clear:
-                self._undo_bind(result.key)
+                self._undo_bind(result.key, now)
                 self._hold(result.key, write.uid, now)
             case ConflictError() if clear:
                 write.state, write.due = "doubtful", now
@@ -309,7 +317,7 @@ class Recovery:
 
     def _settle_bind(self, pod: str, write: _PendingWrite, found: Manifest, now: float) -> None:
         if not found or found["metadata"].get("uid", "") != write.uid:
-            self._undo_bind(pod)
+            self._undo_bind(pod, now)
             return
         node = (found.get("spec") or {}).get("nodeName")
         if node:
@@ -317,7 +325,7 @@ class Recovery:
                 self._informer.assume(pod, node)
             write.node, write.state, write.due = node, "done", now + self._confirm_s
         else:
-            self._undo_bind(pod)
+            self._undo_bind(pod, now)
             self._hold(pod, write.uid, now)
 
     def _settle_eviction(self, pod: str, write: _PendingWrite, found: Manifest, now: float) -> None:
@@ -328,14 +336,25 @@ class Recovery:
         else:  # it is leaving or gone: the cluster will report it
             write.state, write.due = "done", now + self._confirm_s
 
-    def _undo_bind(self, pod: str) -> None:
-        """Free the room, the claims and the node lock of a pod that is not bound."""
+    def _undo_bind(self, pod: str, now: float) -> None:
+        """Free the room, the claims and the node lock of a pod that is not bound.
+
+        Its devices count as taken until they are released: the cluster may have given them to its
+        claims and not reported it yet.
+        """
         write = self._binds.pop(pod, None)
         if write is not None:
-            self._binder.unreserve(pod, write.uid)
-            self._informer.undo_claims(write.uid)
+            if self._binder.unreserve(pod, write.uid):
+                self._releases[write.uid] = now + self._confirm_s
+            else:
+                self._informer.undo_claims(write.uid)
         self._informer.undo(pod, "bound")
         self.undone += 1
+
+    def _end_release(self, uid: str) -> None:
+        """Count the claims of a pod as the cluster has them."""
+        del self._releases[uid]
+        self._informer.undo_claims(uid)
 
     def _undo_eviction(self, pod: str) -> None:
         """Count a pod that was not evicted as before."""
