@@ -182,10 +182,7 @@ class Binder:
         self._binds.bind(pod, known, claims, Write("bind", arguments), report)
 
     def unreserve(self, pod: str, uid: str) -> bool:
-        """Release resource claims and node lock of a pod that was not bound in the end.
-
-        Return whether it has claims; a result about them follows.
-        """
+        """Release claims and node lock of a pod that is not bound; True: a result will follow."""
         return self._binds.unreserve(pod, uid, self._reporter(WriteResult("release", pod, uid)))
 
     def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:

@@ -4,23 +4,20 @@ Drives the deciding core without an API server in between: objects go straight i
 decisions are carried out at once.  The same workload, seed and configuration produce the same log.
 """
 
-import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby
+from collections.abc import Callable, Iterable
 from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
-from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
-from pumice.sim.event_log import NONE, EventKind, EventLog
-from pumice.sim.job_run import EPOCH, JobRun, State
+from pumice.sim.execution import Execution
+from pumice.sim.job_run import EPOCH, JobRun
 from pumice.sim.kept_fits import KeptFits
 from pumice.sim.lone_start import LoneStart
 from pumice.sim.options import Evicted
-from pumice.sim.outcome import Outcome, SimulationCost
+from pumice.sim.outcome import Outcome
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.waiting_jobs import WaitingJobs
@@ -57,10 +54,7 @@ class Engine:
         stated = workload.start if start is None else start
         self.sim_cluster = SimCluster(EPOCH if stated is None else stated)
         self.snapshot = self.sim_cluster.snapshot
-        self.log = EventLog()
-        self.cost = SimulationCost()
         self._period = period
-        self._evicted = evicted
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
@@ -72,12 +66,9 @@ class Engine:
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
         self.waiting_jobs.job_classes.learn(list(specs.values()))
+        self._execution = Execution(self.sim_cluster, self.waiting_jobs, evicted)
+        self.log, self.cost = self._execution.log, self._execution.cost
         self.runs: list[JobRun] = []
-        self._ends: list[tuple[float, int, JobRun]] = []
-        self._n_ends = 0
-        self.now = 0.0
-        self.n_ended = 0
-        """Jobs that have ended."""
         self._next_cycle: float | None = None
         """When the next cycle runs; None: not before something happens."""
         self._last_cycle = -math.inf
@@ -86,8 +77,6 @@ class Engine:
         self._cycles_since_event = 0
         """Cycles since the last event."""
         self._failures: dict[str, None] = {}
-        self._outdated_phases: dict[JobRun, None] = {}
-        """Jobs whose pods got nodes in the last cycle: the next one will write that they run."""
 
     # The clock
 
@@ -97,9 +86,9 @@ class Engine:
         while self.step():
             steps += 1
             if progress is not None and not steps % _STEPS_BETWEEN_REPORTS:
-                progress(self.n_ended)
+                progress(self._execution.n_ended)
         if progress is not None:
-            progress(self.n_ended)
+            progress(self._execution.n_ended)
         self._explain_waiting()
         self.cost.seconds = self._clock() - start
         return Outcome(
@@ -110,15 +99,20 @@ class Engine:
         """Process the next event; False if there is none."""
         event, cycle = self._next_event_time(), self._next_cycle
         if event is not None and (cycle is None or event <= cycle):
-            self.now = event
+            self._execution.now = event
             if self._handle_event():
                 self._plan_cycle()
             return True
         if cycle is None:
             return False
-        self.now = cycle
+        self._execution.now = cycle
         self._cycle()
         return True
+
+    @property
+    def now(self) -> float:
+        """Seconds since the simulation began."""
+        return self._execution.now
 
     @property
     def decides_next(self) -> bool:
@@ -129,7 +123,7 @@ class Engine:
     def _next_event_time(self) -> float | None:
         at, jobs = len(self.runs), self.workload.jobs
         arrival = jobs[at].arrival if at < len(jobs) else None
-        end = self._ends[0][0] if self._ends else None
+        end = self._execution.next_end
         if arrival is None or end is None:
             return end if arrival is None else arrival
         return min(arrival, end)
@@ -140,9 +134,9 @@ class Engine:
         The end of a pod that was evicted before is no event: else a policy that evicts and places
         again without end would keep itself going.
         """
-        if self._ends and self._ends[0][0] <= self.now:
-            end, _, run = heapq.heappop(self._ends)
-            if not self._finish(run, end):
+        end = self._execution.next_end
+        if end is not None and end <= self.now:
+            if not self._execution.finish():
                 return False
             self.waiting_jobs.has_freed_room = True
         else:
@@ -177,36 +171,7 @@ class Engine:
         kind = self.waiting_jobs.job_classes.of(job)
         run = JobRun(number, job, kind, self.sim_cluster.epoch)
         self.runs.append(run)
-        self.log.add(self.now, EventKind.ARRIVE, number)
-        self.waiting_jobs.add(run)
-
-    def _finish(self, run: JobRun, end: float) -> bool:
-        """End the pods of a job whose time has come; False if there are none."""
-        tasks = [i for i in run.tasks_in(State.RUNNING) if run.ends[i] == end]
-        if not tasks:  # evicted before
-            return False
-        if run.is_unlisted:  # all its pods end together
-            self.sim_cluster.unlisted.end(run, run.nodes)
-        for task in tasks:
-            run.move(task, State.DONE)
-            self.log.add(end, EventKind.FINISH, run.number, task, run.nodes[task])
-            run.nodes[task] = NONE
-        if run.is_over:
-            self._end_job(run)
-        else:
-            self.sim_cluster.finish_pods(run, tasks)
-        return True
-
-    def _end_job(self, run: JobRun) -> None:
-        self.waiting_jobs.leave(run)
-        run.ended = self.now
-        if not run.is_finished:
-            run.reason = (
-                f"{run.tally[State.LOST]} of its {run.spec.size} pods were lost by evictions"
-            )
-        self.n_ended += 1
-        if run.in_tables:
-            self.sim_cluster.delete_job(run)
+        self._execution.arrive(run)
 
     # Decisions
 
@@ -216,15 +181,15 @@ class Engine:
         self._next_cycle = None
         self._last_cycle = self.now
         if skipped:
-            self._write_outdated_phases()
+            self._execution.write_outdated_phases()
         self.sim_cluster.settle()
         if not self.waiting_jobs.plan():
             self.waiting_jobs.show()
-            if self._outdated_phases:
+            if self._execution.has_outdated_phases:
                 self._plan_follow_up(released=True)
-                self._write_outdated_phases()
+                self._execution.write_outdated_phases()
             return
-        released = bool(self._outdated_phases)
+        released = self._execution.has_outdated_phases
         self.cost.cycles += 1
         self._cycles_since_event += 1
         if self._start_alone() or self._decide():
@@ -243,17 +208,9 @@ class Engine:
         start = self._clock()
         nodes = self._lone.choose(run, self.waiting_jobs.bounds)
         self.cost.deciding_seconds += self._clock() - start
-        if nodes is None:
-            return False
-        self._write_outdated_phases()
-        self.waiting_jobs.start_alone(run)
-        self.sim_cluster.unlisted.start(run, nodes)
-        ends = {self._run_pod(run, task, node) for task, node in enumerate(nodes)}
-        self._note_start(run, ends)
-        self.log.add(self.now, EventKind.ENQUEUE, run.number)
-        self.cost.decisions += 1 + len(nodes)
-        self._outdated_phases[run] = None
-        return True
+        if nodes is not None:
+            self._execution.start_alone(run, nodes)
+        return nodes is not None
 
     def _decide(self) -> bool:
         """Decide in a session and carry it out; return whether anything changed."""
@@ -269,11 +226,7 @@ class Engine:
         )
         self.cost.deciding_seconds += self._clock() - start
         self._failures.update(dict.fromkeys(decisions.failures))
-        started_alone = [run for run in self._outdated_phases if run.is_unlisted]
-        for run in started_alone:
-            self.sim_cluster.unlisted.write_phase(run)
-        self._outdated_phases.clear()
-        return self._apply(decisions) or bool(started_alone)
+        return self._execution.apply(decisions)
 
     def _plan_follow_up(self, *, released: bool) -> None:
         """Schedule another cycle if it might find more than this one.
@@ -287,129 +240,6 @@ class Engine:
             and self.waiting_jobs
         ):
             self._next_cycle = self.now + self._period
-
-    def _write_outdated_phases(self) -> None:
-        """Write the phases that skipped cycles would have: jobs with nodes run."""
-        for run in self._outdated_phases:
-            if run.is_unlisted:
-                self.sim_cluster.unlisted.write_phase(run)
-            elif run.in_tables:
-                self._set_phase(run, run.settled_phase())
-        self._outdated_phases.clear()
-
-    def _apply(self, decisions: Decisions) -> bool:
-        """Carry decisions out; return whether anything changed."""
-        moved = self._evict(decisions.evictions)
-        started = self._bind(decisions.binds, decisions.annotations)
-        for run, task, node in self.sim_cluster.nominate(decisions):
-            self.log.add(self.now, EventKind.NOMINATE, run.number, task, node)
-        changed = bool(decisions.evictions or decisions.binds)
-        touched = {**moved, **started}
-        for found in self.sim_cluster.runs_of(decisions.pod_groups):
-            state = decisions.pod_groups[found.key]
-            found.take_in(state)
-            if state.phase != found.phase:
-                changed = True
-                touched.pop(found, None)
-                self._set_phase(found, state.phase)
-            elif found not in touched:
-                self.sim_cluster.write_group(found)
-            found.reason = decisions.explanations.get(found.key, found.reason)
-        for run in touched:
-            self._set_phase(run, run.phase)
-        return changed
-
-    def _set_phase(self, run: JobRun, phase: str) -> None:
-        """Write the status of a job and file it accordingly."""
-        before = run.phase
-        self.waiting_jobs.step_out(run)
-        run.phase = phase
-        self.sim_cluster.write_group(run)
-        if phase == "Inqueue" and before == "Pending":
-            self.cost.decisions += 1
-            self.log.add(self.now, EventKind.ENQUEUE, run.number)
-        self.sim_cluster.create_missing_pods(run, self.now)
-        if run.waiting:
-            self.waiting_jobs.put_back(run)
-        else:
-            self.waiting_jobs.leave(run)
-
-    def _bind(
-        self, binds: Mapping[str, str], annotations: Mapping[str, dict[str, str]]
-    ) -> dict[JobRun, None]:
-        """Run pods on their nodes until their time is over."""
-        runs: dict[JobRun, set[float]] = {}
-        owner, rows = self.sim_cluster.owner, self.snapshot.nodes.row_of
-        for run, names in groupby(binds, key=lambda name: owner(name)[0]):
-            theirs = {name: binds[name] for name in names}
-            self.sim_cluster.run_on(theirs, self.now, annotations)
-            ends = runs.setdefault(run, set())
-            for name, node in theirs.items():
-                ends.add(self._run_pod(run, owner(name)[1], rows[node]))
-        for run, ends in runs.items():
-            self._note_start(run, ends)
-        self.cost.decisions += len(binds)
-        started = dict.fromkeys(runs)
-        self._outdated_phases |= started
-        return started
-
-    def _run_pod(self, run: JobRun, task: int, node: int) -> float:
-        """Run a pod on a node; return when it will have finished."""
-        run.move(task, State.RUNNING)
-        run.nodes[task] = node
-        end = run.ends[task] = self.now + run.seconds(task)
-        self.log.add(self.now, EventKind.BIND, run.number, task, node)
-        return end
-
-    def _note_start(self, run: JobRun, ends: set[float]) -> None:
-        """Note that pods of a job have started, and when they will have finished."""
-        if math.isnan(run.started) and run.running >= run.spec.min_member:
-            run.started = self.now
-        for end in sorted(ends):
-            self._n_ends += 1
-            heapq.heappush(self._ends, (end, self._n_ends, run))
-
-    def _evict(self, names: list[str]) -> dict[JobRun, None]:
-        """Evict pods from their nodes; new ones wait in their place, or none."""
-        runs: dict[JobRun, list[int]] = {}
-        for name in names:
-            run, task = self.sim_cluster.owner(name)
-            if run.states[task] == State.RUNNING:
-                runs.setdefault(run, []).append(task)
-                self._evict_pod(run, task)
-        self.cost.decisions += len(names)
-        for run, tasks in runs.items():
-            if self._evicted == "lose":
-                self._lose(run, tasks)
-            elif self._evicted == "restart" and run.settled_phase() != "Running":
-                for task in run.tasks_in(State.RUNNING):
-                    self._evict_pod(run, task)
-        return {run: None for run in runs if run.in_tables}
-
-    def _evict_pod(self, run: JobRun, task: int) -> None:
-        """Evict a pod from its node; a new one will wait in its place."""
-        run.evictions += 1
-        run.ends[task] = math.inf
-        self.log.add(self.now, EventKind.EVICT, run.number, task, run.nodes[task])
-        run.nodes[task] = NONE
-        run.move(task, State.WAITING)
-        run.missing.append(task)
-        self.sim_cluster.delete_pod(run, task)
-        if not run.kind.late_pods:
-            self.sim_cluster.create_missing_pods(run, self.now)
-
-    def _lose(self, run: JobRun, gone: list[int]) -> None:
-        """Forget evicted pods of a job, and those that can no longer start without them."""
-        left = run.spec.size - run.tally[State.LOST] - len(gone)
-        if left < run.spec.min_member:
-            gone = sorted({*gone, *run.tasks_in(State.WAITING)})
-        run.missing = [task for task in run.missing if task not in gone]
-        for task in gone:
-            run.move(task, State.LOST)
-            self.log.add(self.now, EventKind.LOSE, run.number, task)
-            self.sim_cluster.delete_pod(run, task)
-        if run.is_over:
-            self._end_job(run)
 
     # The end
 

@@ -1,0 +1,220 @@
+"""Jobs on their way: pods start, finish, are evicted and lost, and decisions are carried out."""
+
+import heapq
+import math
+from collections.abc import Mapping
+from itertools import groupby
+
+from pumice.api.decisions import Decisions
+from pumice.sim.event_log import NONE, EventKind, EventLog
+from pumice.sim.job_run import JobRun, State
+from pumice.sim.options import Evicted
+from pumice.sim.outcome import SimulationCost
+from pumice.sim.sim_cluster import SimCluster
+from pumice.sim.waiting_jobs import WaitingJobs
+
+
+class Execution:
+    """Writes what happens to jobs into the tables and the log."""
+
+    def __init__(self, cluster: SimCluster, waiting_jobs: WaitingJobs, evicted: Evicted) -> None:
+        self._cluster = cluster
+        self._waiting_jobs = waiting_jobs
+        self._evicted = evicted
+        self.log = EventLog()
+        self.cost = SimulationCost()
+        self.now = 0.0
+        """Seconds since the simulation began."""
+        self.n_ended = 0
+        """Jobs that have ended."""
+        self._ends: list[tuple[float, int, JobRun]] = []
+        self._n_ends = 0
+        self._outdated_phases: dict[JobRun, None] = {}
+        """Jobs whose pods got nodes in the last cycle: the next one will write that they run."""
+
+    @property
+    def next_end(self) -> float | None:
+        """When the next pods will have finished."""
+        return self._ends[0][0] if self._ends else None
+
+    @property
+    def has_outdated_phases(self) -> bool:
+        """Whether a cycle has to write that jobs run."""
+        return bool(self._outdated_phases)
+
+    def arrive(self, run: JobRun) -> None:
+        """Make a new job wait."""
+        self.log.add(self.now, EventKind.ARRIVE, run.number)
+        self._waiting_jobs.add(run)
+
+    def finish(self) -> bool:
+        """End the pods of a job whose time has come; False if they were evicted before."""
+        end, _, run = heapq.heappop(self._ends)
+        tasks = [i for i in run.tasks_in(State.RUNNING) if run.ends[i] == end]
+        if not tasks:
+            return False
+        if run.is_unlisted:  # all its pods end together
+            self._cluster.unlisted.end(run, run.nodes)
+        for task in tasks:
+            run.move(task, State.DONE)
+            self.log.add(end, EventKind.FINISH, run.number, task, run.nodes[task])
+            run.nodes[task] = NONE
+        if run.is_over:
+            self._end_job(run)
+        else:
+            self._cluster.finish_pods(run, tasks)
+        return True
+
+    def _end_job(self, run: JobRun) -> None:
+        self._waiting_jobs.leave(run)
+        run.ended = self.now
+        if not run.is_finished:
+            run.reason = (
+                f"{run.tally[State.LOST]} of its {run.spec.size} pods were lost by evictions"
+            )
+        self.n_ended += 1
+        if run.in_tables:
+            self._cluster.delete_job(run)
+
+    # Decisions
+
+    def start_alone(self, run: JobRun, nodes: list[int]) -> None:
+        """Admit the only job that waits, and start it on its nodes."""
+        self.write_outdated_phases()
+        self._waiting_jobs.start_alone(run)
+        self._cluster.unlisted.start(run, nodes)
+        ends = {self._run_pod(run, task, node) for task, node in enumerate(nodes)}
+        self._note_start(run, ends)
+        self.log.add(self.now, EventKind.ENQUEUE, run.number)
+        self.cost.decisions += 1 + len(nodes)
+        self._outdated_phases[run] = None
+
+    def apply(self, decisions: Decisions) -> bool:
+        """Carry the decisions of a session out; return whether anything changed."""
+        started_alone = [run for run in self._outdated_phases if run.is_unlisted]
+        for run in started_alone:
+            self._cluster.unlisted.write_phase(run)
+        self._outdated_phases.clear()
+        return self._apply(decisions) or bool(started_alone)
+
+    def write_outdated_phases(self) -> None:
+        """Write the phases that skipped cycles would have: jobs with nodes run."""
+        for run in self._outdated_phases:
+            if run.is_unlisted:
+                self._cluster.unlisted.write_phase(run)
+            elif run.in_tables:
+                self._set_phase(run, run.settled_phase())
+        self._outdated_phases.clear()
+
+    def _apply(self, decisions: Decisions) -> bool:
+        moved = self._evict(decisions.evictions)
+        started = self._bind(decisions.binds, decisions.annotations)
+        for run, task, node in self._cluster.nominate(decisions):
+            self.log.add(self.now, EventKind.NOMINATE, run.number, task, node)
+        changed = bool(decisions.evictions or decisions.binds)
+        touched = {**moved, **started}
+        for found in self._cluster.runs_of(decisions.pod_groups):
+            state = decisions.pod_groups[found.key]
+            found.take_in(state)
+            if state.phase != found.phase:
+                changed = True
+                touched.pop(found, None)
+                self._set_phase(found, state.phase)
+            elif found not in touched:
+                self._cluster.write_group(found)
+            found.reason = decisions.explanations.get(found.key, found.reason)
+        for run in touched:
+            self._set_phase(run, run.phase)
+        return changed
+
+    def _set_phase(self, run: JobRun, phase: str) -> None:
+        """Write the status of a job and file it accordingly."""
+        before = run.phase
+        self._waiting_jobs.step_out(run)
+        run.phase = phase
+        self._cluster.write_group(run)
+        if phase == "Inqueue" and before == "Pending":
+            self.cost.decisions += 1
+            self.log.add(self.now, EventKind.ENQUEUE, run.number)
+        self._cluster.create_missing_pods(run, self.now)
+        if run.waiting:
+            self._waiting_jobs.put_back(run)
+        else:
+            self._waiting_jobs.leave(run)
+
+    def _bind(
+        self, binds: Mapping[str, str], annotations: Mapping[str, dict[str, str]]
+    ) -> dict[JobRun, None]:
+        """Run pods on their nodes until their time is over."""
+        runs: dict[JobRun, set[float]] = {}
+        owner, rows = self._cluster.owner, self._cluster.snapshot.nodes.row_of
+        for run, names in groupby(binds, key=lambda name: owner(name)[0]):
+            theirs = {name: binds[name] for name in names}
+            self._cluster.run_on(theirs, self.now, annotations)
+            ends = runs.setdefault(run, set())
+            for name, node in theirs.items():
+                ends.add(self._run_pod(run, owner(name)[1], rows[node]))
+        for run, ends in runs.items():
+            self._note_start(run, ends)
+        self.cost.decisions += len(binds)
+        started = dict.fromkeys(runs)
+        self._outdated_phases |= started
+        return started
+
+    def _run_pod(self, run: JobRun, task: int, node: int) -> float:
+        """Run a pod on a node; return when it will have finished."""
+        run.move(task, State.RUNNING)
+        run.nodes[task] = node
+        end = run.ends[task] = self.now + run.seconds(task)
+        self.log.add(self.now, EventKind.BIND, run.number, task, node)
+        return end
+
+    def _note_start(self, run: JobRun, ends: set[float]) -> None:
+        """Note that pods of a job have started, and when they will have finished."""
+        if math.isnan(run.started) and run.running >= run.spec.min_member:
+            run.started = self.now
+        for end in sorted(ends):
+            self._n_ends += 1
+            heapq.heappush(self._ends, (end, self._n_ends, run))
+
+    def _evict(self, names: list[str]) -> dict[JobRun, None]:
+        """Evict pods from their nodes; new ones wait in their place, or none."""
+        runs: dict[JobRun, list[int]] = {}
+        for name in names:
+            run, task = self._cluster.owner(name)
+            if run.states[task] == State.RUNNING:
+                runs.setdefault(run, []).append(task)
+                self._evict_pod(run, task)
+        self.cost.decisions += len(names)
+        for run, tasks in runs.items():
+            if self._evicted == "lose":
+                self._lose(run, tasks)
+            elif self._evicted == "restart" and run.settled_phase() != "Running":
+                for task in run.tasks_in(State.RUNNING):
+                    self._evict_pod(run, task)
+        return {run: None for run in runs if run.in_tables}
+
+    def _evict_pod(self, run: JobRun, task: int) -> None:
+        """Evict a pod from its node; a new one will wait in its place."""
+        run.evictions += 1
+        run.ends[task] = math.inf
+        self.log.add(self.now, EventKind.EVICT, run.number, task, run.nodes[task])
+        run.nodes[task] = NONE
+        run.move(task, State.WAITING)
+        run.missing.append(task)
+        self._cluster.delete_pod(run, task)
+        if not run.kind.late_pods:
+            self._cluster.create_missing_pods(run, self.now)
+
+    def _lose(self, run: JobRun, gone: list[int]) -> None:
+        """Forget evicted pods of a job, and those that can no longer start without them."""
+        left = run.spec.size - run.tally[State.LOST] - len(gone)
+        if left < run.spec.min_member:
+            gone = sorted({*gone, *run.tasks_in(State.WAITING)})
+        run.missing = [task for task in run.missing if task not in gone]
+        for task in gone:
+            run.move(task, State.LOST)
+            self.log.add(self.now, EventKind.LOSE, run.number, task)
+            self._cluster.delete_pod(run, task)
+        if run.is_over:
+            self._end_job(run)
