@@ -9,7 +9,7 @@ import { Choice, colour, Empty, Needs, Problem, query, queueColour, QueueName, s
 // Figures: how they are written, and whether more of them is better
 const FIGURES = [
   ["finished", "jobs finished", (f) => f.finished, (v, run) => (run ? `${number(v)} of ${number(run.jobCount)}` : number(v)), 1], ["makespan", "makespan", (f) => f.makespan, duration, -1],
-  ["mean", "mean wait", (f) => f.wait?.mean, duration, -1], ["p95", "wait of 95 %", (f) => f.wait?.p95, duration, -1],
+  ["mean", "mean wait", (f) => f.wait?.mean, duration, -1], ["p95", "95th percentile wait", (f) => f.wait?.p95, duration, -1],
   ["use", "utilisation", (f) => Math.max(...Object.values(f.utilisation || { none: 0 })), percent, 1], ["fair", "fairness", (f) => f.fairness?.mean, (v) => number(v, 3), 1],
   ["evictions", "evictions", (f) => f.evictions, (v) => number(v), -1],
 ];
