@@ -126,7 +126,7 @@ SPARED_MEANINGS: Final[dict[Spared, str]] = {
     Spared.NOT_ADMITTED: "The job is not admitted to its queue yet, so it may not evict.",
     Spared.NOT_STARVING: "The job has what its gang needs, so it may not evict.",
     Spared.PREEMPTION_NEVER: "The job's own pods have the preemption policy Never.",
-    Spared.OTHER_QUEUE: "Only reclaim takes pods of other queues, and it is not configured.",
+    Spared.OTHER_QUEUE: "Only reclaim evicts pods of other queues, and it is not configured.",
     Spared.QUEUE_NOT_RECLAIMABLE: "A queue that is not reclaimable keeps its pods.",
     Spared.RECLAIMER_OVER_DESERVED: "The job's queue may not reclaim: it has its share or limit.",
     Spared.NOT_PREEMPTABLE: "Pods that are marked as not preemptable stay.",

@@ -115,7 +115,7 @@ def _print(found: Explanation, say: Say) -> None:
             _print_line(cause.code.value, say(cause.text))
     _print_nodes(found, say)
     if found.not_evicted:
-        print_heading("Why nobody was evicted for it")
+        print_heading("Why no pod was evicted for it")
         for spared in found.not_evicted:
             _print_line(spared.code.value, say(spared.text))
     _print_place(found, say)

@@ -24,7 +24,7 @@ function Funnel({ rows, causes, position }) {
 }
 function Spared({ rows }) {
   if (!rows.length) return null;
-  return html`<div class="part"><h3>Why nobody was evicted for it</h3><ul class="findings">${rows.map((row) => html`<li><code>${row.code}</code><span><b class="figure">${plural(row.pods, "pod")}</b> ${row.text.replace(/^\d+ pods? /, "")}</span></li>`)}</ul></div>`;
+  return html`<div class="part"><h3>Why no pod was evicted for it</h3><ul class="findings">${rows.map((row) => html`<li><code>${row.code}</code><span><b class="figure">${plural(row.pods, "pod")}</b> ${row.text.replace(/^\d+ pods? /, "")}</span></li>`)}</ul></div>`;
 }
 function Position({ position }) {
   if (!position) return null;
