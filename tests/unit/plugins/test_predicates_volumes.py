@@ -193,6 +193,9 @@ class TestNodes:
         w = world(using("p", "c"), claim("c", "v"), volume("v", zone="x"))
         assert w.reported("p") == [FITS, NODE, NODE]
 
+    def test_no_node_reaches_a_bound_volume_that_is_gone(self, world: Any) -> None:
+        assert FITS not in world(using("p", "c"), claim("c", "v")).reported("p")
+
     def test_zone_labels_of_a_volume_keep_it_to_its_zones(self, world: Any) -> None:
         marked = volume("v", labels={ZONE_LABEL: "x__z"})
         w = world(using("p", "c"), claim("c", "v"), marked)

@@ -87,9 +87,9 @@ def test_weights_average_the_resources() -> None:
 @pytest.mark.parametrize("weight", [0, -2])
 def test_a_resource_weight_that_is_not_positive_is_one(weight: int) -> None:
     arguments = only("cpu", weight=weight)
-    arguments["resources"]["memory"] = strategy("MostAllocated", 3)
+    arguments["resources"]["memory"] = strategy("LeastAllocated", 3)
     with_one = only("cpu")
-    with_one["resources"]["memory"] = strategy("MostAllocated", 3)
+    with_one["resources"]["memory"] = strategy("LeastAllocated", 3)
     assert scores(BUSY, arguments) == scores(BUSY, with_one)
 
 

@@ -314,6 +314,27 @@ def test_domains_alike_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried == ["s0"]
 
 
+@pytest.mark.parametrize("zones", ["xxyz", "yzxx"])
+def test_domains_of_like_nodes_are_tried_apart_for_pods_that_look_beyond_their_node(
+    zones: str,
+) -> None:
+    """Two sub-groups that keep apart by zone fit only the domain with nodes in two zones."""
+    term = {"labelSelector": {"matchExpressions": [{"key": "part", "operator": "Exists"}]}}
+    required = [{**term, "topologyKey": "zone"}]
+    group, *pods = job(
+        parts=[0, 1],
+        policies=[policy(1, tier=1)],
+        network_topology={"mode": "hard", "highestTierAllowed": 1},
+    )
+    for each in pods:
+        apart = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        each["spec"]["affinity"] = {"podAntiAffinity": apart}
+    nodes = [node(f"n{i}", cpu=4, labels={"zone": zone}) for i, zone in enumerate(zones)]
+    world = [queue("default"), *nodes, *TREE[:2], group, *pods]
+    decisions = Scheduler(parse_conf(CONF)).cycle(world, 0.0)
+    assert "".join(zones[int(name[1])] for name in nodes_of(decisions)) == "yz"
+
+
 def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
