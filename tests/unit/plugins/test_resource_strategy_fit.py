@@ -132,6 +132,8 @@ WANTED = {"cpu": 1, GPU: 1}
     ("names", "expected"),
     [
         (["nvidia.com/*"], 25),
+        (["nvidia.com/gpu*"], 25),
+        (["nvidia.com/gpus*"], 0),
         (["nvidia.com/*", GPU], 75),  # its own name goes before
         (["nvidia*", "nvidia.com/*"], 75),  # the longest beginning goes before
         (["*"], 0),
