@@ -64,9 +64,10 @@ def _collect(old: CodeType, new: CodeType, pairs: list[tuple[CodeType, CodeType]
     return all(_collect(one, two, pairs) for one, two in zip(*inner, strict=True))
 
 
-def _own(code: CodeType) -> CodeType:
-    kept = tuple(None if isinstance(one, CodeType) else one for one in code.co_consts)
-    return code.replace(co_consts=kept)
+def _own(code: CodeType) -> tuple[object, ...]:
+    """Return what a body does itself; places in the text, which a change moves, do not count."""
+    kept = [(type(one), one) for one in code.co_consts if not isinstance(one, CodeType)]
+    return code.co_code, code.co_names, kept
 
 
 def compiled(file: Path, source: str | None = None) -> CodeType:
@@ -155,6 +156,8 @@ def _in_fork(run: Callable[[], int]) -> int:
 def near_tests(file: Path) -> list[str]:
     """List the tests named after a file, or those of its folder."""
     names = {file.stem.strip("_"), f"{file.parent.name}_{file.stem}"}
+    if file.parent.parent != PACKAGE:
+        names.add(file.parent.name)
     unit = ROOT / "tests" / "unit"
     near = [
         test
