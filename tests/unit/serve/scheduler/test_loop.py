@@ -241,6 +241,19 @@ def slow() -> Any:
     return cluster
 
 
+def test_writes_in_flight_are_waited_for_at_the_end(
+    slow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flush(timeout_s: float) -> bool:
+        slow.go("bind", "patch")
+        return timeout_s > 0
+
+    monkeypatch.setattr(slow, "flush", flush)
+    loop, stop, _ = ended_after(slow, 1)
+    loop.run(stop)
+    assert node_of(slow) == "n"
+
+
 def binds(cluster: Any) -> Any:
     return [write.arguments["pod"] for write, _, _ in cluster.waiting if write.verb == "bind"]
 
