@@ -1,5 +1,6 @@
 """Events that repeat are counted, many about one object are held back, old ones are forgotten."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def test_an_event_that_repeats_is_counted_ever_less_often(
         if isinstance(again, CountUpdate):
             written.append((clock.now - 1000.0, again.patch["count"]))
     first = event_correlator._FIRST_S
-    steps = [at - before for (before, _), (at, _) in zip(written, written[1:], strict=False)]
+    steps = [at - before for (before, _), (at, _) in itertools.pairwise(written)]
     assert written[0][0] == first
     assert all(count == at + 1 for at, count in written)
     assert steps == [first * 2 ** (i + 1) for i in range(len(steps))]

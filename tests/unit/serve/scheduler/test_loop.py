@@ -12,6 +12,7 @@ import pytest
 
 from pumice.api.annotations import PREEMPTABLE, REVOCABLE_ZONE
 from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.binder import Binder
 from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
@@ -465,6 +466,15 @@ def test_figures_are_counted(cluster: Any) -> None:
         'volcano_e2e_job_scheduling_duration{job_name="g"',
     ):
         assert line in text
+
+
+def test_each_lost_event_is_counted_once(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = Metrics()
+    loop = looping(cluster, metrics=metrics)
+    for lost, counted in ((2, 2), (2, 2), (5, 5)):
+        monkeypatch.setattr(Binder, "events_lost", lost)
+        loop._turn()
+        assert f"pumice_events_dropped_total {counted}" in metrics.text()
 
 
 def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -> None:
