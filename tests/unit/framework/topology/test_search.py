@@ -193,8 +193,11 @@ def test_a_job_starts_with_as_many_subgroups_as_it_needs() -> None:
 
 
 def test_a_job_short_of_subgroups_is_not_valid() -> None:
-    decisions = decide(*job(n=2, parts=[0, 0], policies=[policy(2, least=2)]))
-    assert decisions.binds == {}
+    short = job(n=2, parts=[0, 0], policies=[policy(2, least=2)])
+    assert decide(*short).binds == {}
+    ssn = session_of([queue("default"), *short])
+    why = ssn.policy.job_valid(ssn.snapshot.jobs.row_of["default/j"])
+    assert why == "not enough sub-groups for gang-scheduling"
 
 
 def test_a_subgroup_that_does_not_fit_holds_up_a_job_that_needs_it() -> None:
