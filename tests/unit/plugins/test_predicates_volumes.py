@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from pumice.api.conf import parse_conf
 from pumice.framework.close_session import close_session
 from pumice.plugins.predicates import Predicates
+from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 
 FITS = "fits"
@@ -433,3 +435,26 @@ def test_a_claim_that_the_cluster_has_yet_to_make_is_waited_for(world: Any) -> N
     w = world(pod("p", group="g", spec={"volumes": [{"name": "v", "ephemeral": {}}]}))
     made = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-v"'
     assert w.problem("p") == made
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_a_gang_with_terms_about_other_pods_follows_the_claim_it_shares(kind: str) -> None:
+    """The first of six equal pods fixes the node of the claim, and the others go there, too."""
+    app = "x" if kind == "podAffinity" else "other"
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    spec = {
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        "affinity": {kind: required},
+    }
+    pods = [pod(f"p{i}", group="g", cpu=1, labels={"app": "x"}, spec=spec) for i in range(6)]
+    nodes = [node(name, cpu=8, labels={"zone": "z"}) for name in ("a", "b")]
+    waits = storage_class("made", provisioner="disk.test")
+    group = pod_group("g", min_member=6, phase="Inqueue")
+    world = [queue("default"), group, *nodes, waits, claim("c", storage_class="made"), *pods]
+    conf = parse_conf(
+        'actions: "allocate"\ntiers:\n- plugins:\n'
+        "  - name: gang\n  - name: predicates\n  - name: nodeorder\n"
+    )
+    binds = Scheduler(conf).cycle(world, 0.0).binds
+    assert (len(binds), len(set(binds.values()))) == (6, 1)
