@@ -463,6 +463,7 @@ def test_figures_are_counted(cluster: Any) -> None:
         'volcano_action_scheduling_latency_milliseconds_count{action="allocate"} 3',
         "volcano_e2e_scheduling_latency_milliseconds_count 3",
         'pumice_cache_objects{kind="Pod"} 1',
+        'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"} 1',
         'volcano_e2e_job_scheduling_duration{job_name="g"',
     ):
         assert line in text
