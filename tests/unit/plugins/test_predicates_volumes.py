@@ -422,6 +422,14 @@ class TestChoices:
     def test_without_volume_binding_nothing_is_chosen(self, world: Any) -> None:
         assert not self.close(world, *self.OBJECTS, volume_binding=False).volumes
 
+    def test_with_all_switches_off_a_session_closes_well(self, world: Any) -> None:
+        off = {"volume_limits": False, "volume_zones": False, "volume_binding": False}
+        w = world(*self.OBJECTS, **off)
+        w.statement.place(w.task("p").row, 0)
+        w.statement.commit()
+        w.ssn.close()
+        assert not w.ssn.failures.errors
+
     def test_a_pod_placed_where_a_claim_finds_nothing_chooses_nothing(self, world: Any) -> None:
         objects = [each for each in self.OBJECTS if each["kind"] != "PersistentVolume"]
         assert not self.close(world, *objects).volumes
