@@ -135,5 +135,5 @@ def test_what_no_test_detects_survives(project: Path) -> None:
     assert done.returncode == 1
     (kept,) = (project / "build" / "reach").iterdir()
     reached = load(kept)
-    assert len(reached.tests["src/pumice/core/module.py:6"]) == 2  # what runs, runs in a fork
+    assert len(reached.tests["src/pumice/core/module.py:10"]) == 2
     assert len(reached.tests["src/pumice/core/module.py:8"]) == 1
