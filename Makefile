@@ -45,10 +45,7 @@ properties: $(STAMP) ## run property tests with fresh seeds: ROUNDS=5
 			tests/properties tests/hostile/test_objects.py || exit 1; \
 	done
 
-build/reach/coverage: $(STAMP)
-	$(BIN)/python -m tools.mutants --measure tests/unit --measure tests/scenarios
-
-mutants: build/reach/coverage ## change the code here and there and see whether tests notice: COUNT=40 SEED=0
+mutants: $(STAMP) ## change the code here and there and see whether tests notice: COUNT=40 SEED=0
 	$(BIN)/python -m tools.mutants --count $(or $(COUNT),40) --seed $(or $(SEED),0)
 
 # What failed is tried once more, alone, and named if it passes then.

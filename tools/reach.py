@@ -1,50 +1,112 @@
-"""Which tests reach which lines: measured once, so that a mutant runs only those that see it."""
+"""Which tests reach which mutants, and how long each test takes.
 
-import os
-import subprocess
-import sys
+A probe is set at every sampled statement and all tests run once.  That costs little more than the
+tests themselves, where tracing every line costs several times as much.
+"""
+
+import ast
+import builtins
+import hashlib
+import json
+import time
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from typing import Final
 
-from coverage import CoverageData
+import pytest
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-DATA: Final = ROOT / "build" / "reach" / "coverage"
-_SETTINGS: Final = "[run]\ndynamic_context = test_function\nsource = src/pumice\n"
+from tools.mutations import PACKAGE, ROOT, Mutant, is_description
 
-
-def measure(tests: Sequence[str]) -> None:
-    """Run tests and remember which lines each of them reaches, beside what is known."""
-    DATA.parent.mkdir(parents=True, exist_ok=True)
-    settings = DATA.with_name("settings")
-    settings.write_text(f"{_SETTINGS}data_file = {DATA}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "coverage", "run", "--append", f"--rcfile={settings}"]
-    command += ["-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", *tests]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    subprocess.run(command, cwd=ROOT, env=env, check=False)  # noqa: S603
+FOLDER: Final = ROOT / "build" / "reach"
+_PROBE: Final = "_a_mutant_is_reached"
 
 
+@dataclass
 class Reach:
-    """What was measured; empty if nothing was."""
+    """The tests that reach a line of a file, and the CPU seconds of each test."""
 
-    def __init__(self) -> None:
-        self._data = CoverageData(str(DATA), no_disk=not DATA.exists())
-        if DATA.exists():
-            self._data.read()
+    tests: dict[str, list[str]] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
 
-    def tests(self, file: Path, lines: range) -> list[str]:
-        """Return the tests that reach some lines of a file, as pytest names them."""
-        found = self._data.contexts_by_lineno(str(file))
-        names = {name for line in lines for name in found.get(line, ()) if name}
-        return sorted(filter(None, map(_node, names)))
+    def of(self, mutant: Mutant) -> list[str]:
+        """Return the tests that reach a mutant: nearest in name first, then quick ones."""
+        names = [mutant.file.stem.strip("_"), f"unit/{mutant.file.relative_to(PACKAGE).parts[0]}"]
+        return sorted(
+            self.tests.get(mutant.place, []),
+            key=lambda test: (*(name not in test for name in names), self.times[test]),
+        )
 
 
-def _node(context: str) -> str:
-    """Return what pytest calls a test: its file, then its class if it has one, then its name."""
-    parts = context.split(".")
-    for count in range(len(parts) - 1, 0, -1):
-        file = Path(*parts[:count]).with_suffix(".py")
-        if (ROOT / file).is_file():
-            return "::".join([str(file), *parts[count:]])
-    return ""
+def kept_reach(mutants: Sequence[Mutant], items: Sequence[pytest.Item]) -> Path:
+    """Name the file that keeps what these tests reach of these mutants."""
+    files = sorted({item.path for item in items})
+    parts = [repr(one) for one in mutants] + [file.read_text("utf-8") for file in files]
+    return FOLDER / f"{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}.json"
+
+
+def probed(file: Path, lines: Sequence[int]) -> CodeType:
+    """Compile a file with a probe at each statement that starts on one of the lines."""
+    tree = ast.parse(file.read_text("utf-8"))
+    _Probing(file.relative_to(ROOT), set(lines)).visit(tree)
+    return compile(ast.fix_missing_locations(tree), str(file), "exec")
+
+
+class _Probing(ast.NodeTransformer):
+    def __init__(self, file: Path, lines: set[int]) -> None:
+        self._file, self._lines = file, lines
+        self._depth = 0
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.AST]:
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        self._depth += is_function
+        self.generic_visit(node)
+        self._depth -= is_function
+        if not isinstance(node, ast.stmt) or is_description(node):
+            return node
+        if node.lineno not in self._lines or not self._depth:  # a module's own statement
+            return node
+        name = ast.Constant(f"{self._file}:{node.lineno}")
+        call = ast.Call(ast.Name(_PROBE, ast.Load()), [name], [])
+        if isinstance(node, ast.If | ast.While):
+            node.test = _after(call, node.test)
+        elif isinstance(node, ast.For):
+            node.iter = _after(call, node.iter)
+        else:
+            return [ast.copy_location(ast.Expr(call), node), node]
+        return node
+
+
+def _after(call: ast.expr, value: ast.expr) -> ast.expr:
+    """Write ``(call, value)[1]``."""
+    pair = ast.Tuple([call, value], ast.Load())
+    return ast.copy_location(ast.Subscript(pair, ast.Constant(1), ast.Load()), value)
+
+
+def run_with_probes(items: Sequence[pytest.Item]) -> Reach:
+    """Run tests one after the other and record what each reaches; what fails proves nothing."""
+    reach = Reach(defaultdict(list))
+    current: set[str] = set()
+    vars(builtins)[_PROBE] = current.add
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        start, failed = time.process_time(), item.session.testsfailed
+        current.clear()
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        reach.times[item.nodeid] = time.process_time() - start
+        if item.session.testsfailed == failed:
+            for place in current:
+                reach.tests[place].append(item.nodeid)
+    return reach
+
+
+def save(reach: Reach, file: Path) -> None:
+    """Keep what was found."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps([reach.tests, reach.times]), encoding="utf-8")
+
+
+def load(file: Path) -> Reach:
+    """Read what was found."""
+    return Reach(*json.loads(file.read_text("utf-8")))

@@ -278,6 +278,18 @@ def test_equal_tasks_are_all_asked_about_where_a_plugin_looks_at_more_than_amoun
     assert sorted(str(made.pod) for made in ssn.intents.made) == ["default/a-1", "default/a-2"]
 
 
+def test_jobs_of_one_pod_are_all_asked_about_where_a_plugin_looks_at_more_than_amounts() -> None:
+    """Also if there are so many of them that their turns could be foreseen."""
+    groups = [pod_group(f"j{i}", phase="Inqueue") for i in range(40)]
+    pods = [pod(f"j{i}-0", group=f"j{i}", cpu=1) for i in range(40)]
+    for each in pods[1::2]:
+        each["metadata"]["annotations"]["licence"] = "1"
+    ssn = open_session([QUEUE, node("n1", cpu=99), *groups, *pods], [Licensed()])
+    allocate(ssn)
+    placed = {str(made.pod) for made in ssn.intents.made}
+    assert placed == {f"default/j{i}-0" for i in range(1, 40, 2)}
+
+
 def test_records_of_jobs_without_a_node_show_the_nodes_at_their_turn(decide: Any) -> None:
     """The second record equals the first; the fourth shows what the third job left."""
     world = [QUEUE, node("n1", cpu=4), *gang("a", 2, cpu=5, created=OLD), *gang("b", 2, cpu=5)]

@@ -151,6 +151,29 @@ def test_a_job_no_domain_is_large_enough_for_evicts_nobody(decide: Any) -> None:
     assert decide(world, *TIERS, actions="gangpreempt").evictions == []
 
 
+def test_each_subgroup_gets_its_room_in_one_domain(decide: Any) -> None:
+    """Nodes of a rack are not neighbours by name, so that the first free ones would not do."""
+    near = {"mode": "hard", "highestTierAllowed": 1}
+    policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 2, "networkTopology": near}
+    racks = [{"n1", "n3"}, {"n2", "n4"}]
+    wide = {"mode": "hard", "highestTierAllowed": 2}
+    group, *pods = new(n=4, network_topology=wide, spec={"subGroupPolicy": [policy]})
+    for each, part in zip(pods, "0011", strict=True):
+        each["metadata"]["labels"] = {"part": part}
+    world = [
+        *BASE,
+        *nodes(2, 2, 2, 2),
+        *(hyper_node(f"s{i}", nodes=sorted(rack)) for i, rack in enumerate(racks)),
+        hyper_node("g0", tier=2, children=["s0", "s1"]),
+        *old(n=4, on=["n1", "n2", "n3", "n4"], min_member=4),
+        group,
+        *pods,
+    ]
+    given = decide(world, *TIERS, actions="gangpreempt").pipelined
+    parts = [{given[f"default/new-{i}"] for i in some} for some in ((0, 1), (2, 3))]
+    assert sorted(parts, key=min) == racks
+
+
 def test_a_running_job_asks_for_one_subgroup_at_a_time(decide: Any) -> None:
     policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 1}
     pods = [

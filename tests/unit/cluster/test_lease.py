@@ -85,6 +85,20 @@ def test_the_first_candidate_makes_the_lease_and_leads(cluster: Any, candidate: 
     assert spec["renewTime"] == "2026-01-01T00:00:00.000000Z"
 
 
+def test_who_begins_to_lead_is_logged_once(
+    candidate: Any, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = candidate("a"), candidate("b")
+    with caplog.at_level("INFO"):
+        for _ in range(3):
+            first.step()
+            second.step()
+            clock.advance(2)
+    assert sum("became leader" in each.getMessage() for each in caplog.records) == 1
+    assert first.led.is_set()
+    assert not second.led.is_set()
+
+
 def test_a_second_candidate_waits_as_long_as_the_lease_is_renewed(
     candidate: Any, clock: Any
 ) -> None:

@@ -16,7 +16,7 @@ from pumice.api.pods import (
     PodSpec,
     Toleration,
 )
-from pumice.core.labels import node_labels, selects, tolerates, untolerated
+from pumice.core.labels import node_labels, selects, selects_node, tolerates, untolerated
 from pumice.testing import node
 from pumice.testing.samples import snapshot_of
 from tests.present import present
@@ -140,6 +140,34 @@ class TestNodeLabels:
     ) -> None:
         term = NodeSelectorTerm(match_expressions=(requirement,))
         assert want == names(cluster, node_labels(cluster).matching(term))
+
+    @pytest.mark.parametrize(
+        ("labels", "fields", "want"),
+        [
+            ((demand("zone", "In", "z1", "z2"),), (), ["a", "b"]),
+            ((demand("zone", "In"),), (), []),
+            ((demand("zone", "Exists"), demand("rank", "Gt", "0")), (), ["a"]),
+            ((), (demand("metadata.name", "In", "b"),), ["b"]),
+            ((), (demand("metadata.name", "NotIn", "b"),), ["a", "c"]),
+            ((), (demand("metadata.name", "In", "a", "b"),), []),
+            ((), (demand("metadata.name", "Exists", "a"),), []),
+            ((), (demand("metadata.uid", "In", "b"),), []),
+            ((), (demand("metadata.uid", "NotIn", "b"),), ["a", "b", "c"]),
+            ((demand("zone", "Exists"),), (demand("metadata.name", "NotIn", "b"),), ["a"]),
+            ((), (), []),
+        ],
+    )
+    def test_one_node_is_selected_as_all_of_them_together(
+        self, cluster: Any, labels: Any, fields: Any, want: Any
+    ) -> None:
+        term = NodeSelectorTerm(match_expressions=labels, match_fields=fields)
+        nodes = cluster.nodes
+        each = [
+            name
+            for name, mine in zip(nodes.names, nodes.labels, strict=True)
+            if selects_node(NodeSelector(node_selector_terms=(term,)), name, mine)
+        ]
+        assert want == each == names(cluster, node_labels(cluster).matching(term))
 
     def test_a_term_without_conditions_matches_no_node(self, cluster: Any) -> None:
         assert not node_labels(cluster).matching(NodeSelectorTerm()).any()

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from pumice.api.meta import LabelSelector
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
 from pumice.core.pod_terms import pod_terms
 from pumice.core.shape_terms import ANY_IP, ports_clash
+from pumice.core.snapshot import Snapshot
 from pumice.testing import node, pod
 from pumice.testing.samples import snapshot_of
 
@@ -191,6 +194,28 @@ def test_a_term_names_namespaces_or_selects_them(namespaces: Any, selector: Any,
         if terms.binding(int(snapshot.tasks.label_class[snapshot.tasks.row_of[f"{space}/p"]]))[0]
     }
     assert want == bound
+
+
+def test_selected_namespaces_are_those_of_the_current_session() -> None:
+    own = term("web", namespaceSelector={"matchLabels": {"kind": "x"}})
+    world = [
+        node("n"),
+        pod("speaker", labels={"app": "web"}, spec=far_from(own)),
+        pod("p", namespace="other", labels={"app": "web"}),
+    ]
+    ingest = Ingest(Snapshot())
+    snapshot = ingest.load(from_manifest(each) for each in world)
+    bound = []
+    for kind in ("x", "y", "x"):
+        metadata = {"name": "other", "labels": {"kind": kind}}
+        ingest.load(
+            [from_manifest({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})]
+        )
+        row = snapshot.tasks.row_of["other/p"]
+        terms = pod_terms(snapshot).binding(int(snapshot.tasks.label_class[row]))[0]
+        bound.append(len(terms))
+        snapshot.release_session()
+    assert bound == [1, 0, 1]
 
 
 def test_only_rows_of_a_domain_whose_answer_flips_are_logged() -> None:

@@ -93,6 +93,15 @@ def test_a_number_on_one_side_only_does_not_decide() -> None:
     assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["old", "job-task-0"]
 
 
+@pytest.mark.parametrize("oldest", [0, 1, 2])
+def test_numbers_decide_beside_a_name_without_one(oldest: int) -> None:
+    """Zero is a number like any other: a younger lone pod does not change who goes first."""
+    numbered = [pod(f"job-task-{i}", created=at(2 if i == oldest else 3)) for i in range(3)]
+    ssn = open_session([*numbered, pod("lone", created=at(9))])
+    ordered = ssn.ordering.sort_tasks(all_tasks(ssn))
+    assert names(ssn, ordered) == ["job-task-0", "job-task-1", "job-task-2", "lone"]
+
+
 def test_plugins_come_before_numbers() -> None:
     ssn = open_session([pod("job-task-0", priority=1), pod("job-task-9", priority=5)], [Priority()])
     assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["job-task-9", "job-task-0"]

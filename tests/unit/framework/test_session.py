@@ -56,6 +56,19 @@ def test_votes(tiers: Any, wanted: Any, hook: str) -> None:
     assert wanted == getattr(ssn.policy, hook)(0)
 
 
+def test_what_is_dropped_locks_no_node_until_that_is_rolled_back() -> None:
+    ssn = open_session(CLUSTER)
+    intents, journal = ssn.intents, ssn.snapshot.journal
+    intents.lock_node(0, "lock")
+    intents.annotate(0, {"a": "b"})
+    mark = journal.mark()
+    intents.drop_annotations(0)
+    intents.drop_annotations(1)
+    assert (intents.node_locks, intents.annotations) == ({0: ()}, {0: {}, 1: {}})
+    journal.rollback(mark)
+    assert (intents.node_locks, intents.annotations) == ({0: ("lock",)}, {0: {"a": "b"}})
+
+
 ALL_AGREE = {
     "nobody asked": ([], True),
     "all say yes": ([[True], [True]], True),

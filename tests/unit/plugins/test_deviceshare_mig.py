@@ -156,6 +156,11 @@ def test_a_model_without_geometries_is_shared_in_software() -> None:
     )
 
 
+def test_a_card_that_is_not_cut_is_shared_in_software_whatever_its_model() -> None:
+    whole = card("g0", memory=40960, kind=A100)
+    assert ids(vgpu_node("n", whole), asking(vgpu_memory=30000)) == "g0,NVIDIA,30000,0:"
+
+
 def test_units_of_memory_may_stand_for_more() -> None:
     config = config_map(f"{CONFIG}  gpuMemoryFactor: 1024\n")
     node = vgpu_node("n", card("g0", memory=40, kind=A100, mode="mig"))

@@ -98,6 +98,14 @@ def test_a_job_that_needs_what_has_run_out_is_saturated(tree: Any) -> None:
     assert order(tree(*world)) == ["b", "a"]
 
 
+def test_a_job_that_holds_nothing_of_what_has_run_out_can_still_use_more(tree: Any) -> None:
+    """All cpu is taken by c; a waits for some but holds only memory, less than b."""
+    world = [branch(name, f"root/{name}", "1/1") for name in "abc"]
+    world += job("ja", "a", [(0, 1)], [(1, 1)]) + job("jb", "b", [(0, 5)], [(0, 1)])
+    world += job("jc", "c", [(10, 0)], [(1, 0)])
+    assert order(tree(*world)) == ["a", "b", "c"]
+
+
 def test_a_branch_is_saturated_when_all_its_children_are(tree: Any) -> None:
     world = [branch("a1", "root/a/1", "1/1/1"), branch("a2", "root/a/2", "1/1/1")]
     world += [branch("b", "root/b", "1/1")]

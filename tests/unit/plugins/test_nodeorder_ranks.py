@@ -117,6 +117,15 @@ class TestNeighbours:
         others = [app("o", "y", "b", affinity=near(wish(3, "x")))]
         assert ranks([*ZONES, *others, waiting()], pod_affinity=2) == [0, 200, 200]
 
+    def test_wishes_of_others_count_for_the_pods_they_name_alone(self, open_session: Any) -> None:
+        """Pods that differ in their labels alone are told apart, whoever is asked first."""
+        wishing = app("o", "y", "a", affinity=near(wish(10, "x")))
+        pods = [pod(name, group="g", labels={"app": name}) for name in ("w", "x", "z")]
+        world = [queue("default"), pod_group("g"), *ZONES, wishing, *pods]
+        ssn = open_session(world, NodeOrder(**{**OFF, "pod_affinity": 1}), Predicates())
+        answers = [ranked(ssn, name=name) for name in ("w", "x", "z")]
+        assert answers == [None, [100, 0, 0], None]
+
     def test_required_affinity_of_others_does_not_count(self, ranks: Any) -> None:
         term = wish(1, "x")["podAffinityTerm"]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}

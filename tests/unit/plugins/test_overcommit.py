@@ -64,8 +64,14 @@ def test_jobs_admitted_before_count_and_a_smaller_one_behind_a_refused_one_still
     assert phases([node("n", cpu=10), *jobs]) == {"a": "Inqueue", "b": "Pending", "c": "Inqueue"}
 
 
-def test_a_job_in_phase_inqueue_reserves_all_it_needs_even_what_it_already_holds() -> None:
-    old = [wants("old", 5, phase="Inqueue", min_member=2), pod("p", group="old", cpu=3, node="n")]
+@pytest.mark.parametrize("least", [1, 2])
+def test_a_job_in_phase_inqueue_reserves_all_it_needs_even_what_it_already_holds(
+    least: int,
+) -> None:
+    old = [
+        wants("old", 5, phase="Inqueue", min_member=least),
+        pod("p", group="old", cpu=3, node="n"),
+    ]
     world = [node("n", cpu=10), *old]
     assert phases([*world, wants("j", 4)])["j"] == "Inqueue"
     assert phases([*world, wants("j", "4001m")])["j"] == "Pending"

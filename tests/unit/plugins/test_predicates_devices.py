@@ -80,6 +80,14 @@ def allocated(*results: Any, node: str | None = None, reserved: Sequence[str] = 
     return {"allocation": allocation, "reservedFor": users}
 
 
+def pieces(n: int) -> Any:
+    """A card of 40 GiB on node a, cut into pieces of 20 GiB of which any two can be used."""
+    takes = [{"counterSet": "card", "counters": {"memory": {"value": "20Gi"}}}]
+    devices = [device(f"piece-{i}", consumesCounters=takes) for i in range(n)]
+    counters = [{"name": "card", "counters": {"memory": {"value": "40Gi"}}}]
+    return resource_slice("a", node="a", devices=devices, spec={"sharedCounters": counters})
+
+
 ONE = [pod_group("g"), claiming("p", "c"), resource_claim("c"), GPU]
 
 
@@ -327,14 +335,32 @@ class TestRequests:
         assert self.asked(tolerant, devices=devices).binds
 
     def test_pieces_of_a_card_share_its_memory(self) -> None:
-        takes = [{"counterSet": "card", "counters": {"memory": {"value": "20Gi"}}}]
-        pieces = [device(f"piece-{i}", consumesCounters=takes) for i in range(3)]
-        counters = [{"name": "card", "counters": {"memory": {"value": "40Gi"}}}]
-        card = resource_slice("a", node="a", devices=pieces, spec={"sharedCounters": counters})
         for n, fits in ((2, True), (3, False)):
             claim = resource_claim("c", requests=[device_request(count=n)])
-            things = [pod_group("g"), claiming("p", "c"), claim, GPU, node("a"), card]
+            things = [pod_group("g"), claiming("p", "c"), claim, GPU, node("a"), pieces(3)]
             assert bool(decide(things).binds) is fits
+
+    def test_memory_of_a_card_that_other_claims_hold_is_gone(self) -> None:
+        results = [result_of("a", f"piece-{i}") for i in range(2)]
+        for held, fits in ((1, True), (2, False)):
+            other = resource_claim("other", status=allocated(*results[:held], node="a"))
+            assert bool(decide([*ONE, other, node("a"), pieces(3)]).binds) is fits
+
+    def test_memory_of_a_card_that_pods_of_a_cycle_take_is_gone(self) -> None:
+        things = [GPU, node("a", cpu=16), pieces(4)]
+        for i in range(4):
+            things += [pod_group(f"g{i}"), claiming(f"p{i}", f"c{i}", group=f"g{i}")]
+            things += [resource_claim(f"c{i}")]
+        assert len(decide(things).binds) == 2
+
+    def test_memory_of_a_card_that_a_gang_gave_back_is_free(self) -> None:
+        things = [pod_group("g", min_member=3), *ONE[3:], node("a", cpu=16), pieces(4)]
+        for i in range(3):
+            things += [claiming(f"p{i}", f"c{i}"), resource_claim(f"c{i}")]
+        for i in range(2):
+            things += [pod_group(f"later{i}", created="2027-01-01T00:00:00Z")]
+            things += [claiming(f"q{i}", f"d{i}", group=f"later{i}"), resource_claim(f"d{i}")]
+        assert sorted(decide(things).binds) == ["default/q0", "default/q1"]
 
     def test_the_layout_of_v1beta1_is_read_too(self) -> None:
         asked = {"name": "gpu", "deviceClassName": "gpu", "count": 1}

@@ -109,6 +109,12 @@ class TestPorts:
         )
         assert on(a=PORTS) == w.reported("p")
 
+    def test_ports_of_the_pod_alone_clash_with_nothing(self, world: Any) -> None:
+        w = world(
+            app("p", "x", spec=ports({"hostPort": 80}, {})), app("o", "x", spec=ports({}), node="a")
+        )
+        assert on() == w.reported("p")
+
     def test_addresses_clash_only_if_equal_or_open_to_all(self, world: Any) -> None:
         w = world(
             app("p", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.1"})),

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from pumice.api.conf import parse_conf
 from pumice.framework.close_session import close_session
 from pumice.plugins.predicates import Predicates
+from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 
 FITS = "fits"
@@ -192,6 +194,9 @@ class TestNodes:
     def test_a_bound_volume_must_be_in_reach(self, world: Any) -> None:
         w = world(using("p", "c"), claim("c", "v"), volume("v", zone="x"))
         assert w.reported("p") == [FITS, NODE, NODE]
+
+    def test_no_node_reaches_a_bound_volume_that_is_gone(self, world: Any) -> None:
+        assert FITS not in world(using("p", "c"), claim("c", "v")).reported("p")
 
     def test_zone_labels_of_a_volume_keep_it_to_its_zones(self, world: Any) -> None:
         marked = volume("v", labels={ZONE_LABEL: "x__z"})
@@ -417,6 +422,14 @@ class TestChoices:
     def test_without_volume_binding_nothing_is_chosen(self, world: Any) -> None:
         assert not self.close(world, *self.OBJECTS, volume_binding=False).volumes
 
+    def test_with_all_switches_off_a_session_closes_well(self, world: Any) -> None:
+        off = {"volume_limits": False, "volume_zones": False, "volume_binding": False}
+        w = world(*self.OBJECTS, **off)
+        w.statement.place(w.task("p").row, 0)
+        w.statement.commit()
+        w.ssn.close()
+        assert not w.ssn.failures.errors
+
     def test_a_pod_placed_where_a_claim_finds_nothing_chooses_nothing(self, world: Any) -> None:
         objects = [each for each in self.OBJECTS if each["kind"] != "PersistentVolume"]
         assert not self.close(world, *objects).volumes
@@ -430,3 +443,26 @@ def test_a_claim_that_the_cluster_has_yet_to_make_is_waited_for(world: Any) -> N
     w = world(pod("p", group="g", spec={"volumes": [{"name": "v", "ephemeral": {}}]}))
     made = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-v"'
     assert w.problem("p") == made
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_a_gang_with_terms_about_other_pods_follows_the_claim_it_shares(kind: str) -> None:
+    """The first of six equal pods fixes the node of the claim, and the others go there, too."""
+    app = "x" if kind == "podAffinity" else "other"
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    spec = {
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        "affinity": {kind: required},
+    }
+    pods = [pod(f"p{i}", group="g", cpu=1, labels={"app": "x"}, spec=spec) for i in range(6)]
+    nodes = [node(name, cpu=8, labels={"zone": "z"}) for name in ("a", "b")]
+    waits = storage_class("made", provisioner="disk.test")
+    group = pod_group("g", min_member=6, phase="Inqueue")
+    world = [queue("default"), group, *nodes, waits, claim("c", storage_class="made"), *pods]
+    conf = parse_conf(
+        'actions: "allocate"\ntiers:\n- plugins:\n'
+        "  - name: gang\n  - name: predicates\n  - name: nodeorder\n"
+    )
+    binds = Scheduler(conf).cycle(world, 0.0).binds
+    assert (len(binds), len(set(binds.values()))) == (6, 1)

@@ -87,9 +87,9 @@ def test_weights_average_the_resources() -> None:
 @pytest.mark.parametrize("weight", [0, -2])
 def test_a_resource_weight_that_is_not_positive_is_one(weight: int) -> None:
     arguments = only("cpu", weight=weight)
-    arguments["resources"]["memory"] = strategy("MostAllocated", 3)
+    arguments["resources"]["memory"] = strategy("LeastAllocated", 3)
     with_one = only("cpu")
-    with_one["resources"]["memory"] = strategy("MostAllocated", 3)
+    with_one["resources"]["memory"] = strategy("LeastAllocated", 3)
     assert scores(BUSY, arguments) == scores(BUSY, with_one)
 
 
@@ -132,6 +132,8 @@ WANTED = {"cpu": 1, GPU: 1}
     ("names", "expected"),
     [
         (["nvidia.com/*"], 25),
+        (["nvidia.com/gpu*"], 25),
+        (["nvidia.com/gpus*"], 0),
         (["nvidia.com/*", GPU], 75),  # its own name goes before
         (["nvidia*", "nvidia.com/*"], 75),  # the longest beginning goes before
         (["*"], 0),

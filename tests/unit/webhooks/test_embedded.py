@@ -69,6 +69,14 @@ def test_a_job_that_does_not_fit_its_schema_is_rejected(cluster: Any) -> None:
     )
 
 
+def test_a_status_of_another_type_is_rejected(cluster: Any) -> None:
+    cluster.create(job())
+    stored = cluster.get(JOBS, "default", "j")
+    with pytest.raises(RejectedError):
+        cluster.update_status({**stored, "status": {"running": "many"}})
+    assert cluster.update_status({**stored, "status": {"running": 1}})["status"]["running"] == 1
+
+
 def test_an_update_may_scale_but_not_change_the_queue(cluster: Any) -> None:
     made = cluster.create(job())
     made["spec"]["tasks"][0]["replicas"] = 3

@@ -50,6 +50,7 @@ def test_objects_versions_and_time_are_there_again(tmp_path: Path) -> None:
     first.crash()
     second = Run(tmp_path / "new" / "data", at=0.0)
     assert not second.data.is_new
+    assert (first.data.starts, second.data.starts) == (1, 2)
     assert second.names() == ["a", "b"]
     assert second.cluster.get("ConfigMap", "default", "a") == made
     assert second.cluster.get("ConfigMap", "default", "b")["data"] == {"x": "2"}

@@ -23,6 +23,7 @@ def test_a_bind_gives_node_annotations_and_condition(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {"b": "2"})
     bound = cluster.get("Pod", "default", "p")
     assert bound["spec"]["nodeName"] == "n"
+    assert bound["metadata"]["generation"] == 2
     assert bound["metadata"]["annotations"] == {"a": "1", "b": "2"}
     assert "nominatedNodeName" not in bound["status"]
     assert bound["status"]["conditions"][0]["type"] == "PodScheduled"

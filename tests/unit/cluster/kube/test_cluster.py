@@ -313,6 +313,7 @@ def test_writes_can_also_be_waited_for() -> None:
         cluster.evict("lab", "p", "room", uid="u")
         cluster.record(pod(), "Normal", "R", "m", "s")
         assert set(fake.calls()) == set(answers)
+        assert fake.calls().count(f"DELETE {LAB}/p") == 2  # the second one evicts
         assert cluster.now() == FakeTime().now
 
 

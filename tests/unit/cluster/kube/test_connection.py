@@ -350,6 +350,15 @@ def test_a_program_may_give_a_certificate_instead_of_a_token(tmp_path: Path) -> 
     assert CERT.read_bytes().strip() in taken[0]
 
 
+@pytest.mark.parametrize("half", ["clientCertificateData", "clientKeyData"])
+def test_half_a_certificate_beside_a_token_is_left_aside(tmp_path: Path, half: str) -> None:
+    taken: list[Any] = []
+    said = {"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "t", half: "x"}}
+    found = login(tmp_path, text=f"print({json.dumps(json.dumps(said))})", take=taken.append)
+    assert found.header() == "Bearer t"
+    assert taken == []
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -54,6 +54,20 @@ def test_a_successor_of_the_same_name_comes_after_the_deletion() -> None:
     assert reported(untold, "10") == [("DELETED", "a"), ("ADDED", "a")]
 
 
+def test_a_deletion_is_reported_only_to_those_who_have_not_seen_it() -> None:
+    store = filled(Event("DELETED", pod("a", 11)), Event("MODIFIED", pod("b", 12)))
+    assert reported(store, "10") == [("DELETED", "a"), ("MODIFIED", "b")]
+    assert reported(store, "11") == [("MODIFIED", "b")]
+
+
+def test_a_reader_that_comes_before_the_first_list_gets_everything_later() -> None:
+    store = ObjectCache("Pod")
+    assert store.list() == ([], "0")
+    assert reported(store, "0") == []
+    store.replace([pod("a", 3)], "10")
+    assert reported(store, "0") == [("ADDED", "a")]
+
+
 def test_without_a_version_everything_there_is_reported() -> None:
     store = filled(Event("DELETED", pod("a", 11)))
     assert reported(store, "") == reported(store, "0") == [("ADDED", "b")]

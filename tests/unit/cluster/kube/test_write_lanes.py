@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pumice.cluster.base import Lane, Write
+from pumice.cluster.kube import write_lanes
 from pumice.cluster.kube.rate_limit import TokenBucket
 from pumice.cluster.kube.write_lanes import WriteLanes
 from pumice.errors import UnavailableError
@@ -83,3 +84,40 @@ def test_a_write_handed_in_while_the_last_worker_ends_is_carried_out() -> None:
 
     asyncio.run(main())
     assert reported == [None, None]
+
+
+def test_events_beyond_a_number_of_queued_writes_are_dropped_with_one_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other writes are queued however many there are."""
+    monkeypatch.setattr(write_lanes, "_MOST_EVENTS", 2)
+    reported: list[Any] = []
+
+    async def execute(_: Any) -> None:
+        return None
+
+    async def main() -> None:
+        lanes = WriteLanes(
+            execute, bucket=TokenBucket(0, 1, FakeTime().timing), workers=1, is_open=lambda: True
+        )
+        lanes.open(asyncio.get_running_loop())
+        for number in range(3):
+            lanes.submit(bind(f"p{number}"), Lane.BIND, reported.append)
+        for number in range(2):
+            lanes.submit(bind(f"e{number}"), Lane.EVENT, reported.append)
+        assert [str(error.problem) for error in reported] == [
+            "not sent: too many writes are queued"
+        ] * 2
+        assert not any(error.sent for error in reported)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        lanes.submit(bind("later"), Lane.EVENT, reported.append)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert lanes.flush(0)
+        assert not lanes._running  # no finished worker is kept
+        await lanes.close()
+
+    asyncio.run(main())
+    assert reported[2:] == [None] * 4
+    assert [record.message for record in caplog.records] == ["write queue is full, dropping events"]

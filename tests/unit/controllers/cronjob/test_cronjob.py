@@ -224,6 +224,14 @@ def test_an_active_job_that_was_deleted_is_reported() -> None:
     assert (active(view), view.events[-1], names(view)) == ([], "StaleReference", [])
 
 
+def test_an_active_job_stays_listed_though_it_lost_its_annotation() -> None:
+    view = begun(concurrencyPolicy="Forbid")
+    look(view, 60)
+    del view.get(JOB, "ns", f"c-{TICK + 1}")["metadata"]["annotations"]
+    look(view, 61)
+    assert (active(view), view.events) == ([f"c-{TICK + 1}"], ["SuccessfulCreate"])
+
+
 def test_a_job_of_that_name_made_by_another_is_left_alone() -> None:
     view = begun()
     metadata = {"name": f"c-{TICK + 1}", "namespace": "ns"}

@@ -106,6 +106,11 @@ def test_a_mistake_is_one_sentence(entries: Any, said: str) -> None:
     assert "secret@" not in conf.problems[0]
 
 
+def test_text_that_is_not_yaml_is_refused_with_its_line() -> None:
+    with pytest.raises(InputError, match="line 2"):
+        read_discovery("a: b\nc: d: e\n", "map")
+
+
 def test_a_bad_entry_hurts_only_itself() -> None:
     text = yaml.safe_dump(
         {"networkTopologyDiscovery": [ufm(interval="often"), labels(good=[HOST], bad=5)]}

@@ -56,6 +56,11 @@ def test_tasks_of_a_higher_priority_class_are_counted_first() -> None:
     assert min_resources(manifest, FakeView())["cpu"] == "6"
 
 
+@pytest.mark.parametrize("least", [0, None])
+def test_a_job_that_needs_no_pod_to_start_needs_nothing(least: int | None) -> None:
+    assert min_resources(job(task("a", 2, {"cpu": "1"}), minAvailable=least), FakeView()) == {}
+
+
 def test_what_is_left_to_the_minimum_is_filled_from_further_replicas() -> None:
     tasks = task("a", 3, {"cpu": "1"}, minAvailable=1), task("b", 3, {"cpu": "10"}, minAvailable=1)
     assert min_resources(job(*tasks, minAvailable=4), FakeView())["cpu"] == "13"

@@ -79,6 +79,34 @@ def test_pytorch_without_a_master_does_nothing() -> None:
     assert _added("pytorch", _pod("worker"), _stored(job(task("worker", 2)))) == {}
 
 
+def _command(pod: Any) -> Any:
+    return pod["spec"]["containers"][0].get("command")
+
+
+def test_ray_starts_head_and_workers() -> None:
+    manifest = _stored(job(task("head", 1), task("worker", 2)))
+    head, worker = _pod("head"), _pod("worker", 1)
+    for pod in (head, worker):
+        pod["spec"]["containers"][0]["name"] = pod["metadata"]["annotations"][
+            "volcano.sh/task-spec"
+        ]
+        _added("ray", pod, manifest, "--port=7777")
+    assert _command(head)[2].startswith("ray start --head --block")
+    assert "--port=7777 --dashboard-port=8265 --ray-client-server-port=10001" in _command(head)[2]
+    ports = {one["name"]: one["containerPort"] for one in head["spec"]["containers"][0]["ports"]}
+    assert ports == {"gcs": 7777, "dashboard": 8265, "client-server": 10001}
+    assert _command(worker) == ["sh", "-c", "ray start --block --address=j-head-0.j:7777"]
+
+
+def test_ray_leaves_other_containers_and_jobs_without_a_head_alone() -> None:
+    with_head, without = job(task("head", 1), task("worker", 1)), job(task("worker", 1))
+    for manifest, container in ((with_head, "sidecar"), (without, "worker")):
+        pod = _pod("worker")
+        pod["spec"]["containers"][0]["name"] = container
+        _added("ray", pod, _stored(manifest))
+        assert _command(pod) is None
+
+
 def test_the_rank_variable_outranks_the_index() -> None:
     pod = _pod("worker", 1)
     pod["spec"]["containers"][0]["env"] = [{"name": "RANK", "value": "9"}]

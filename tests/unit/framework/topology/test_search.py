@@ -193,8 +193,11 @@ def test_a_job_starts_with_as_many_subgroups_as_it_needs() -> None:
 
 
 def test_a_job_short_of_subgroups_is_not_valid() -> None:
-    decisions = decide(*job(n=2, parts=[0, 0], policies=[policy(2, least=2)]))
-    assert decisions.binds == {}
+    short = job(n=2, parts=[0, 0], policies=[policy(2, least=2)])
+    assert decide(*short).binds == {}
+    ssn = session_of([queue("default"), *short])
+    why = ssn.policy.job_valid(ssn.snapshot.jobs.row_of["default/j"])
+    assert why == "not enough sub-groups for gang-scheduling"
 
 
 def test_a_subgroup_that_does_not_fit_holds_up_a_job_that_needs_it() -> None:
@@ -312,6 +315,27 @@ def test_domains_alike_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DomainSearch, "_try_job", counted)
     decide(*job(n=2, parts=[0, 1], policies=[policy(1, tier=1)]))
     assert tried == ["s0"]
+
+
+@pytest.mark.parametrize("zones", ["xxyz", "yzxx"])
+def test_domains_of_like_nodes_are_tried_apart_for_pods_that_look_beyond_their_node(
+    zones: str,
+) -> None:
+    """Two sub-groups that keep apart by zone fit only the domain with nodes in two zones."""
+    term = {"labelSelector": {"matchExpressions": [{"key": "part", "operator": "Exists"}]}}
+    required = [{**term, "topologyKey": "zone"}]
+    group, *pods = job(
+        parts=[0, 1],
+        policies=[policy(1, tier=1)],
+        network_topology={"mode": "hard", "highestTierAllowed": 1},
+    )
+    for each in pods:
+        apart = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        each["spec"]["affinity"] = {"podAntiAffinity": apart}
+    nodes = [node(f"n{i}", cpu=4, labels={"zone": zone}) for i, zone in enumerate(zones)]
+    world = [queue("default"), *nodes, *TREE[:2], group, *pods]
+    decisions = Scheduler(parse_conf(CONF)).cycle(world, 0.0)
+    assert "".join(zones[int(name[1])] for name in nodes_of(decisions)) == "yz"
 
 
 def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(

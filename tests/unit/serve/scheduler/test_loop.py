@@ -12,6 +12,7 @@ import pytest
 
 from pumice.api.annotations import PREEMPTABLE, REVOCABLE_ZONE
 from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.binder import Binder
 from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
@@ -242,6 +243,19 @@ def slow() -> Any:
     return cluster
 
 
+def test_writes_in_flight_are_waited_for_at_the_end(
+    slow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flush(timeout_s: float) -> bool:
+        slow.go("bind", "patch")
+        return timeout_s > 0
+
+    monkeypatch.setattr(slow, "flush", flush)
+    loop, stop, _ = ended_after(slow, 1)
+    loop.run(stop)
+    assert node_of(slow) == "n"
+
+
 def binds(cluster: Any) -> Any:
     return [write.arguments["pod"] for write, _, _ in cluster.waiting if write.verb == "bind"]
 
@@ -450,9 +464,19 @@ def test_figures_are_counted(cluster: Any) -> None:
         'volcano_action_scheduling_latency_milliseconds_count{action="allocate"} 3',
         "volcano_e2e_scheduling_latency_milliseconds_count 3",
         'pumice_cache_objects{kind="Pod"} 1',
+        'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"} 1',
         'volcano_e2e_job_scheduling_duration{job_name="g"',
     ):
         assert line in text
+
+
+def test_each_lost_event_is_counted_once(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = Metrics()
+    loop = looping(cluster, metrics=metrics)
+    for lost, counted in ((2, 2), (2, 2), (5, 5)):
+        monkeypatch.setattr(Binder, "events_lost", lost)
+        loop._turn()
+        assert f"pumice_events_dropped_total {counted}" in metrics.text()
 
 
 def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -> None:

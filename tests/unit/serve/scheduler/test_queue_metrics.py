@@ -136,6 +136,12 @@ def test_shares_of_jobs_are_reported() -> None:
     assert world.cycle()['volcano_job_share{job_id="a",job_ns="default"}'] == "0.25"
 
 
+def test_shares_of_jobs_are_reported_under_drf_alone() -> None:
+    world = World("proportion", queue("q"), *gang("a", 2))
+    world.scheduler = Scheduler(parse_conf(CONF.replace("{name: drf}, ", "") % "proportion"))
+    assert not any(name.startswith("volcano_job_share") for name in world.cycle())
+
+
 def test_a_job_that_is_gone_is_reported_no_more() -> None:
     things = gang("a", 2)
     world = World("proportion", queue("q"), *things)

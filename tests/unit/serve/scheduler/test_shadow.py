@@ -168,6 +168,16 @@ def test_only_what_a_scheduler_evicted_counts(scene: Scene, marked: bool, counte
     assert found["evictions"]["only_running"] == counted
 
 
+def test_a_running_pod_that_is_gone_at_once_is_no_eviction(scene: Scene) -> None:
+    scene.submit("job")
+    scene.bind("job-0", "a")
+    running = scene.cluster.get("Pod", "default", "job-0")
+    scene.cluster.update_status({**running, "status": {"phase": "Running"}})
+    scene.turn()
+    scene.cluster.delete("Pod", "default", "job-0", grace_s=0)
+    assert scene.report()["evictions"] == {"same": 0, "only_running": 0}
+
+
 def test_an_eviction_that_both_decide_is_the_same(scene: Scene) -> None:
     scene.loop._latest_scheduler = lambda: Scheduler(parse_conf(PREEMPTING))
     scene.cluster.create(priority_class("high", value=100))

@@ -261,6 +261,20 @@ def test_a_pod_that_comes_later_follows_the_claim(world: World) -> None:
     assert len(world.wire.of(CLAIM)) == 1
 
 
+def test_pods_that_come_while_a_claim_s_node_is_still_being_written_follow_it(
+    world: World,
+) -> None:
+    world.claim("c")
+    world.pod("p", "c", cpu="100m")
+    world.wire.delayed = []
+    (node,) = world.second().binds.values()
+    assert world.selected("c") is None
+    for number in range(4):
+        world.pod(f"q{number}", "c", cpu="100m")
+    later = world.second().binds
+    assert (len(later), set(later.values())) == (4, {node})
+
+
 def test_a_claim_that_is_never_bound_frees_the_room_with_a_reason(world: World) -> None:
     world.claim("c")
     world.pod("p", "c")

@@ -9,9 +9,11 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.examine.examiner import Examiner
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.serve.scheduler import waiting_causes
 from pumice.serve.scheduler.waiting_causes import MOST_EACH_CYCLE, WaitingCauses
 from pumice.testing import pod, pod_group
 
@@ -82,3 +84,23 @@ def test_waiting_jobs_are_counted_by_code_and_examined_a_few_at_a_time(plane: An
         found = [each for each in metrics.text().splitlines() if each.startswith(line)]
         counts.append(float(found[0].split()[1]) if found else 0.0)
     assert counts == [0, MOST_EACH_CYCLE, MOST_EACH_CYCLE + 3, MOST_EACH_CYCLE + 3]
+
+
+def test_nothing_is_tried_where_a_service_outside_would_be_told(
+    plane: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cause is what the cycle itself recorded."""
+    asked = []
+    opened = Examiner.opened
+
+    def watched(self: Examiner, ssn: Any) -> None:
+        asked.append(self.asks)
+        opened(self, ssn)
+
+    monkeypatch.setattr(Examiner, "opened", watched)
+    monkeypatch.setattr(waiting_causes, "_OUTSIDE", "gang")  # a plugin that is there
+    submit(plane, "large", 9)
+    run(plane)
+    assert marks(plane, "large")[WAITING_CAUSE]
+    assert asked
+    assert not any(asked)

@@ -1,0 +1,103 @@
+"""Events that repeat are counted, many about one object are held back, old ones are forgotten."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from pumice.cluster.kube import event_correlator
+from pumice.cluster.kube.event_correlator import CountUpdate, EventCorrelator, EventKey, event_key
+from tests.unit.cluster.kube.fakes import pod
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def events(clock: Clock) -> EventCorrelator:
+    return EventCorrelator(clock)
+
+
+def key(about: Any, message: str = "m") -> EventKey:
+    return event_key(about, "Normal", "Why", message, "pumice")
+
+
+def test_an_event_that_repeats_is_counted_ever_less_often(
+    clock: Clock, events: EventCorrelator
+) -> None:
+    """It is written once, then each time the interval, which doubles, has passed."""
+    about = pod("p", 1)
+    assert events.repeat(key(about)) is False
+    assert events.new(about, key(about)) is not None
+    written = []
+    for _ in range(200):
+        clock.now += 1.0
+        again = events.repeat(key(about))
+        if isinstance(again, CountUpdate):
+            written.append((clock.now - 1000.0, again.patch["count"]))
+    first = event_correlator._FIRST_S
+    steps = [at - before for (before, _), (at, _) in itertools.pairwise(written)]
+    assert written[0][0] == first
+    assert all(count == at + 1 for at, count in written)
+    assert steps == [first * 2 ** (i + 1) for i in range(len(steps))]
+
+
+def test_a_forgotten_event_is_new_again(events: EventCorrelator) -> None:
+    about = pod("p", 1)
+    events.new(about, key(about))
+    events.forget(key(about))
+    assert events.repeat(key(about)) is False
+
+
+def test_only_the_latest_events_are_remembered(
+    events: EventCorrelator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_correlator, "_REMEMBERED", 3)
+    objects = [pod(f"p{i}", 1, uid=f"u{i}") for i in range(4)]
+    for each in objects[:3]:
+        events.new(each, key(each))
+    assert events.repeat(key(objects[0])) is True  # it is the latest now
+    events.new(objects[3], key(objects[3]))
+    assert [events.repeat(key(each)) for each in objects] == [True, False, True, True]
+
+
+def test_many_events_about_one_object_are_held_back_until_there_is_room(
+    clock: Clock, events: EventCorrelator
+) -> None:
+    about, other = pod("p", 1, uid="p"), pod("q", 1, uid="q")
+    burst = int(event_correlator._BURST)
+    made = [events.new(about, key(about, f"m{i}")) for i in range(burst + 2)]
+    assert [each is not None for each in made] == [True] * burst + [False] * 2
+    assert events.new(other, key(other)) is not None
+    clock.now += event_correlator._REFILL_S
+    assert events.new(about, key(about, "later")) is not None
+    assert events.new(about, key(about, "too many")) is None
+
+
+def test_room_is_remembered_for_the_latest_objects(
+    events: EventCorrelator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_correlator, "_REMEMBERED", 2)
+    objects = [pod(f"p{i}", 1, uid=f"u{i}") for i in range(3)]
+    for i in range(int(event_correlator._BURST)):
+        for each in objects[:2]:
+            events.new(each, key(each, f"m{i}"))
+    assert events.new(objects[1], key(objects[1], "no room")) is None
+    events.new(objects[2], key(objects[2]))
+    assert events.new(objects[0], key(objects[0], "forgotten, so there is room")) is not None
+
+
+def test_names_of_events_differ_though_the_clock_stands(events: EventCorrelator) -> None:
+    about = pod("p", 1)
+    made = [events.new(about, key(about, f"m{i}")) for i in range(3)]
+    assert len({each["metadata"]["name"] for each in made if each}) == 3

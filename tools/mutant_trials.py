@@ -1,0 +1,189 @@
+"""Running tests on a mutant: in a fork of a process that has collected them, or in a new one.
+
+A change inside functions is made in memory: the fork gives the functions their new code, and no
+test has to be imported again.  A change of a module's own statements needs a new process.
+"""
+
+import contextlib
+import gc
+import inspect
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Final
+
+import pytest
+
+from tools import reach
+from tools.mutations import PACKAGE, ROOT, Mutant
+from tools.reach import Reach
+
+_MEMORY: Final = 8 << 30
+"""Bytes that the tests of a mutant may take."""
+_PASSED, _FAILED, _IMPOSSIBLE = range(3)
+OPTIONS: Final = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+
+def replace_code(before: CodeType, after: CodeType) -> bool:
+    """Give the functions of an imported file new code; return False if that is not enough."""
+    pairs: list[tuple[CodeType, CodeType]] = []
+    if not _collect(before, after, pairs):
+        return False
+    codes = {(one.co_qualname, one.co_firstlineno): two for one, two in pairs}
+    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+        code = function.__code__
+        key = (code.co_qualname, code.co_firstlineno)
+        if code.co_filename == before.co_filename and key in codes:
+            try:
+                function.__code__ = codes[key]
+            except ValueError:  # it no longer uses a variable of the function around it
+                return False
+    return True
+
+
+def _collect(old: CodeType, new: CodeType, pairs: list[tuple[CodeType, CodeType]]) -> bool:
+    """Pair the functions that differ; return False if statements outside functions do."""
+    if old == new:
+        return True
+    is_function = bool(old.co_flags & inspect.CO_OPTIMIZED)
+    if is_function:
+        pairs.append((old, new))
+    elif _own(old) != _own(new):
+        return False
+    inner = [[one for one in code.co_consts if isinstance(one, CodeType)] for code in (old, new)]
+    if len(inner[0]) != len(inner[1]):  # the change dropped a function inside this one
+        return is_function
+    return all(_collect(one, two, pairs) for one, two in zip(*inner, strict=True))
+
+
+def _own(code: CodeType) -> tuple[object, ...]:
+    """Return what a body does itself; places in the text, which a change moves, do not count."""
+    kept = [(type(one), one) for one in code.co_consts if not isinstance(one, CodeType)]
+    return code.co_code, code.co_names, kept
+
+
+def compiled(file: Path, source: str | None = None) -> CodeType:
+    """Compile a file, or another text in its place."""
+    return compile(source or file.read_text("utf-8"), str(file), "exec")
+
+
+class ForkedTrials:
+    """A plugin of pytest that tries mutants instead of running the tests once."""
+
+    def __init__(
+        self, mutants: Sequence[Mutant], limit_s: float, report: Callable[[Mutant, bool], None]
+    ) -> None:
+        self._mutants, self._limit_s, self._report = mutants, limit_s, report
+        self._reach = Reach()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Find out which tests reach which mutant, then try each mutant."""
+        kept = reach.kept_reach(self._mutants, session.items)
+        if not kept.exists():
+            _in_fork(lambda: self._probe(session, kept))
+        self._reach = reach.load(kept)
+        items = {item.nodeid: item for item in session.items}
+        for mutant in self._mutants:
+            chosen = list(self._within_limit([items[name] for name in self._reach.of(mutant)]))
+            status = _in_fork(lambda: self._try(session, mutant, chosen)) if chosen else _IMPOSSIBLE  # noqa: B023
+            failed = in_new_process(mutant) if status == _IMPOSSIBLE else status != _PASSED
+            self._report(mutant, failed)
+        return True
+
+    def _probe(self, session: pytest.Session, kept: Path) -> int:
+        lines: defaultdict[Path, list[int]] = defaultdict(list)
+        for mutant in self._mutants:
+            lines[mutant.file].append(mutant.line)
+        for file, wanted in lines.items():
+            replace_code(compiled(file), reach.probed(file, wanted))
+        reach.save(reach.run_with_probes(session.items), kept)
+        return _PASSED
+
+    def _within_limit(self, items: list[pytest.Item]) -> Iterator[pytest.Item]:
+        spent = 0.0
+        for item in items:
+            yield item
+            spent += self._reach.times[item.nodeid]
+            if spent > self._limit_s:
+                return
+
+    def _try(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> int:
+        if not replace_code(compiled(mutant.file), compiled(mutant.file, mutant.source())):
+            return _IMPOSSIBLE
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            _end_after(5.0 + 5.0 * self._reach.times[item.nodeid])
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.testsfailed:
+                return _FAILED
+        return _PASSED
+
+
+def _end_after(seconds: float) -> None:
+    """End this process after some CPU time, or much later by the clock."""
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 12.0 * seconds)
+
+
+def _in_fork(run: Callable[[], int]) -> int:
+    """Run something in a fork without output; return its status, failed if it ended otherwise."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(quiet, stream)
+        with contextlib.suppress(BaseException):
+            os._exit(run())
+        os._exit(_FAILED)
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # what its tests have started
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else _FAILED
+
+
+def near_tests(file: Path) -> list[str]:
+    """List the tests named after a file, or those of its folder."""
+    names = {file.stem.strip("_"), f"{file.parent.name}_{file.stem}"}
+    if file.parent.parent != PACKAGE:
+        names.add(file.parent.name)
+    unit = ROOT / "tests" / "unit"
+    near = [
+        test
+        for test in unit.rglob("test_*.py")
+        if any(test.stem in (f"test_{name}", f"test_{name}s") for name in names)
+        or test.stem.startswith(f"test_{file.stem}_")
+    ]
+    folder = unit / file.relative_to(PACKAGE).parent
+    while not folder.is_dir():
+        folder = folder.parent
+    return [str(test) for test in sorted(near) or [folder]]
+
+
+def in_new_process(mutant: Mutant, limit_s: float = 300.0) -> bool:
+    """Return whether a test named after the file of a mutant fails, or does not end, on a copy."""
+    with tempfile.TemporaryDirectory(prefix="pumice-mutant-") as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        changed = copy / mutant.file.relative_to(ROOT / "src")
+        changed.write_text(mutant.source(), encoding="utf-8")
+        env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", *OPTIONS, "-x", *near_tests(mutant.file)]
+        try:
+            done = subprocess.run(  # noqa: S603
+                command, cwd=ROOT, env=env, capture_output=True, timeout=limit_s, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return True
+    return done.returncode in (1, 2)  # 2: it cannot even be imported
