@@ -107,7 +107,8 @@ class Reclamation:
 
     def _usable(self, task: Task) -> Mask:
         """Mark nodes that evictions could open for a task (n,)."""
-        usable = ~self._ssn.placing.incurable(self._ssn.placing.fit(task))
+        placing = self._ssn.placing
+        usable = ~placing.incurable(placing.judged(task))
         barred = self._ssn.records.barred.get(task.row)
         return usable if barred is None else usable & ~barred
 

@@ -272,4 +272,4 @@ def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:
     room = state.snapshot.nodes.future_idle_of(node)
     if not fits(task.need[:, 0], room) or not state.policy.allocatable(task.queue, task):
         return False
-    return bool(state.placing.fit(task).verdict[node] == 0)
+    return bool(state.placing.judged(task).verdict[node] == 0)
