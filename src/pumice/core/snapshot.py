@@ -132,11 +132,14 @@ class Snapshot:
 
     def requests(self, tasks: NDArray[np.intp]) -> Column:
         """Return the requests of many tasks (R, n)."""
-        known, where = np.unique(self.tasks.shape[tasks], return_inverse=True)
-        if not len(known):
+        shapes = self.tasks.shape[tasks]
+        known = np.bincount(shapes).nonzero()[0].tolist()
+        if not known:
             return np.zeros((len(self.resources), 0))
-        distinct = np.concatenate([self.shapes[i].request for i in known.tolist()], axis=1)
-        return np.asarray(distinct[:, where])
+        at = np.zeros(known[-1] + 1, dtype=np.intp)
+        at[known] = np.arange(len(known))
+        distinct = np.concatenate([self.shapes[i].request for i in known], axis=1)
+        return distinct.take(at[shapes], axis=1)
 
     def sum_requests(self, tasks: Iterable[int] | NDArray[np.intp]) -> Column:
         """Add up the requests of tasks (R,)."""
