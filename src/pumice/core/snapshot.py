@@ -132,14 +132,18 @@ class Snapshot:
 
     def requests(self, tasks: NDArray[np.intp]) -> Column:
         """Return the requests of many tasks (R, n)."""
-        shapes = self.tasks.shape[tasks]
-        known = np.bincount(shapes).nonzero()[0].tolist()
-        if not known:
+        shapes, which = self.shapes_of(tasks)
+        if not shapes:
             return np.zeros((len(self.resources), 0))
-        at = np.zeros(known[-1] + 1, dtype=np.intp)
-        at[known] = np.arange(len(known))
-        distinct = np.concatenate([self.shapes[i].request for i in known], axis=1)
-        return distinct.take(at[shapes], axis=1)
+        return np.concatenate([shape.request for shape in shapes], axis=1).take(which, axis=1)
+
+    def shapes_of(self, tasks: NDArray[np.intp]) -> tuple[list[Shape], NDArray[np.intp]]:
+        """Return the distinct shapes of tasks, and which of them each has (n,)."""
+        numbers = self.tasks.shape[tasks]
+        known = np.bincount(numbers).nonzero()[0]
+        which = np.zeros(1 + int(known.max(initial=0)), dtype=np.intp)
+        which[known] = np.arange(len(known))
+        return [self.shapes[number] for number in known.tolist()], which[numbers]
 
     def sum_requests(self, tasks: Iterable[int] | NDArray[np.intp]) -> Column:
         """Add up the requests of tasks (R,)."""

@@ -134,14 +134,11 @@ class Ladders:
 
 def amounts_of(snapshot: Snapshot, rows: IndexArray) -> Column:
     """Return requests of tasks, and below them those with Kubernetes' defaults (R + 2, k)."""
-    numbers = snapshot.tasks.shape[rows].tolist()
-    if not numbers:
+    shapes, which = snapshot.shapes_of(rows)
+    if not shapes:
         return np.zeros((len(snapshot.resources) + 2, 0))
-    known = {number: i for i, number in enumerate(dict.fromkeys(numbers))}
-    shapes = [snapshot.shapes[number] for number in known]
-    columns = [part for shape in shapes for part in (shape.request, shape.nonzero)]
-    amounts = np.concatenate(columns).reshape(len(shapes), -1).T
-    return amounts.take([known[number] for number in numbers], axis=1)
+    columns = [np.concatenate([shape.request, shape.nonzero]) for shape in shapes]
+    return np.concatenate(columns, axis=1).take(which, axis=1)
 
 
 def copies_in(room: Column, request: Column, need: Column) -> Column:
