@@ -139,11 +139,11 @@ class Snapshot:
 
     def shapes_of(self, tasks: NDArray[np.intp]) -> tuple[list[Shape], NDArray[np.intp]]:
         """Return the distinct shapes of tasks, and which of them each has (n,)."""
-        numbers = self.tasks.shape[tasks]
+        numbers = self.tasks.shape.take(tasks)
         known = np.bincount(numbers).nonzero()[0]
         which = np.zeros(1 + int(known.max(initial=0)), dtype=np.intp)
         which[known] = np.arange(len(known))
-        return [self.shapes[number] for number in known.tolist()], which[numbers]
+        return [self.shapes[number] for number in known.tolist()], which.take(numbers)
 
     def sum_requests(self, tasks: Iterable[int] | NDArray[np.intp]) -> Column:
         """Add up the requests of tasks (R,)."""

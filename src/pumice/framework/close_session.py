@@ -60,7 +60,8 @@ def close_session(
     differs = _differs(ssn, phases)
     reported = _changed(ssn, differs) if only_changes else ssn.snapshot.jobs.listed
     rows = reported.nonzero()[0]
-    _report_groups(ssn, decisions, phases, rows, differs[rows] if only_changes else None)
+    if len(rows):
+        _report_groups(ssn, decisions, phases, rows, differs[rows] if only_changes else None)
     if queue_amounts:
         decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
@@ -80,7 +81,7 @@ def _report_groups(
     groups, keys = jobs.groups, jobs.keys
     is_new = [True] * len(rows) if differs is None else differs.tolist()
     for row, kind, new in zip(rows.tolist(), states.kinds(rows), is_new, strict=True):
-        state, statuses = states.of(row, kind)
+        state, statuses = states.made.get(kind) or states.make(row, kind)
         if new or not _is_known(groups[row], state):
             decisions.pod_groups[keys[row]] = state
             decisions.task_statuses[keys[row]] = statuses
@@ -238,27 +239,28 @@ class _GroupStates:
         self._ssn = ssn
         self._phases = phases
         self._has_topology = ssn.snapshot.jobs.has_topology
-        self._shared: dict[bytes, tuple[PodGroupState, dict[str, int]]] = {}
+        self.made: dict[bytes, tuple[PodGroupState, dict[str, int]]] = {}
+        """States and numbers of tasks by status, for each kind of group."""
 
     def kinds(self, rows: IndexArray) -> Iterator[bytes]:
-        """Yield for each group what states depend on: its phase, its numbers, whether it is ready.
+        """Yield the kind of each group: its phase, its numbers and whether it is ready.
 
-        Bytes are the fastest key where there are thousands of groups.
+        A group with further conditions or a domain is of a kind of its own.  Bytes are the fastest
+        key where there are thousands of groups.
         """
-        counts = self._ssn.snapshot.jobs.counts[:, rows]
-        parts = self._phases[rows], self._ssn.scheduled[rows], *counts
-        numbers = np.stack(parts, axis=1, dtype=counts.dtype)
+        jobs, conditions = self._ssn.snapshot.jobs, self._ssn.conditions
+        is_own = jobs.has_conditions | self._has_topology
+        is_own[[*conditions]] = True
+        own = np.where(is_own, np.arange(len(is_own)), -1)[rows]
+        counts = jobs.counts[:, rows]
+        parts = own, self._phases[rows], self._ssn.scheduled[rows], *counts
+        numbers = np.stack(parts, axis=1, dtype=counts.dtype, casting="same_kind")
         text, width = numbers.tobytes(), numbers.itemsize * numbers.shape[1]
         return (text[at : at + width] for at in range(0, len(text), width))
 
-    def of(self, row: int, kind: bytes) -> tuple[PodGroupState, dict[str, int]]:
-        """Return the state of a group, and its tasks by status."""
-        group: Any = self._ssn.snapshot.jobs.groups[row]
-        if group.status.conditions or row in self._ssn.conditions or self._has_topology[row]:
-            return self._state(row)
-        found = self._shared.get(kind)
-        if found is None:
-            found = self._shared[kind] = self._state(row)
+    def make(self, row: int, kind: bytes) -> tuple[PodGroupState, dict[str, int]]:
+        """Return the state of the first group of a kind, and its tasks by status."""
+        found = self.made[kind] = self._state(row)
         return found
 
     def _state(self, row: int) -> tuple[PodGroupState, dict[str, int]]:

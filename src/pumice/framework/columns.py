@@ -3,8 +3,6 @@
 Names, labels, annotations and creation times come from ``core.object_rows``.
 """
 
-import functools
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,8 +49,8 @@ class Jobs(HoldingRows, NamespacedRows):
         return self._count(_SETTLED)
 
     def _count(self, statuses: list[int]) -> Ints:
-        counts, rows = self._table.counts, self.rows
-        return functools.reduce(np.add, [counts[status][rows] for status in statuses])
+        counts = self._table.counts[:, self.rows][statuses]
+        return np.add.reduce(counts, axis=0, dtype=counts.dtype)
 
     @property
     def leaving(self) -> Ints:

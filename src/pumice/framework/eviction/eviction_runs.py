@@ -114,22 +114,19 @@ class EvictionRuns:
 
     def _alike(self, tasks: list[int]) -> int:
         """Return how many of the first tasks are equal to the first, which may evict."""
-        table, pods, barred = self._snapshot.tasks, self._snapshot.tasks.pods, self._barred
+        table, barred = self._snapshot.tasks, self._state.records.barred
         rows = np.array(tasks, dtype=np.intp)
         same = np.ones(len(rows), dtype=bool)
         for column in (table.shape, table.role, table.priority, table.label_class):
             same &= column[rows] == column[rows[0]]
         n = len(rows) if same.all() else int(np.argmin(same))
         for i, row in enumerate(tasks[:n]):
-            pod: Any = pods[row]
+            pod: Any = table.pods[row]
             waits = pod.status.nominated_node_name or pod.spec.preemption_policy == "Never"
-            if waits or barred(row):
+            closed = barred.get(row)
+            if waits or (closed is not None and closed.any()):
                 return i
         return n
-
-    def _barred(self, row: int) -> bool:
-        found = self._state.records.barred.get(row)
-        return found is not None and bool(found.any())
 
     def _is_plain(self, task: Task) -> bool:
         """Return whether the answers for a task follow from node rows alone."""

@@ -4,6 +4,7 @@ Possible where every plugin judges candidates one by one, or in turn, and the or
 one of keys; the answers are those of asking node by node.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -98,10 +99,10 @@ class VictimColumns:
         rows = self._candidates.rows[at]
         offered = self._offered(task, rows, place)
         at, place, rows = at[offered], place[offered], rows[offered]
-        ranks = self._job_ranks(self._candidates.job[at])
+        ranks = self._job_ranks(self._candidates.job[at].tolist())
         if ranks is None:
             return None
-        order = np.lexsort((turns[at], -ranks, place))
+        order = np.lexsort((turns[at], -np.array(ranks, dtype=np.intp), place))
         return Victims(rows[order], place[order])
 
     def lines(self, scope: Scope, task: Task, nodes: IndexArray) -> Lines | None:
@@ -123,13 +124,13 @@ class VictimColumns:
     def _line_up(self, at: IndexArray, place: list[int]) -> list[int] | None:
         """Order candidates by node, on each who is least worth keeping first."""
         keys = self._state.ordering.plain_task_keys(self._candidates.rows[at].tolist())
-        jobs = self._candidates.job[at]
-        ranks: NDArray[np.intp] | None = np.zeros(len(at), dtype=np.intp)
-        if len(set(zip(place, jobs.tolist(), strict=True))) > len(set(place)):
+        jobs = self._candidates.job[at].tolist()
+        ranks: list[int] | None = [0] * len(at)
+        if len(set(zip(place, jobs, strict=True))) > len(set(place)):
             ranks = self._job_ranks(jobs)
         if keys is None or ranks is None:
             return None
-        worth = zip([-each for each in place], ranks.tolist(), keys, range(len(at)), strict=True)
+        worth = zip([-each for each in place], ranks, keys, range(len(at)), strict=True)
         return [each[-1] for each in sorted(worth, reverse=True)]
 
     def _judge(self, task: Task, rows: IndexArray, place: IndexArray, *, n: int) -> Lines:
@@ -201,22 +202,18 @@ class VictimColumns:
         uids = np.array([self._state.snapshot.tasks.uids[row] for row in rows.tolist()], np.str_)
         return np.unique(uids, return_inverse=True)[1] if len(uids) else np.zeros(0, dtype=np.intp)
 
-    def _job_ranks(self, jobs: NDArray[np.int32]) -> NDArray[np.intp] | None:
-        """Rank the jobs of victims by their current keys (k,); None if these form no order.
+    def _job_ranks(self, jobs: list[int]) -> list[int] | None:
+        """Rank the jobs of victims by their current keys; None if these form no order.
 
         Equal ones have the same rank; the job of the highest rank loses tasks first.
         """
-        known, where = np.unique(jobs, return_inverse=True)
-        keys = np.array(self._state.ordering.job_policy_keys(known.tolist()), dtype=np.float64).T
-        if not keys.size:
-            return np.zeros(len(jobs), dtype=np.intp)
-        if np.isnan(keys).any():
+        known = sorted(set(jobs))
+        keys = self._state.ordering.job_policy_keys(known)
+        if any(math.isnan(value) for key in keys for value in key):
             return None
-        order = np.lexsort(keys[::-1])
-        differs = (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0)
-        ranks = np.zeros(len(known), dtype=np.intp)
-        ranks[order[1:]] = differs.cumsum()
-        return np.asarray(ranks[where])
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        rank_of = {job: ranks[key] for job, key in zip(known, keys, strict=True)}
+        return [rank_of[job] for job in jobs]
 
 
 def _answers(
