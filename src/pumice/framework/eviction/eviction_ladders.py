@@ -57,7 +57,7 @@ class Ladders:
         self.hopeful = hopeful
         self._snapshot = snapshot
         self._task = task
-        self._offered = np.flatnonzero(lines.offered)
+        self._offered = lines.offered.nonzero()[0]
         rows, place = lines.rows[self._offered], lines.place[self._offered]
         self._victims: list[int] = rows.tolist()
         marks = np.arange(len(nodes) + 1)

@@ -361,12 +361,12 @@ def _offered(judges: list[tuple[Ask, Mask]], task: Task, rows: IndexArray, line:
     """Return how many of the first in line are offered by all who could ever offer them."""
     at, n = np.array(line, dtype=np.intp), len(line)
     for ask, bound in judges:
-        mine = np.flatnonzero(bound[at])
-        if not len(mine):
+        asked = bound[at]
+        if not asked.any():
             continue
-        answer = ask(task, rows[at[mine]].tolist())
+        answer = ask(task, rows[at[asked]].tolist())
         if answer is None:
             return 0
         if not answer.all():
-            n = min(n, int(mine[np.argmin(answer)]))
+            n = min(n, int(asked.nonzero()[0][answer.argmin()]))
     return n
