@@ -3,6 +3,8 @@
 Names, labels, annotations and creation times come from ``core.object_rows``.
 """
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,8 +51,8 @@ class Jobs(HoldingRows, NamespacedRows):
         return self._count(_SETTLED)
 
     def _count(self, statuses: list[int]) -> Ints:
-        counts = self._table.counts[:, self.rows][statuses]
-        return np.add.reduce(counts, axis=0, dtype=counts.dtype)
+        counts, rows = self._table.counts, self.rows
+        return functools.reduce(np.add, [counts[status][rows] for status in statuses])
 
     @property
     def leaving(self) -> Ints:
