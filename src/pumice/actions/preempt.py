@@ -145,7 +145,7 @@ class Preemption:
         node = int(self._snapshot.tasks.nominated[task.row])
         if node == NOWHERE:
             return False
-        verdict = self._ssn.placing.fit(task).verdict[node]
+        verdict = self._ssn.placing.judged(task).verdict[node]
         if verdict == 0:
             return False
         if not self._ssn.placing.curable[verdict]:

@@ -36,7 +36,7 @@ class DryRun:
         self._snapshot = ssn.snapshot
         self._candidates = candidates
         self._over_quota = over_quota
-        self._columns = VictimColumns(ssn, candidates)
+        self._columns = VictimColumns(ssn, candidates, Plugin.preemptable)
         arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
         self._percentage = arguments.percentage
         self._at_least = arguments.at_least
@@ -74,13 +74,13 @@ class DryRun:
     ) -> Plans | None:
         """Compute plans for the first nodes that have one; None if they must be tried."""
         if not self._filters_follow:
-            nodes = nodes[self._ssn.placing.fit(task).verdict[nodes] == 0]
+            nodes = nodes[self._ssn.placing.judged(task).verdict[nodes] == 0]
         sums = EvictionSums(self._ssn, task)
         parts = [Plans.of(nodes, nodes[:0], nodes[:0])]
         while len(nodes) and wanted > (found := sum(len(part.nodes) for part in parts)):
             n = max(wanted - found, _AT_ONCE)
             some, nodes = nodes[:n], nodes[n:]
-            victims = self._columns.victims(Plugin.preemptable, scope, task, some)
+            victims = self._columns.victims(scope, task, some)
             if victims is None or not EvictionSums.suit(self._ssn, task, victims):
                 return None
             parts.append(sums.fewest(some, victims))
@@ -110,7 +110,7 @@ class DryRun:
         victims = self._candidates.victims(Plugin.preemptable, scope, task, node)
         if not victims or not self._have_room(task, node, victims):
             return []
-        if not self._filters_follow and self._ssn.placing.fit(task).verdict[node] != 0:
+        if not self._filters_follow and self._ssn.placing.judged(task).verdict[node] != 0:
             return []
         start = stmt.checkpoint()
         going: list[int] = []

@@ -2,8 +2,6 @@
 
 from collections.abc import Hashable
 
-import numpy as np
-
 from pumice.core.resources import Mask, fits
 from pumice.core.status import Status
 from pumice.core.views import Task
@@ -76,7 +74,7 @@ class Reclamation:
         if not n:
             return 0
         scope = candidates.of_other_queues(task.queue)
-        nodes = np.flatnonzero(self._hopeful(task, scope, self._usable(task)))
+        nodes = self._hopeful(task, scope, self._usable(task)).nonzero()[0]
         served = self._runs.in_order(stmt, tasks[:n], scope, nodes)
         if served:
             self._hopeless.clear()
@@ -96,7 +94,7 @@ class Reclamation:
         if attempt in self._hopeless:
             return
         scope = candidates.of_other_queues(task.queue)
-        nodes = np.flatnonzero(self._hopeful(task, scope, usable))
+        nodes = self._hopeful(task, scope, usable).nonzero()[0]
         for node in candidates.visit(Plugin.reclaimable, scope, task, nodes):
             victims = candidates.victims(Plugin.reclaimable, scope, task, node)
             if self._make_room(stmt, task, node, victims):
@@ -107,7 +105,8 @@ class Reclamation:
 
     def _usable(self, task: Task) -> Mask:
         """Mark nodes that evictions could open for a task (n,)."""
-        usable = ~self._ssn.placing.incurable(self._ssn.placing.fit(task))
+        placing = self._ssn.placing
+        usable = ~placing.incurable(placing.judged(task))
         barred = self._ssn.records.barred.get(task.row)
         return usable if barred is None else usable & ~barred
 

@@ -79,6 +79,7 @@ class JobRows:
         jobs, status = self.snapshot.jobs, group.status
         jobs.phase[row] = jobs.stated_phase[row] = PHASE_CODE.get(status.phase, _UNKNOWN)
         jobs.stated_counts[:, row] = status.running, status.succeeded, status.failed
+        jobs.has_conditions[row] = bool(status.conditions)
         jobs.stated_scheduled[row] = any(
             c.type == "Scheduled" and c.status == "True" for c in status.conditions
         )

@@ -140,7 +140,7 @@ def fits(need: Column, room: Column) -> Mask:
 
     ``need`` (R, 1) or (R,) against ``room`` (R, N) or (R,): the answer is one boolean a column.
     """
-    return np.asarray(np.all(need - room < STEP, axis=0))
+    return np.asarray((need - room < STEP).all(axis=0))
 
 
 def is_empty(amounts: Column) -> bool:

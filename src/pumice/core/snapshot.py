@@ -4,7 +4,6 @@ Ingest fills the tables between sessions; a session moves tasks through the meth
 journal can undo every move.  Nothing is copied to open a session.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,8 +18,8 @@ from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, Que
 
 ViewWatcher = Callable[[int, int, int], None]
 """Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
-_Counts = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""Distinct rows, and how often each was there."""
+_Counts = tuple[int, int] | tuple[NDArray[np.intp], NDArray[Any]]
+"""A row, or distinct rows, and how often each was there."""
 
 
 class _Moves(NamedTuple):
@@ -133,11 +132,18 @@ class Snapshot:
 
     def requests(self, tasks: NDArray[np.intp]) -> Column:
         """Return the requests of many tasks (R, n)."""
-        known, where = np.unique(self.tasks.shape[tasks], return_inverse=True)
-        if not len(known):
+        shapes, which = self.shapes_of(tasks)
+        if not shapes:
             return np.zeros((len(self.resources), 0))
-        distinct = np.concatenate([self.shapes[i].request for i in known.tolist()], axis=1)
-        return np.asarray(distinct[:, where])
+        return np.concatenate([shape.request for shape in shapes], axis=1).take(which, axis=1)
+
+    def shapes_of(self, tasks: NDArray[np.intp]) -> tuple[list[Shape], NDArray[np.intp]]:
+        """Return the distinct shapes of tasks, and which of them each has (n,)."""
+        numbers = self.tasks.shape.take(tasks)
+        known = np.bincount(numbers).nonzero()[0]
+        which = np.zeros(1 + int(known.max(initial=0)), dtype=np.intp)
+        which[known] = np.arange(len(known))
+        return [self.shapes[number] for number in known.tolist()], which.take(numbers)
 
     def sum_requests(self, tasks: Iterable[int] | NDArray[np.intp]) -> Column:
         """Add up the requests of tasks (R,)."""
@@ -222,11 +228,11 @@ class Snapshot:
 
         ``known``: the watchers of the view know of it already.
         """
-        rows, counts = np.unique(nodes, return_counts=True)
-        move = (tasks, nodes, rows, counts.astype(np.float64))
+        by_node = np.unique(nodes, return_counts=True)
+        move = (tasks, nodes, by_node)
         self.journal.on_rollback(self._apply_many, *move, -1)
         self._apply_many(*move, 1)
-        self.journal.touch(rows)
+        self.journal.touch(by_node[0])
         if not known:
             self.notify_watchers(tasks.tolist(), nodes.tolist())
 
@@ -241,14 +247,13 @@ class Snapshot:
         self,
         tasks: NDArray[np.intp],
         on: NDArray[np.intp],
-        rows: NDArray[np.intp],
-        counts: Column,
+        by_node: _Counts,
         sign: int,
     ) -> None:
-        """Do or undo a bulk placement; ``rows`` and ``counts`` are the nodes and how many."""
+        """Do or undo a bulk placement."""
         table = self.tasks
         shape = self.shapes[table.shape[tasks[0]]]
-        self._add_to_nodes(shape, rows, counts, sign, "place")
+        self._add_to_nodes(shape, by_node, sign, "place")
         _, sums = shape.step("place", sign, live=self.view_is_live)
         old, new = Status.PENDING, Status.ALLOCATED
         if sign < 0:
@@ -261,17 +266,16 @@ class Snapshot:
         self._recount(job, old, new, len(tasks))
         self.add_to_sums(job, sums * len(tasks))
 
-    def _add_to_nodes(
-        self, shape: Shape, rows: NDArray[np.intp], counts: NDArray[Any], sign: int, step: str
-    ) -> None:
-        """Make a step with so many tasks of a shape on distinct nodes, or take it back."""
+    def _add_to_nodes(self, shape: Shape, by_node: _Counts, sign: int, step: str) -> None:
+        """Make a step with so many tasks of a shape on each node, or take it back."""
         nodes, live = self.nodes, self.view_is_live
         books, _ = shape.step(step, sign, live=live)
-        nodes.books[:, :, rows] += books[:, :, None] * counts
+        _add(nodes.books, by_node, books)
         if live:
             inward = sign if step in _ENTERS else -sign
-            nodes.view_pods[rows] += (inward * counts).astype(np.int32)
-            nodes.view_nonzero[:, rows] += shape.nonzero * (inward * counts)
+            rows, counts = by_node
+            nodes.view_pods[rows] += inward * counts
+            _add(nodes.view_nonzero, by_node, shape.nonzero[:, 0] * inward)
 
     def bind(self, task: int, node: int) -> None:
         """Put a pending task on a node, to be bound."""
@@ -294,22 +298,22 @@ class Snapshot:
     ) -> None:
         """Make a step with tasks of any jobs, of which several may be on one node."""
         jobs, old = self.tasks.job[tasks], self.tasks.status[tasks]
-        left = [(each, _count(jobs[mine])) for each, mine in _groups(old)]
+        left = [(each, _count(jobs[mine].tolist())) for each, mine in _groups(old)]
         shares = [
-            (self.shapes[number], [_count(nodes[mine]), *self._holders(jobs[mine])])
+            (self.shapes[number], [_count(nodes[mine].tolist()), *self._holders(jobs[mine])])
             for number, mine in _groups(self.tasks.shape[tasks])
         ]
         moves = _Moves(step, tasks, nodes, old, status, left, shares)
         self.journal.on_rollback(self._apply_each, moves, -1)
         self._apply_each(moves, 1)
-        self.journal.touch(shares[0][1][0][0] if len(shares) == 1 else _count(nodes)[0])
+        by_node = shares[0][1][0] if len(shares) == 1 else _count(nodes.tolist())
+        self.journal.touch(by_node[0])
         self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
 
     def _holders(self, jobs: NDArray[np.int32]) -> list[_Counts]:
         """Count tasks of jobs by job, queue and namespace."""
-        rows, n = _count(jobs)
-        owners = self.jobs.queue[rows], self.jobs.namespace[rows]
-        return [(rows, n), *(_count(each, n) for each in owners)]
+        owners = jobs, self.jobs.queue[jobs], self.jobs.namespace[jobs]
+        return [_count(rows.tolist()) for rows in owners]
 
     def _apply_each(self, moves: _Moves, sign: int) -> None:
         """Do or take back a step of several tasks."""
@@ -326,10 +330,10 @@ class Snapshot:
             table.in_view[tasks] = enters is (sign > 0)
         holders = self.jobs.sums, self.queues.sums, self.namespaces.sums
         for shape, (by_node, *by_holder) in shares:
-            self._add_to_nodes(shape, *by_node, sign, step)
+            self._add_to_nodes(shape, by_node, sign, step)
             _, sums = shape.step(step, sign, live=self.view_is_live)
-            for holder, (rows, n) in zip(holders, by_holder, strict=True):
-                holder[:, :, rows] += sums[:, :, None] * n
+            for holder, counts_of in zip(holders, by_holder, strict=True):
+                _add(holder, counts_of, sums)
 
     def count_ahead(self, task: int, n: int, *, pipelined: bool = False) -> None:
         """Count n more (or, negative, fewer) tasks like this one as placed; not journaled."""
@@ -362,13 +366,20 @@ class Snapshot:
         self.plugin_columns.clear()
 
 
-def _count(rows: NDArray[Any], times: NDArray[np.intp] | None = None) -> _Counts:
-    """Count equal rows, each as often as it is there."""
+def _count(rows: list[int]) -> _Counts:
+    """Count equal rows."""
+    if rows.count(rows[0]) == len(rows):
+        return rows[0], len(rows)
     found: dict[int, int] = {}
-    each = itertools.repeat(1) if times is None else times.tolist()
-    for row, n in zip(rows.tolist(), each, strict=False):
-        found[row] = found.get(row, 0) + n
+    for row in rows:
+        found[row] = found.get(row, 0) + 1
     return np.array([*found], np.intp), np.array([*found.values()], np.intp)
+
+
+def _add(column: Column, counts: _Counts, amounts: Column) -> None:
+    """Add amounts (…) to rows of a column (…, n), to each as often as it counts."""
+    rows, n = counts
+    column[..., rows] += amounts * n if isinstance(n, int) else amounts[..., None] * n
 
 
 def _groups(values: NDArray[Any]) -> list[tuple[int, slice | Mask]]:

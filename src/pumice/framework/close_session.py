@@ -3,6 +3,7 @@
 Phases are computed for all jobs at once; only jobs that are reported cost a step of Python.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ _LABELS = [status.label for status in Status]
 _PENDING, _INQUEUE, _RUNNING, _COMPLETED, _UNKNOWN = (
     np.int8(PHASE_CODE[name]) for name in ("Pending", "Inqueue", "Running", "Completed", "Unknown")
 )
-_WAITING = frozenset(map(int, (_PENDING, _INQUEUE, _UNKNOWN)))
+_IS_WAITING = np.isin(np.arange(len(PHASES)), (_PENDING, _INQUEUE, _UNKNOWN))
+_UNPLACED = [int(status) for status in (Status.PENDING, Status.PIPELINED)]
 
 
 def close_session(
@@ -55,8 +57,11 @@ def close_session(
     _report_misplaced(ssn)
     decisions = _moves(ssn)
     phases = phases_of(ssn)
-    reported = _changed(ssn, phases) if only_changes else ssn.snapshot.jobs.listed
-    _report_groups(ssn, decisions, phases, reported.nonzero()[0], only_changes=only_changes)
+    differs = _differs(ssn, phases)
+    reported = _changed(ssn, differs) if only_changes else ssn.snapshot.jobs.listed
+    rows = reported.nonzero()[0]
+    if len(rows):
+        _report_groups(ssn, decisions, phases, rows, differs[rows] if only_changes else None)
     if queue_amounts:
         decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
@@ -65,24 +70,42 @@ def close_session(
 
 
 def _report_groups(
+    ssn: Session, decisions: Decisions, phases: Phases, rows: IndexArray, differs: Mask | None
+) -> None:
+    """Report pod groups; what those of equal numbers have in common is made once.
+
+    ``differs`` marks those whose numbers are not as stated (n,): of the others only those with
+    other conditions are reported.  None: all of them.
+    """
+    jobs, states = ssn.snapshot.jobs, _GroupStates(ssn, phases)
+    groups, keys = jobs.groups, jobs.keys
+    is_new = [True] * len(rows) if differs is None else differs.tolist()
+    for row, kind, new in zip(rows.tolist(), states.kinds(rows), is_new, strict=True):
+        state, statuses = states.made.get(kind) or states.make(row, kind)
+        if new or not _is_known(groups[row], state):
+            decisions.pod_groups[keys[row]] = state
+            decisions.task_statuses[keys[row]] = statuses
+    _explain_groups(ssn, decisions, phases, rows, only_changes=differs is not None)
+
+
+def _explain_groups(
     ssn: Session, decisions: Decisions, phases: Phases, rows: IndexArray, *, only_changes: bool
 ) -> None:
-    """Report pod groups; what those of equal numbers have in common is made once."""
-    jobs, by_job, states = ssn.snapshot.jobs, ssn.records.by_job, _GroupStates(ssn)
-    columns = (rows, phases[rows], jobs.counts[:, rows].T, ssn.scheduled[rows], jobs.n_tasks[rows])
-    for row, phase, by_status, is_scheduled, n_tasks in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
-        state, statuses = states.of(row, phase, by_status, is_scheduled=is_scheduled)
-        if only_changes and _is_known(jobs.groups[row], state):
-            continue
+    """Report why those of the reported pod groups that wait do so, and the records of jobs."""
+    jobs, by_job = ssn.snapshot.jobs, ssn.records.by_job
+    short = _IS_WAITING[phases]
+    if only_changes:
+        short &= ~ssn.scheduled
+    waits = (jobs.counts[_UNPLACED] > 0).any(axis=0) | (jobs.n_tasks == 0)
+    explained = short | waits
+    explained[[*by_job]] = True
+    for row in rows[explained[rows]].tolist():
         key = jobs.keys[row]
-        decisions.pod_groups[key] = state
-        decisions.task_statuses[key] = statuses
-        if phase in _WAITING and not (only_changes and is_scheduled):
+        if key not in decisions.pod_groups:
+            continue
+        if short[row]:
             decisions.unschedulable[key] = fit_error(ssn, ssn.job(row))
-        waits = by_status[Status.PENDING] or by_status[Status.PIPELINED] or not n_tasks
-        sentence = waiting_reason(ssn, ssn.job(row)) if waits else ""
+        sentence = waiting_reason(ssn, ssn.job(row)) if waits[row] else ""
         if sentence:
             decisions.explanations[key] = sentence
         if row in by_job:
@@ -183,12 +206,16 @@ def phases_of(ssn: Session) -> Phases:
     return phases
 
 
-def _changed(ssn: Session, phases: Phases) -> Mask:
-    """Mark jobs whose status differs from that in the cluster (n,)."""
+def _differs(ssn: Session, phases: Phases) -> Mask:
+    """Mark jobs whose phase or numbers differ from those in the cluster (n,)."""
     jobs = ssn.snapshot.jobs
-    changed = phases != jobs.stated_phase
-    changed |= (jobs.counts[_STATED] != jobs.stated_counts).any(axis=0)
-    changed |= ssn.scheduled & ~jobs.stated_scheduled
+    return (phases != jobs.stated_phase) | (jobs.counts[_STATED] != jobs.stated_counts).any(axis=0)
+
+
+def _changed(ssn: Session, differs: Mask) -> Mask:
+    """Mark jobs whose status differs from that in the cluster, or whose conditions may (n,)."""
+    jobs = ssn.snapshot.jobs
+    changed = differs | (ssn.scheduled & ~jobs.stated_scheduled)
     changed[[*ssn.conditions, *ssn.topology.placed_jobs()]] = True
     return changed & jobs.listed
 
@@ -208,36 +235,43 @@ def _is_known(group: Any, state: PodGroupState) -> bool:
 class _GroupStates:
     """States of pod groups; groups without further conditions and domains share equal ones."""
 
-    def __init__(self, ssn: Session) -> None:
+    def __init__(self, ssn: Session, phases: Phases) -> None:
         self._ssn = ssn
+        self._phases = phases
         self._has_topology = ssn.snapshot.jobs.has_topology
-        self._shared: dict[tuple[int, ...], tuple[PodGroupState, dict[str, int]]] = {}
+        self.made: dict[bytes, tuple[PodGroupState, dict[str, int]]] = {}
+        """States and numbers of tasks by status, for each kind of group."""
 
-    def of(
-        self, row: int, phase: int, counts: list[int], *, is_scheduled: bool
-    ) -> tuple[PodGroupState, dict[str, int]]:
-        """Return the state of a group, and its tasks by status."""
-        group: Any = self._ssn.snapshot.jobs.groups[row]
-        has_conditions = group.status.conditions or row in self._ssn.conditions
-        if has_conditions or self._has_topology[row]:
-            return self._state(row, phase, counts, _conditions(self._ssn, row))
-        key = (phase, is_scheduled, *counts)
-        found = self._shared.get(key)
-        if found is None:
-            conditions = [SCHEDULED] if is_scheduled else []
-            found = self._shared[key] = self._state(row, phase, counts, conditions)
+    def kinds(self, rows: IndexArray) -> Iterator[bytes]:
+        """Yield the kind of each group: its phase, its numbers and whether it is ready.
+
+        A group with further conditions or a domain is of a kind of its own.  Bytes are the fastest
+        key where there are thousands of groups.
+        """
+        jobs, conditions = self._ssn.snapshot.jobs, self._ssn.conditions
+        is_own = jobs.has_conditions | self._has_topology
+        is_own[[*conditions]] = True
+        own = np.where(is_own, np.arange(len(is_own)), -1)[rows]
+        counts = jobs.counts[:, rows]
+        parts = own, self._phases[rows], self._ssn.scheduled[rows], *counts
+        numbers = np.stack(parts, axis=1, dtype=counts.dtype, casting="same_kind")
+        text, width = numbers.tobytes(), numbers.itemsize * numbers.shape[1]
+        return (text[at : at + width] for at in range(0, len(text), width))
+
+    def make(self, row: int, kind: bytes) -> tuple[PodGroupState, dict[str, int]]:
+        """Return the state of the first group of a kind, and its tasks by status."""
+        found = self.made[kind] = self._state(row)
         return found
 
-    def _state(
-        self, row: int, phase: int, counts: list[int], conditions: list[Condition]
-    ) -> tuple[PodGroupState, dict[str, int]]:
+    def _state(self, row: int) -> tuple[PodGroupState, dict[str, int]]:
         domain = None
         if self._has_topology[row]:
             domain = self._ssn.topology.allocated(self._ssn.job(row))
+        counts = self._ssn.snapshot.jobs.counts[:, row].tolist()
         stated = [counts[status] for status in _STATED]
-        name = None if domain is None else domain.name
+        name, phase = None if domain is None else domain.name, PHASES[self._phases[row]]
         by_status = {_LABELS[status]: n for status, n in enumerate(counts) if n}
-        return PodGroupState(PHASES[phase], conditions, name, *stated), by_status
+        return PodGroupState(phase, _conditions(self._ssn, row), name, *stated), by_status
 
 
 def _conditions(ssn: Session, row: int) -> list[Condition]:

@@ -60,10 +60,11 @@ class Jobs(HoldingRows, NamespacedRows):
         tasks = self.snapshot.tasks
         if not self._table.counts[Status.RELEASING].any():
             return np.zeros_like(self._table.counts[Status.RELEASING][self.rows])
-        rows = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
-        names_node = (bool(Task(self.snapshot, row).pod.spec.node_name) for row in rows.tolist())
-        on_node = (tasks.node[rows] != NOWHERE) | np.fromiter(names_node, np.bool_, len(rows))
-        owner = tasks.job[rows[on_node]]
+        leaving = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
+        counts = tasks.node[leaving] != NOWHERE
+        for i in np.flatnonzero(~counts).tolist():
+            counts[i] = bool(Task(self.snapshot, int(leaving[i])).pod.spec.node_name)
+        owner = tasks.job[leaving[counts]]
         return np.bincount(owner, minlength=len(self._table.phase)).astype(np.int32)[self.rows]
 
     @property

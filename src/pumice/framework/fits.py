@@ -44,6 +44,9 @@ class Fit:
     rankers: list[Ask] = field(default_factory=list)
     """The plugins that compare candidates for such tasks beyond their scores."""
     cursor: int = 0
+    """How much of the log of moved rows all columns follow."""
+    judged: int = 0
+    """How much of it the verdicts follow."""
     no_node: NoNode | None = None
     """Why no node takes such tasks, once that was asked; until a row changes."""
 

@@ -164,7 +164,8 @@ def _candidate(found: Any, args: Args, _: Reasons) -> str:
 
 def _keys(found: Any, args: Args, _: Reasons) -> str:
     n = len(args[0])
-    return "" if np.shape(found)[-1:] == (n,) else f"{n} keys"
+    shape = found.shape if isinstance(found, np.ndarray) else np.shape(found)
+    return "" if shape[-1:] == (n,) else f"{n} keys"
 
 
 def _finite_keys(found: Any, args: Args, reasons: Reasons) -> str:

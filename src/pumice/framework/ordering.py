@@ -134,11 +134,10 @@ class Ordering:
 
     def _task_keys(self, rows: list[int]) -> tuple[list[Key], bool]:
         """Return the keys of tasks, and whether these are plain tuples."""
-        tasks = self._snapshot.tasks
         columns, between = self.task_columns(rows)
         policy = _by_row([column.tolist() for column in columns], len(rows))
         ties = self._ties(rows)
-        jobs = tasks.job[rows].tolist()
+        jobs = self._snapshot.tasks.job[rows].tolist()
         is_silent = any(np.isnan(column).any() for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
             is_plain = not (ties and isinstance(ties[0], _TaskTie))

@@ -122,8 +122,22 @@ class Placing:
             rows = distinct_rows(moved[fit.cursor :], len(fit.score))
             if isinstance(rows, slice) or len(rows):
                 self._refresh(fit, task, rows)
-        fit.cursor = len(moved)
+        fit.cursor = fit.judged = len(moved)
         self._fits[key] = fit  # the one used last is last
+        return fit
+
+    def judged(self, task: Task) -> Fit:
+        """Return the columns of a task of which only the verdicts are up to date.
+
+        No scores are asked for: for evictions, where verdicts alone count.
+        """
+        fit, moved = self._fits.get(self.kind(task)), self.snapshot.journal.moved
+        if fit is None:
+            return self.fit(task)
+        if fit.judged < len(moved):
+            rows = distinct_rows(moved[fit.judged :], len(fit.verdict))
+            fit.verdict[rows] = self.verdict(fit, task, Nodes(self.snapshot, rows), rows)
+            fit.judged = len(moved)
         return fit
 
     def _new_fit(self, key: Hashable, task: Task) -> Fit:  # noqa: ARG002  # for subclasses

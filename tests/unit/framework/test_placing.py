@@ -155,6 +155,26 @@ def test_a_plugin_may_tell_tasks_of_one_shape_apart() -> None:
     assert scores == rows
 
 
+def test_judged_columns_have_new_verdicts_and_ask_for_no_scores() -> None:
+    class Roomy(Asked, name="roomy"):
+        def filter_nodes(self, task: Any, nodes: Any) -> Any:
+            return nodes.idle[CPU] >= 3000
+
+    plugin = Roomy()
+    ssn = open_session(CLUSTER, [plugin])
+    task = task_of(ssn)
+    fit = ssn.placing.judged(task)
+    assert fit.verdict.astype(bool).tolist() == [True, True, False, False]
+    plugin.rows.clear()
+    ssn.statement().place(task_of(ssn, "p1").row, 2)
+    assert ssn.placing.judged(task) is fit
+    assert fit.verdict.astype(bool).tolist() == [True, True, True, False]
+    assert plugin.rows == []
+    assert ssn.placing.fit(task) is fit
+    assert plugin.rows == [[2]]
+    assert fit.score.tolist() == [0.0, 1000.0, 2000.0, 4000.0]
+
+
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placing_module, "_MOST_BYTES", 1)
     ssn = open_session(CLUSTER, [Asked()])

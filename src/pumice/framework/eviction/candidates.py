@@ -19,6 +19,8 @@ from pumice.framework.session_state import SessionState
 
 _PATIENCE = 8
 """Nodes to ask one by one before all others are filtered at once."""
+_FEW_SHAPES = 8
+"""Shapes up to which requests are added up by counting pods of each."""
 
 
 @dataclass
@@ -49,19 +51,22 @@ class Candidates:
         self._counts = np.zeros(N_STATUS, dtype=bool)
         self._counts[list(statuses)] = True
         rows = np.flatnonzero(
-            self._counts[tasks.status]
+            self._counts.take(tasks.status)
             & tasks.preemptable
             & (tasks.node != NOWHERE)
             & (tasks.job != NOWHERE)
         )
-        rows = rows[jobs.listed[tasks.job[rows]]]
-        rows = rows[np.argsort(tasks.node[rows], kind="stable")]
+        rows = rows[jobs.listed.take(tasks.job.take(rows))]
+        rows = rows[np.argsort(tasks.node.take(rows), kind="stable")]
         self.rows: IndexArray = rows
-        self.node = tasks.node[rows]
-        self.job = tasks.job[rows]
-        self.queue = jobs.queue[self.job]
-        self.best_effort = tasks.best_effort[rows]
-        self._requests = self._snapshot.requests(rows)
+        self.node = tasks.node.take(rows)
+        self.job = tasks.job.take(rows)
+        self.queue = jobs.queue.take(self.job)
+        self.best_effort = tasks.best_effort.take(rows)
+        shapes, self._shape = state.snapshot.shapes_of(rows)
+        none = np.zeros((len(state.snapshot.resources), 0))
+        self._requests = np.concatenate([none, *(shape.request for shape in shapes)], axis=1)
+        """Requests of distinct shapes, to which ``_shape`` points (R, s)."""
         self._starts = np.searchsorted(self.node, np.arange(state.snapshot.nodes.n + 1))
         self._scopes: dict[Hashable, Scope] = {}
 
@@ -88,29 +93,42 @@ class Candidates:
 
     def of_other_queues(self, queue: int) -> Scope:
         """Return the candidates of queues that others may reclaim from."""
-        reclaimable = self._snapshot.queues.reclaimable
-        return self._scope(
-            ("others", queue), lambda: (self.queue != queue) & reclaimable[self.queue]
-        )
+
+        def members() -> Mask:
+            may_lose = self._snapshot.queues.reclaimable.copy()
+            may_lose[queue] = False
+            return may_lose.take(self.queue)
+
+        return self._scope(("others", queue), members)
 
     def _scope(self, key: Hashable, members: Callable[[], Mask]) -> Scope:
         found = self._scopes.get(key)
         if found is None:
             part = members()
             at = np.flatnonzero(part)
-            at = at[self._counts[self._snapshot.tasks.status[self.rows[at]]]]
-            sums = sum_by(self._requests[:, at], self.node[at], self._snapshot.nodes.n)
+            sums = self._sum_up(at[self._run_still(at)])
             room = self._snapshot.nodes.future_idle + sums
             found = Scope(part, sums, room, cursor=len(self._snapshot.journal.moved))
             self._scopes[key] = found
         return found
 
+    def _run_still(self, at: IndexArray | slice) -> Mask:
+        """Mark the candidates that were not evicted meanwhile."""
+        return self._counts.take(self._snapshot.tasks.status.take(self.rows[at]))
+
+    def _sum_up(self, at: IndexArray) -> Column:
+        """Add up the requests of candidates by node (R, N)."""
+        n, n_shapes, nodes = self._snapshot.nodes.n, self._requests.shape[1], self.node.take(at)
+        if n_shapes > _FEW_SHAPES:
+            return sum_by(self._requests.take(self._shape.take(at), axis=1), nodes, n)
+        kinds = nodes if n_shapes < 2 else self._shape.take(at) * n + nodes
+        counts = np.bincount(kinds, minlength=n_shapes * n).reshape(n_shapes, n)
+        return self._requests @ counts
+
     def on_node(self, scope: Scope, node: int) -> list[int]:
         """List the members of a scope that still run on a node."""
         part = slice(self._starts[node], self._starts[node + 1])
-        rows = self.rows[part]
-        live = scope.members[part] & self._counts[self._snapshot.tasks.status[rows]]
-        found: list[int] = rows[live].tolist()
+        found: list[int] = self.rows[part][scope.members[part] & self._run_still(part)].tolist()
         return found
 
     def on_nodes(
@@ -121,7 +139,7 @@ class Candidates:
         lengths = self._starts[nodes + 1] - starts
         place = np.repeat(np.arange(len(nodes)), lengths)
         at = np.arange(len(place)) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
-        live = scope.members[at] & self._counts[self._snapshot.tasks.status[self.rows[at]]]
+        live = scope.members[at] & self._run_still(at)
         live &= self.job[at] != _spared_job(hook, scope, task)
         return at[live], place[live]
 
@@ -149,8 +167,8 @@ class Candidates:
     def _add_up(self, scope: Scope, node: int) -> None:
         part = slice(self._starts[node], self._starts[node + 1])
         if part.start < part.stop:
-            live = scope.members[part] & self._counts[self._snapshot.tasks.status[self.rows[part]]]
-            scope.sums[:, node] = self._requests[:, part] @ live
+            live = scope.members[part] & self._run_still(part)
+            scope.sums[:, node] = self._requests.take(self._shape[part][live], axis=1).sum(axis=1)
         scope.room[:, node] = self._snapshot.nodes.future_idle_of(node) + scope.sums[:, node]
 
     def visit(
@@ -194,8 +212,7 @@ class Candidates:
         Applies the tier rule of the session as a bound: a plugin with nothing to offer on a node
         ends its tier there, and what a tier yields is part of its last plugin's answer.
         """
-        live = scope.members & self._counts[self._snapshot.tasks.status[self.rows]]
-        at = np.flatnonzero(live)
+        at = np.flatnonzero(scope.members & self._run_still(slice(None)))
         rows, node = self.rows[at], self.node[at]
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
@@ -209,7 +226,7 @@ class Candidates:
                 bound = bound_victims(hook.__name__, task, rows)
                 offered = np.ones(len(at), dtype=bool) if bound is None else bound
                 open_nodes &= np.bincount(node[offered], minlength=n) > 0
-            sums = sum_by(self._requests[:, at[offered]], node[offered], n)
+            sums = self._sum_up(at[offered])
             found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
         return found
 
@@ -272,4 +289,4 @@ def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:
     room = state.snapshot.nodes.future_idle_of(node)
     if not fits(task.need[:, 0], room) or not state.policy.allocatable(task.queue, task):
         return False
-    return bool(state.placing.fit(task).verdict[node] == 0)
+    return bool(state.placing.judged(task).verdict[node] == 0)

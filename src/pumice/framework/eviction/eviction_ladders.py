@@ -1,24 +1,28 @@
 """How many equal tasks nodes can take with ever more of their victims gone, computed on sums.
 
-Amounts are whole numbers, so what is added up here is what evictions one by one would leave.
+Amounts are whole numbers, so what is added up here is what evictions one by one would leave.  For
+example, tasks of 2 cpu wait, and a node has 1 cpu free and victims of 1, 1 and 4 cpu in line.  With
+0, 1, 2 and 3 of these gone 0, 1, 1 and 3 tasks fit: the rungs of its ladder.  The first task takes
+the first victim; the second must wait for the other two; the third finds room without any.
 """
 
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from pumice.core.resources import STEP, Column, IndexArray
+from pumice.core.resources import STEP, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Nodes, Task
 from pumice.framework.eviction.emptied_nodes import PromisedNodes
 from pumice.framework.eviction.victim_columns import Lines
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One more of the equal tasks on a node."""
 
     place: int
@@ -35,50 +39,60 @@ class Ladders:
     """Some nodes, the line of candidates on each, and the steps that can be made there."""
 
     def __init__(
-        self, snapshot: Snapshot, task: Task, nodes: IndexArray, lines: Lines, room: Column
+        self,
+        snapshot: Snapshot,
+        task: Task,
+        nodes: IndexArray,
+        lines: Lines,
+        *,
+        need: Column,
+        hopeful: list[float],
     ) -> None:
-        """See the nodes as they are; ``room`` is left if all of the scope leave (R, n)."""
+        """See the nodes as they are; ``need`` is what must be left for a task (R, 1).
+
+        ``hopeful`` is how many tasks each node could take if all members of the scope left.
+        """
         self.nodes = nodes
         self.lines = lines
+        self.hopeful = hopeful
         self._snapshot = snapshot
         self._task = task
-        self._room = room
-        self._offered = np.flatnonzero(lines.offered)
-        self.victims = lines.rows[self._offered]
-        place = lines.place[self._offered]
-        starts = np.searchsorted(place, np.arange(len(nodes) + 1))
-        amounts = amounts_of(snapshot, self.victims)
-        gone = amounts.cumsum(axis=1)
-        self._gone = np.concatenate([np.zeros((len(gone), 1)), gone], axis=1)
-        self._starts = starts.tolist()
-        self._line_starts = np.searchsorted(lines.place, np.arange(len(nodes) + 1)).tolist()
-        self._free = Nodes(snapshot, nodes).future_idle
-        self._after = self._free[:, place] + gone[:-2] - self._gone[:-2, starts[place]]
+        self._offered = lines.offered.nonzero()[0]
+        rows, place = lines.rows[self._offered], lines.place[self._offered]
+        self._victims: list[int] = rows.tolist()
+        marks = np.arange(len(nodes) + 1)
+        starts = place.searchsorted(marks)
+        self._starts: list[int] = starts.tolist()
+        self._line_starts: list[int] = lines.place.searchsorted(marks).tolist()
+        self._gone = np.zeros((len(snapshot.resources) + 2, len(rows) + 1))
+        amounts_of(snapshot, rows).cumsum(axis=1, out=self._gone[:, 1:])
+        free = Nodes(snapshot, nodes).future_idle
+        after = free[:, place] + self._gone[:-2, 1:] - self._gone[:-2, starts[place]]
+        rooms = np.concatenate([free, after], axis=1)
+        rungs = copies_in(rooms, task.request, need).tolist()
+        first, later = rungs[: len(nodes)], rungs[len(nodes) :]
+        self._rungs = [
+            [first[i], *later[start:end]] for i, (start, end) in enumerate(pairwise(self._starts))
+        ]
 
-    def climb(self, need: Column) -> None:
-        """See how many tasks fit on each rung; ``need`` is what must be left for one (R, 1)."""
-        request = self._task.request
-        first = copies_in(self._free, request, need).tolist()
-        rungs = copies_in(self._after, request, need).tolist()
-        starts = self._starts
-        self._rungs = [[each, *rungs[starts[i] : starts[i + 1]]] for i, each in enumerate(first)]
-        self.hopeful = copies_in(self._room, request, self._task.need).tolist()
-        """How many tasks each node could take if all members of the scope left."""
+    @cached_property
+    def _final(self) -> Mask:
+        return self.lines.final()
 
-    def may_fail(self, place: int, copies: int) -> bool:
+    def is_full(self, place: int, copies: int) -> bool:
         """Return whether a node that has so many tasks and no next step cannot take one more."""
-        return copies >= self.hopeful[place] or bool(self.lines.final()[place])
+        return copies >= self.hopeful[place] or bool(self._final[place])
 
     def chain(self, place: int, most: int, members: float = math.inf) -> list[Step]:
         """Return the next steps on a node, as long as somebody of its members is left before."""
         rungs, steps, before = self._rungs[place], list[Step](), 0
         if not self.lines.known[place]:
             return steps
-        while len(steps) < most and before < members:
-            after = bisect_left(rungs, len(steps) + 1, before)
-            if after == len(rungs):
+        for copies in range(most):
+            after = bisect_left(rungs, copies + 1, before)
+            if before >= members or after == len(rungs):
                 break
-            steps.append(Step(place, len(steps), before, after))
+            steps.append(Step(place, copies, before, after))
             before = after
         return steps
 
@@ -90,7 +104,7 @@ class Ladders:
     def going(self, step: Step) -> list[int]:
         """List whom a step evicts, in order."""
         start = self._starts[step.place]
-        return self.victims[start + step.before : start + step.after].tolist()
+        return self._victims[start + step.before : start + step.after]
 
     def amounts(self, steps: Sequence[Step]) -> Column:
         """Sum up what those ask for whom each step evicts (R, n)."""
@@ -100,18 +114,18 @@ class Ladders:
 
     def in_line(self, step: Step) -> range:
         """Return who stands in line up to the last whom a step evicts, from where it was left."""
-        start, line = self._starts[step.place], self._line_starts[step.place]
+        start, left = self._starts[step.place], self._line_starts[step.place]
         if step.before:
-            line = int(self._offered[start + step.before - 1]) + 1
-        last = step.before < step.after
-        return range(line, int(self._offered[start + step.after - 1]) + 1 if last else line)
+            left = int(self._offered[start + step.before - 1]) + 1
+        evicts = step.before < step.after
+        return range(left, int(self._offered[start + step.after - 1]) + 1 if evicts else left)
 
     def nodes_after(
         self, steps: Sequence[Step], more: Column | float
     ) -> tuple[PromisedNodes, IndexArray]:
         """Imagine the nodes of steps with their victims gone and so many more tasks on them."""
-        place = np.array([step.place for step in steps], dtype=np.intp)
-        start = [self._starts[step.place] for step in steps]
+        place = [step.place for step in steps]
+        start = [self._starts[each] for each in place]
         last = [at + step.after for at, step in zip(start, steps, strict=True)]
         rows, copies = self.nodes[place], np.array([step.copies for step in steps]) + more
         gone = self._gone[:, last] - self._gone[:, start]
@@ -120,12 +134,11 @@ class Ladders:
 
 def amounts_of(snapshot: Snapshot, rows: IndexArray) -> Column:
     """Return requests of tasks, and below them those with Kubernetes' defaults (R + 2, k)."""
-    known, where = np.unique(snapshot.tasks.shape[rows], return_inverse=True)
-    if not len(known):
+    shapes, which = snapshot.shapes_of(rows)
+    if not shapes:
         return np.zeros((len(snapshot.resources) + 2, 0))
-    shapes = [snapshot.shapes[number] for number in known.tolist()]
     columns = [np.concatenate([shape.request, shape.nonzero]) for shape in shapes]
-    return np.concatenate(columns, axis=1)[:, where]
+    return np.concatenate(columns, axis=1).take(which, axis=1)
 
 
 def copies_in(room: Column, request: Column, need: Column) -> Column:

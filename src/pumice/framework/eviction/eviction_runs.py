@@ -4,6 +4,7 @@ What each of them would find, one after the other, is computed on sums and rows 
 yet; a run ends where that cannot be promised, and the next task is tried by itself.
 """
 
+import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -26,8 +27,8 @@ from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Room, Statement
 
-_SHORTEST, _LONGEST = 2, 256
-"""Tasks to make room for at once."""
+_SHORTEST, _LONGEST = 3, 256
+"""Tasks to make room for at once; fewer are served faster one by one."""
 _ASKED: Final = (
     Plugin.job_starving,
     Plugin.order_jobs,
@@ -48,9 +49,11 @@ class EvictionRuns:
         self._snapshot = state.snapshot
         self._candidates = candidates
         self._hook = hook
-        self._columns = VictimColumns(state, candidates)
+        self._columns = VictimColumns(state, candidates, hook)
         self._spreads = False
         """Whether nodes outside those that seemed enough became the best."""
+        self._is_cut = False
+        """Whether the last run ended before its tasks did: the next one is tried by itself."""
         self._action = "preempt" if hook is Plugin.preemptable else "reclaim"
         self._can = (
             state.placing.imagines
@@ -76,7 +79,7 @@ class EvictionRuns:
                 served = serve(tasks[at:])
                 at += served
                 misses = 0 if served else misses + 1
-                if served:
+                if served and not self._is_cut:
                     continue
             before = len(stmt)
             yield tasks[at]
@@ -111,22 +114,19 @@ class EvictionRuns:
 
     def _alike(self, tasks: list[int]) -> int:
         """Return how many of the first tasks are equal to the first, which may evict."""
-        table, pods, barred = self._snapshot.tasks, self._snapshot.tasks.pods, self._barred
+        table, barred = self._snapshot.tasks, self._state.records.barred
         rows = np.array(tasks, dtype=np.intp)
         same = np.ones(len(rows), dtype=bool)
         for column in (table.shape, table.role, table.priority, table.label_class):
             same &= column[rows] == column[rows[0]]
         n = len(rows) if same.all() else int(np.argmin(same))
         for i, row in enumerate(tasks[:n]):
-            pod: Any = pods[row]
+            pod: Any = table.pods[row]
             waits = pod.status.nominated_node_name or pod.spec.preemption_policy == "Never"
-            if waits or barred(row):
+            closed = barred.get(row)
+            if waits or (closed is not None and closed.any()):
                 return i
         return n
-
-    def _barred(self, row: int) -> bool:
-        found = self._state.records.barred.get(row)
-        return found is not None and bool(found.any())
 
     def _is_plain(self, task: Task) -> bool:
         """Return whether the answers for a task follow from node rows alone."""
@@ -146,17 +146,16 @@ class EvictionRuns:
         """
         task = Task(self._snapshot, tasks[0])
         n = len(tasks)
-        ladders = self._ladders(task, scope, self._enough(task, scope, nodes[:n], n))
+        ladders = self._ladders(task, scope, nodes[:n], n, need=task.request)
         if ladders is None:
             return 0
-        ladders.climb(task.request)
         steps: list[Step] = []
         members = self._candidates.sums(scope)[PODS, ladders.nodes].tolist()
         for place, left in enumerate(members):
             chain = ladders.chain(place, n - len(steps), left)
             steps += chain
             fails = len(steps) < n and (not chain or chain[-1].after < left)
-            if fails and not ladders.may_fail(place, len(chain)):
+            if fails and not ladders.is_full(place, len(chain)):
                 break
         barred = self._state.placing.barred(self._verdicts_after(task, ladders, steps))
         cut = int(np.argmax(barred)) + 1 if barred.any() else len(steps)
@@ -170,55 +169,50 @@ class EvictionRuns:
         scores = fit.score[nodes]
         if fit.rankers or np.isnan(scores).any():
             return 0
-        ranked = _best(nodes, scores, len(tasks) + 1)
-        some = ranked[: len(tasks)]
-        if not self._spreads:
-            some = self._enough(task, scope, some, len(tasks))
-        ladders = self._ladders(task, scope, some)
+        n = len(tasks)
+        ranked = _best(nodes, scores, n + 1)
+        ladders = self._ladders(task, scope, ranked[:n], n, need=task.need)
         if ladders is None:
             return 0
-        ladders.climb(task.need)
-        outside = (np.inf, 0)
-        if len(some) < len(ranked):
-            outside = -float(fit.score[ranked[len(some)]]), int(ranked[len(some)])
-        steps = self._climb_by_score(task, fit, ladders, outside, len(tasks))
+        outside, seen = (np.inf, 0), len(ladders.nodes)
+        if seen < len(ranked):
+            outside = -float(fit.score[ranked[seen]]), int(ranked[seen])
+        steps = self._climb_by_score(task, fit, ladders, outside, n)
         return self._make(stmt, tasks, ladders, steps)
-
-    def _enough(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> IndexArray:
-        """Return the first nodes that could take n tasks if all members of a scope left."""
-        room = self._candidates.room(scope)[:, nodes]
-        taken = copies_in(room, task.request, task.need).cumsum()
-        return nodes[: 1 + int(np.searchsorted(taken, n))]
 
     def _climb_by_score(
         self, task: Task, fit: Fit, ladders: Ladders, outside: tuple[float, int], n: int
     ) -> list[Step]:
         """Take n steps, each on the node that is best then, as long as none outside is better."""
-        places = range(len(ladders.nodes))
-        rows, values = ladders.nodes.tolist(), [-each for each in fit.score[ladders.nodes].tolist()]
-        chains = [ladders.chain(place, n) for place in places]
+        chains = [ladders.chain(place, n) for place in range(len(ladders.nodes))]
         after = self._scores_after(task, fit, ladders, chains)
+        scores, rows = fit.score[ladders.nodes].tolist(), ladders.nodes.tolist()
+        best = [(-score, rows[i], i) for i, score in enumerate(scores) if score > -np.inf]
+        heapq.heapify(best)
         steps: list[Step] = []
         taken = [0] * len(chains)
-        while len(steps) < n:
-            place = min(places, key=lambda i: (values[i], rows[i]))
-            at = taken[place]
-            if values[place] == np.inf or (values[place], rows[place]) > outside:
-                self._spreads |= values[place] < np.inf
+        while best and len(steps) < n:
+            value, row, place = best[0]
+            if (value, row) > outside:
+                self._spreads = True
                 break
+            at = taken[place]
             if at == len(chains[place]):
-                if not ladders.may_fail(place, at):
+                if not ladders.is_full(place, at):
                     break
-                values[place] = np.inf
+                heapq.heappop(best)
                 continue
             score = after[place][at]
             if score is None:
                 break
             steps.append(chains[place][at])
             taken[place] = at + 1
-            values[place] = -score if at + 1 < ladders.hopeful[place] else np.inf
-            if np.isnan(values[place]):
+            if at + 1 >= ladders.hopeful[place] or score == -np.inf:
+                heapq.heappop(best)
+            elif np.isnan(score):
                 break
+            else:
+                heapq.heapreplace(best, (-score, row, place))
         return steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
 
     def _scores_after(
@@ -243,12 +237,22 @@ class EvictionRuns:
             for chain in chains
         ]
 
-    def _ladders(self, task: Task, scope: Scope, nodes: IndexArray) -> Ladders | None:
-        """Work out the steps on nodes of which the first is tried first; None if that cannot be."""
-        lines = self._columns.lines(self._hook, scope, task, nodes) if len(nodes) else None
+    def _ladders(
+        self, task: Task, scope: Scope, nodes: IndexArray, n: int, *, need: Column
+    ) -> Ladders | None:
+        """Work out the steps on nodes, of which the first is tried first; None if that cannot be.
+
+        Only on as many of them as could take n tasks if all members of the scope left.
+        """
+        room = self._candidates.room(scope)[:, nodes]
+        hopeful = copies_in(room, task.request, task.need)
+        if not self._spreads:
+            hopeful = hopeful[: 1 + int(hopeful.cumsum().searchsorted(n))]
+            nodes = nodes[: len(hopeful)]
+        lines = self._columns.lines(scope, task, nodes) if len(nodes) else None
         if lines is None or any(self._snapshot.shapes[i].coarse for i in self._shapes(lines.rows)):
             return None
-        return Ladders(self._snapshot, task, nodes, lines, self._candidates.room(scope)[:, nodes])
+        return Ladders(self._snapshot, task, nodes, lines, need=need, hopeful=hopeful.tolist())
 
     def _shapes(self, rows: IndexArray) -> set[int]:
         return set(self._snapshot.tasks.shape[rows].tolist())
@@ -258,7 +262,7 @@ class EvictionRuns:
         if not steps:
             return np.zeros(0, dtype=np.int16)
         placing, (nodes, rows) = self._state.placing, ladders.nodes_after(steps, 1.0)
-        verdict = placing.verdict(placing.fit(task), task, nodes, rows)
+        verdict = placing.verdict(placing.judged(task), task, nodes, rows)
         return np.zeros(len(rows), dtype=np.int16) + np.asarray(verdict, dtype=np.int16)
 
     # Whether it stands
@@ -266,6 +270,7 @@ class EvictionRuns:
     def _make(self, stmt: Statement, tasks: list[int], ladders: Ladders, steps: list[Step]) -> int:
         """Make the steps that everybody agrees to, and return how many."""
         steps = steps[: self._n_offered(Task(self._snapshot, tasks[0]), ladders, steps)]
+        self._is_cut = len(steps) < len(tasks)
         rooms = self._rooms(tasks, ladders, steps)
         start, jobs = stmt.checkpoint(), self._rivals(ladders, steps, rooms)
         before = self._job_keys(jobs)
@@ -284,11 +289,12 @@ class EvictionRuns:
 
     def _rooms(self, tasks: list[int], ladders: Ladders, steps: list[Step]) -> list[Room]:
         best_effort, reclaims = self._snapshot.tasks.best_effort, self._hook is Plugin.reclaimable
+        nodes = ladders.nodes.tolist()
         rooms: list[Room] = []
         for task, step in zip(tasks, steps, strict=False):
             victims = ladders.going(step)
-            freed = any(reclaims or not best_effort[victim] for victim in victims)
-            rooms.append(Room(task, int(ladders.nodes[step.place]), victims, freed))
+            counted = victims if reclaims else [each for each in victims if not best_effort[each]]
+            rooms.append(Room(task, nodes[step.place], victims, freed=bool(counted)))
         return rooms
 
     def _rivals(self, ladders: Ladders, steps: list[Step], rooms: list[Room]) -> list[int]:
@@ -355,12 +361,12 @@ def _offered(judges: list[tuple[Ask, Mask]], task: Task, rows: IndexArray, line:
     """Return how many of the first in line are offered by all who could ever offer them."""
     at, n = np.array(line, dtype=np.intp), len(line)
     for ask, bound in judges:
-        mine = np.flatnonzero(bound[at])
-        if not len(mine):
+        asked = bound[at]
+        if not asked.any():
             continue
-        answer = ask(task, rows[at[mine]].tolist())
+        answer = ask(task, rows[at[asked]].tolist())
         if answer is None:
             return 0
         if not answer.all():
-            n = min(n, int(mine[np.argmin(answer)]))
+            n = min(n, int(asked.nonzero()[0][answer.argmin()]))
     return n

@@ -4,9 +4,10 @@ Possible where every plugin judges candidates one by one, or in turn, and the or
 one of keys; the answers are those of asking node by node.
 """
 
-import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from pumice.core.resources import IndexArray, Mask
 from pumice.core.views import Task
 from pumice.framework.combining import Ask
-from pumice.framework.dispatch import Bound, Method
+from pumice.framework.dispatch import Method
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
@@ -52,128 +53,120 @@ class Lines:
     """Who judges in turn on the known nodes, and whom each of them could ever offer (k,)."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """A plugin that is asked about victims."""
+
+    ask: Ask
+    is_alone: bool
+    """Whether it judges each candidate by itself; otherwise it judges in turn."""
+    bound: Ask
+    """Returns whom it could ever offer."""
+
+
 class VictimColumns:
     """Finds victims for one action."""
 
-    def __init__(self, state: SessionState, candidates: Candidates) -> None:
+    def __init__(self, state: SessionState, candidates: Candidates, hook: Method) -> None:
         self._state = state
         self._candidates = candidates
+        self._hook = hook
+        name, bound, aside = hook.__name__, Plugin.bound_victims, state.hooks.ask_aside
+        self._tiers = [
+            [
+                _Judge(ask, name in plugin.judges_alone, partial(aside(plugin, bound), name))
+                for plugin, ask in tier
+            ]
+            for tier in state.hooks.tiers(hook)
+        ]
+        asked = [plugin for plugin, _ in state.hooks.bound(hook)]
+        self._all_alone = all(name in plugin.judges_alone for plugin in asked)
+        self._in_line = all(name in plugin.judges_alone | plugin.judges_in_turn for plugin in asked)
+        """Whether all judge alone or in turn, so that candidates can be lined up."""
         self._turns: dict[int, NDArray[np.intp] | None] = {}
 
-    def victims(self, hook: Method, scope: Scope, task: Task, nodes: IndexArray) -> Victims | None:
+    def victims(self, scope: Scope, task: Task, nodes: IndexArray) -> Victims | None:
         """Find the victims of a scope on some nodes, as ``Candidates.victims`` does on each.
 
         None where plugins must be asked node by node.
         """
-        if not self._judge_alone(hook):
+        if not self._all_alone:
             return None
-        found = self._candidates.on_nodes(hook, scope, task, nodes)
+        at, place = self._candidates.on_nodes(self._hook, scope, task, nodes)
         turns = self._turns_of(scope)
         if turns is None:
             return None
-        at, place = found
         rows = self._candidates.rows[at]
-        offered = self._offered(hook, task, rows, place)
+        offered = self._offered(task, rows, place)
         at, place, rows = at[offered], place[offered], rows[offered]
-        ranks = self._job_ranks(self._candidates.job[at])
+        ranks = self._job_ranks(self._candidates.job[at].tolist())
         if ranks is None:
             return None
-        order = np.lexsort((turns[at], -ranks, place))
+        order = np.lexsort((turns[at], -np.array(ranks, dtype=np.intp), place))
         return Victims(rows[order], place[order])
 
-    def lines(self, hook: Method, scope: Scope, task: Task, nodes: IndexArray) -> Lines | None:
+    def lines(self, scope: Scope, task: Task, nodes: IndexArray) -> Lines | None:
         """Line up the candidates of a scope on some nodes, of one queue all together.
 
         Known are the nodes that the same tier decides on as on the first, which is tried first.
         None where plugins judge otherwise than alone or in turn, or where the order is no order.
         """
-        name, tiers = hook.__name__, self._state.hooks.tiers(hook)
-        judges = [
-            plugin.judges_alone | plugin.judges_in_turn for tier in tiers for plugin, _ in tier
-        ]
-        at, place = self._candidates.on_nodes(hook, scope, task, nodes)
-        several = len(set(self._candidates.queue[at].tolist())) > 1
-        if several or not all(name in hooks for hooks in judges):
+        if not self._in_line:
+            return None
+        at, place = self._candidates.on_nodes(self._hook, scope, task, nodes)
+        if len(set(self._candidates.queue[at].tolist())) > 1:
             return None
         order = self._line_up(at, place.tolist())
         if order is None:
             return None
-        rows, place = self._candidates.rows[at[order]], place[order]
-        return self._judge(hook, task, rows, place, n=len(nodes))
+        return self._judge(task, self._candidates.rows[at[order]], place[order], n=len(nodes))
 
     def _line_up(self, at: IndexArray, place: list[int]) -> list[int] | None:
         """Order candidates by node, on each who is least worth keeping first."""
         keys = self._state.ordering.plain_task_keys(self._candidates.rows[at].tolist())
-        jobs = self._candidates.job[at]
-        ranks: NDArray[np.intp] | None = np.zeros(len(at), dtype=np.intp)
-        if len(set(zip(place, jobs.tolist(), strict=True))) > len(set(place)):
+        jobs = self._candidates.job[at].tolist()
+        ranks: list[int] | None = [0] * len(at)
+        if len(set(zip(place, jobs, strict=True))) > len(set(place)):
             ranks = self._job_ranks(jobs)
         if keys is None or ranks is None:
             return None
-        worth = zip([-each for each in place], ranks.tolist(), keys, range(len(at)), strict=True)
+        worth = zip([-each for each in place], ranks, keys, range(len(at)), strict=True)
         return [each[-1] for each in sorted(worth, reverse=True)]
 
-    def _judge(
-        self, hook: Method, task: Task, rows: IndexArray, place: IndexArray, *, n: int
-    ) -> Lines:
+    def _judge(self, task: Task, rows: IndexArray, place: IndexArray, *, n: int) -> Lines:
         """Ask tier after tier about candidates in line, up to the one that decides on the first."""
         offered = np.zeros(len(rows), dtype=bool)
         decided_by = np.full(n, _NOBODY)
         in_turn: list[tuple[Ask, Mask]] = []
-        left = self._state.hooks.tiers(hook)
-        all_alone = self._judge_alone(hook)
-        while left and (all_alone or decided_by[0] == _NOBODY):
+        left = self._tiers
+        while left and (self._all_alone or decided_by[0] == _NOBODY):
             tier, *left = left
-            answers, in_turn = self._answers(hook, tier, task, rows)
+            answers, in_turn = _answers(tier, task, rows)
             chosen = _intersection(answers, place, n, forgets=not in_turn)
-            found, undecided = _any(chosen, place, n), decided_by == _NOBODY
-            offered |= chosen & (undecided & found)[place]
-            decided_by[undecided & found] = len(left)
-            if in_turn:
+            undecided, found = decided_by == _NOBODY, _any(chosen, place, n)
+            newly = undecided & found
+            offered |= chosen & newly[place]
+            decided_by[newly] = len(left)
+            if in_turn and not found.all():
                 open_nodes = np.logical_and.reduce([_any(each, place, n) for each in answers])
                 decided_by[undecided & ~found & open_nodes] = _UNKNOWN
         by, nobody = decided_by[0], (decided_by == _NOBODY) & (not left)
-        known = nobody | all_alone | (decided_by == by) & (by >= 0)
+        known = nobody | self._all_alone | (decided_by == by) & (by >= 0)
 
-        @functools.cache
         def final() -> Mask:
             """Ask again without those who are gone: a tier may come after one that runs empty."""
-            if not all_alone:
+            if not self._all_alone:
                 return nobody
-            rest = self._judge(hook, task, rows[~offered], place[~offered], n=n)
+            rest = self._judge(task, rows[~offered], place[~offered], n=n)
             return ~_any(rest.offered, rest.place, n)
 
         return Lines(rows, place, offered, known, final, in_turn)
 
-    def _judge_alone(self, hook: Method) -> bool:
-        """Return whether all plugins judge each candidate by itself."""
-        asked = self._state.hooks.bound(hook)
-        return all(hook.__name__ in plugin.judges_alone for plugin, _ in asked)
-
-    def _answers(
-        self, hook: Method, tier: list[Bound], task: Task, rows: IndexArray
-    ) -> tuple[list[Mask], list[tuple[Ask, Mask]]]:
-        """Ask a tier whom it lets go; of those who judge in turn, whom they could ever offer."""
-        answers: list[Mask] = []
-        in_turn: list[tuple[Ask, Mask]] = []
-        candidates = rows.tolist()
-        for plugin, ask in tier:
-            if hook.__name__ in plugin.judges_alone:
-                answer = ask(task, candidates)
-            else:
-                bound = self._state.hooks.ask_aside(plugin, Plugin.bound_victims)
-                answer = bound(hook.__name__, task, rows)
-                answer = np.ones(len(rows), dtype=bool) if answer is None else answer
-                in_turn.append((ask, answer))
-            if answer is not None:
-                answers.append(answer)
-        return answers, in_turn
-
-    def _offered(self, hook: Method, task: Task, rows: IndexArray, place: IndexArray) -> Mask:
+    def _offered(self, task: Task, rows: IndexArray, place: IndexArray) -> Mask:
         """Mark the candidates that plugins let go, by the rule that holds on a single node."""
         if not len(rows):
             return np.zeros(0, dtype=bool)
-        return self._judge(hook, task, rows, place, n=int(place[-1]) + 1).offered
+        return self._judge(task, rows, place, n=int(place[-1]) + 1).offered
 
     def _turns_of(self, scope: Scope) -> NDArray[np.intp] | None:
         """Return the order of a scope's members among equal jobs; None if they have no keys."""
@@ -209,22 +202,35 @@ class VictimColumns:
         uids = np.array([self._state.snapshot.tasks.uids[row] for row in rows.tolist()], np.str_)
         return np.unique(uids, return_inverse=True)[1] if len(uids) else np.zeros(0, dtype=np.intp)
 
-    def _job_ranks(self, jobs: NDArray[np.int32]) -> NDArray[np.intp] | None:
-        """Rank the jobs of victims by their current keys (k,); None if these form no order.
+    def _job_ranks(self, jobs: list[int]) -> list[int] | None:
+        """Rank the jobs of victims by their current keys; None if these form no order.
 
         Equal ones have the same rank; the job of the highest rank loses tasks first.
         """
-        known, where = np.unique(jobs, return_inverse=True)
-        keys = np.array(self._state.ordering.job_policy_keys(known.tolist()), dtype=np.float64).T
-        if not keys.size:
-            return np.zeros(len(jobs), dtype=np.intp)
-        if np.isnan(keys).any():
+        known = sorted(set(jobs))
+        keys = self._state.ordering.job_policy_keys(known)
+        if any(math.isnan(value) for key in keys for value in key):
             return None
-        order = np.lexsort(keys[::-1])
-        differs = (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0)
-        ranks = np.zeros(len(known), dtype=np.intp)
-        ranks[order[1:]] = differs.cumsum()
-        return np.asarray(ranks[where])
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        rank_of = {job: ranks[key] for job, key in zip(known, keys, strict=True)}
+        return [rank_of[job] for job in jobs]
+
+
+def _answers(
+    tier: list[_Judge], task: Task, rows: IndexArray
+) -> tuple[list[Mask], list[tuple[Ask, Mask]]]:
+    """Ask a tier whom it lets go; of those who judge in turn, whom they could ever offer."""
+    answers: list[Mask] = []
+    in_turn: list[tuple[Ask, Mask]] = []
+    candidates = rows.tolist()
+    for judge in tier:
+        answer = judge.ask(task, candidates) if judge.is_alone else judge.bound(task, rows)
+        if not judge.is_alone:
+            answer = np.ones(len(rows), dtype=bool) if answer is None else answer
+            in_turn.append((judge.ask, answer))
+        if answer is not None:
+            answers.append(answer)
+    return answers, in_turn
 
 
 def _any(marked: Mask, place: IndexArray, n: int) -> Mask:

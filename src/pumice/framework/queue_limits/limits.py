@@ -45,8 +45,10 @@ class QueueLimits:
 
     def held(self, queue: int) -> Column:
         """Return what a queue and those under it hold or were promised (R,)."""
-        amounts = self.snapshot.queues.allocated_or_pipelined
-        return np.asarray(amounts[:, self.tree.subtree[queue]].sum(axis=1))
+        amounts, under = self.snapshot.queues.allocated_or_pipelined, self.tree.subtree[queue]
+        if len(under) == 1:
+            return amounts[:, under[0]].copy()
+        return np.asarray(amounts[:, under].sum(axis=1))
 
     def shares(self, held: Column) -> Column:
         """Return how much of what it deserves each queue holds (Q,), of amounts (R, Q)."""

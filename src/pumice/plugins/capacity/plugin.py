@@ -239,18 +239,22 @@ class Capacity(Plugin, name="capacity"):
         row = queue.row
         if not queue.is_open or queue.name in self.problems:
             return False
-        if not within_requested(
-            self._held(row) + request, self._limits.real_capability[:, row], request
-        ):
+        after = self._held(row) + request
+        if not within_requested(after, self._limits.real_capability[:, row], request):
             return False
+        if self._deserves_more(row, after, request):
+            return True
         level = self.ancestor_reclaim_level if self.hierarchy else 0
         vouching = [self._tree.ancestor(row, steps) for steps in range(1, level + 1)]
-        return any(self._deserves_more(each, request) for each in (row, *vouching))
+        return any(
+            self._deserves_more(each, self._held(each) + request, request)
+            for each in vouching
+            if each != NOWHERE
+        )
 
-    def _deserves_more(self, row: int, request: Column) -> bool:
-        if row == NOWHERE:
-            return False
-        after, deserved = self._held(row) + request, self._limits.deserved[:, row]
+    def _deserves_more(self, row: int, after: Column, request: Column) -> bool:
+        """Return whether a queue deserves some of a request, ``after`` which it holds so much."""
+        deserved = self._limits.deserved[:, row]
         within = (request > 0) & ((after >= STEP) | (deserved >= STEP)) & (after - deserved < STEP)
         within[PODS] = False
         return bool(within.any())

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.core.status import Status
 from pumice.framework.eviction import candidates as module
 from pumice.framework.eviction.candidates import Candidates, Visit
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pdb, pod, pod_group, priority_class, queue
+from pumice.testing.samples import open_session
 
 TIERS = [
     ["priority gang conformance"],
@@ -102,3 +104,16 @@ def test_passing_hopeless_nodes_over_changes_no_decision(
 def test_the_worlds_above_do_lead_to_evictions() -> None:
     evicted = [decide(random_world(seed), TIERS[0], "preempt")[0] for seed in range(8)]
     assert sum(map(bool, evicted)) > 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_requests_add_up_the_same_by_counting_shapes_and_by_weighing_pods(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssn = open_session(random_world(seed))
+    candidates = [Candidates(ssn, (Status.RUNNING,)) for _ in range(2)]
+    counted = candidates[0].sums(candidates[0].of_other_queues(0))
+    monkeypatch.setattr(module, "_FEW_SHAPES", 0)
+    weighed = candidates[1].sums(candidates[1].of_other_queues(0))
+    assert counted.any()
+    np.testing.assert_array_equal(counted, weighed)
