@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from pumice.webhooks.fields import FieldError, Key, Step, invalid
@@ -19,6 +20,7 @@ _KEY_TEXT: Final = (
     "and must start and end with an alphanumeric character"
 )
 _WHOLE_ID: Final = 2**31 - 1
+_LONGEST_KEY: Final = 317  # a subdomain, a slash and a name
 Messages = list[str]
 Steps = tuple[Step | Key, ...]
 
@@ -75,6 +77,10 @@ def dns_prefix(value: str) -> Messages:
 
 def qualified_name(value: str) -> Messages:
     """Check the key of a label: a name, with a subdomain and a slash in front or not."""
+    return _key_messages(value) if len(value) <= _LONGEST_KEY else _find_key_messages(value)
+
+
+def _find_key_messages(value: str) -> Messages:
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         text = _explained(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
@@ -92,6 +98,10 @@ def qualified_name(value: str) -> Messages:
     if not _fits(_KEY, name):
         found.append(f"name part {_explained(_KEY_TEXT, _KEY, 'MyName', 'my.name', '123-abc')}")
     return found
+
+
+_key_messages: Final = lru_cache(maxsize=4096)(_find_key_messages)
+"""The same few keys are on all objects."""
 
 
 def label_value(value: str) -> Messages:

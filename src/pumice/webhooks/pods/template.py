@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import MIRROR
 from pumice.api.kinds import Manifest
+from pumice.webhooks.contents import content_key
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
 from pumice.webhooks.metadata import check_annotations, check_metadata
@@ -78,8 +79,8 @@ def check_pod_content(pod: dict[str, Any]) -> Iterator[FieldError]:
     yield from _profiles(annotations, spec, ("spec",))
 
 
-def content_text(pod: Manifest, *, is_new: bool) -> str:
-    """Write what the check of a pod's content depends on: equal for pods that are alike.
+def pod_content(pod: Manifest, *, is_new: bool) -> bytes:
+    """Return a short form of what the check of a pod's content depends on.
 
     Of annotations, only those of Kubernetes itself count.
     """
@@ -87,8 +88,7 @@ def content_text(pod: Manifest, *, is_new: bool) -> str:
     given = metadata.get("annotations") if isinstance(metadata, dict) else None
     given = given if isinstance(given, dict) else {}
     special = [(key, value) for key, value in given.items() if "kubernetes.io/" in str(key)]
-    rest = {key: value for key, value in pod.items() if key != "metadata"}
-    return repr((is_new, special, rest))
+    return content_key(pod, is_new, special)
 
 
 def _annotations(
