@@ -17,6 +17,9 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ClusterError
 
 _BOOKMARK_S: Final = 60.0
+_AT_ONCE: Final = 1000
+"""Changes in one answer of ``poll``; all watches come to them before their lines are forgotten."""
+_FROM_THE_START: Final = ("", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class Watch:
         self._bookmarked_at = timer()
         self._is_first = True
         self.over = False
+        self.has_more = False
+        """Whether more happened than the last ``poll`` returned."""
 
     def wait_s(self) -> float:
         """Return after how many seconds to poll at the latest."""
@@ -97,8 +102,14 @@ class Watch:
             self.over = True
             return _line("ERROR", failure(error, self._cluster.kinds))
         *events, last = found
+        self.has_more = self._since not in _FROM_THE_START and len(events) > _AT_ONCE
+        if self.has_more:
+            del events[_AT_ONCE:]
+            last = events[-1]
         self._since = last.object["metadata"]["resourceVersion"]
         lines = b"".join(self._lines(self._filter.apply(events)))
+        if self.has_more:
+            return lines
         if is_first and request.initial:
             return lines + self._bookmark(initial=True)
         if request.bookmarks and self._timer() - self._bookmarked_at > _BOOKMARK_S:

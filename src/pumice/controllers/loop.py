@@ -220,9 +220,11 @@ def _moved(old: Manifest | None, new: Manifest | None) -> bool:
     if old is None or new is None:
         return new is None
     before, after = old["metadata"], new["metadata"]
-    return any(
-        before.get(field) != after.get(field)
-        for field in ("uid", "labels", "annotations", "ownerReferences")
+    return bool(
+        before.get("uid") != after.get("uid")
+        or before.get("labels") != after.get("labels")
+        or before.get("annotations") != after.get("annotations")
+        or before.get("ownerReferences") != after.get("ownerReferences")
     )
 
 

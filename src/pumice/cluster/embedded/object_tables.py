@@ -58,6 +58,8 @@ class History:
                 problem=f"wanted changes after resourceVersion {version}, found those after "
                 f"{self.forgotten} up to {latest} (list again)",
             )
+        if not self._versions or version >= self._versions[-1]:
+            return []
         return self._events[bisect_right(self._versions, version) :]
 
 

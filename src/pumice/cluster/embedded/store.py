@@ -133,7 +133,7 @@ class EmbeddedCluster:
             table = self._tables.table(kind)
             events = table.events(namespace, since, self._tables.version)
             bookmark = self._bookmark(table.kind) if bookmarks else None
-        return visible(events, namespace, bookmark)
+        return visible(events, namespace, bookmark) if events or bookmarks else iter(())
 
     def compact(self, version: int | None = None) -> None:
         """Forget what happened up to a version, or all of it; older watches get GoneError."""
