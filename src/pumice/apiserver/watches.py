@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -101,10 +102,10 @@ class Watch:
         except ClusterError as error:
             self.over = True
             return _line("ERROR", failure(error, self._cluster.kinds))
-        *events, last = found
-        self.has_more = self._since not in _FROM_THE_START and len(events) > _AT_ONCE
+        at_once = None if self._since in _FROM_THE_START else _AT_ONCE + 1
+        *events, last = islice(found, at_once)
+        self.has_more = last.type != "BOOKMARK"
         if self.has_more:
-            del events[_AT_ONCE:]
             last = events[-1]
         self._since = last.object["metadata"]["resourceVersion"]
         lines = b"".join(self._lines(self._filter.apply(events)))

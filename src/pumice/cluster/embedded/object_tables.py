@@ -157,6 +157,8 @@ class ObjectTables:
     def __init__(self, history: int) -> None:
         self.kinds = Kinds()
         self.version = 0
+        self.latest: dict[str, int] = {}
+        """The version of the last change of each kind."""
         self.listeners: list[Listener] = []
         self._history = history
         self._resumed_at = 0
@@ -238,9 +240,11 @@ class ObjectTables:
         self._notify(table, Event("DELETED", {**manifest, "metadata": metadata}))
 
     def _notify(self, table: Table, event: Event) -> None:
+        kind = table.kind.name
         table.history.add(self.version, event)
+        self.latest[kind] = self.version
         for listener in self.listeners:
-            listener(table.kind.name, event)
+            listener(kind, event)
 
     def _link(self, ref: Ref, owners: list[Manifest] | None) -> None:
         for owner in owners or ():

@@ -90,6 +90,11 @@ class EmbeddedCluster:
         return self._tables.version
 
     @property
+    def latest(self) -> Mapping[str, int]:
+        """The version of the last change of each kind that was ever changed."""
+        return self._tables.latest
+
+    @property
     def listeners(self) -> list[Listener]:
         """Called with kind and event after each change, inside the call that makes it."""
         return self._tables.listeners
