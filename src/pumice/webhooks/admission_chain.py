@@ -211,8 +211,8 @@ class _Way:
             self.verdict.warnings += [f'unknown field "{name}"' for name in fields]
 
     def _warn_of_metadata(self) -> None:
-        given = self.verdict.object["metadata"]
-        unknown = sorted(set(given) - set(fields_of("meta.ObjectMeta")))
+        known = fields_of("meta.ObjectMeta")
+        unknown = sorted(name for name in self.verdict.object["metadata"] if name not in known)
         self.verdict.warnings += [f'unknown field "metadata.{name}"' for name in unknown]
 
     def _decode(self, kind: Kind) -> None:

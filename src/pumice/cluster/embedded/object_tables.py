@@ -63,13 +63,21 @@ class History:
         return self._events[bisect_right(self._versions, version) :]
 
 
-def visible(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
+def bookmark(kind: Kind, version: int) -> Event:
+    """Return the last event of a watch: the version up to which all was reported."""
+    metadata = {"resourceVersion": str(version)}
+    return Event(
+        "BOOKMARK", {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    )
+
+
+def visible(events: Iterable[Event], namespace: str, last: Event | None) -> Iterator[Event]:
     """Yield events of one namespace or of all, and a bookmark after them."""
     for event in events:
         if not namespace or event.object["metadata"].get("namespace") == namespace:
             yield event
-    if bookmark is not None:
-        yield bookmark
+    if last is not None:
+        yield last
 
 
 _DIGITS: Final = 20
