@@ -11,6 +11,7 @@ import argparse
 import http.client
 import json
 import os
+import socket
 import subprocess
 import tempfile
 import threading
@@ -28,6 +29,7 @@ WATCHERS = 4
 PODS = 1000
 JOBS = 50
 GANG = 20
+_HOST = "127.0.0.1"
 _POD_PATH = "/api/v1/namespaces/default/pods"
 _JOB_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
@@ -99,17 +101,21 @@ def _cpu_s(process: int) -> float:
 
 
 def _post(port: int, path: str, bodies: list[bytes]) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    for body in bodies:
-        connection.request("POST", path, body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        text = answer.read()
-        assert answer.status == 201, text
-    connection.close()
+    """Create objects over one connection, each by one packet, as clients in Go send it."""
+    head = f"POST {path} HTTP/1.1\r\nHost: {_HOST}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((_HOST, port)) as to_server:
+        to_server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with to_server.makefile("rb") as answers:
+            for body in bodies:
+                to_server.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                first, *fields = iter(answers.readline, b"\r\n")
+                (length,) = (line[15:] for line in fields if line.startswith(b"Content-Length:"))
+                text = answers.read(int(length))
+                assert b" 201 " in first, text
 
 
 def _watch(port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection = http.client.HTTPConnection(_HOST, port)
     connection.request("GET", f"{_POD_PATH}?watch=true")
     answer = connection.getresponse()
     try:
@@ -120,7 +126,7 @@ def _watch(port: int) -> None:
 
 
 def _running(port: int) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection = http.client.HTTPConnection(_HOST, port)
     connection.request("GET", f"{_POD_PATH}?fieldSelector=status.phase%3DRunning")
     return len(json.loads(connection.getresponse().read())["items"])
 

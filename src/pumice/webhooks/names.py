@@ -2,8 +2,8 @@
 
 import ipaddress
 import re
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache, wraps
 from typing import Any, Final
 
 from pumice.webhooks.fields import FieldError, Key, Step, invalid
@@ -47,6 +47,18 @@ def between(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
+def _remembered(rule: Callable[[str], Messages]) -> Callable[[str], Messages]:
+    """Remember what a rule says about short texts: the same few are on all objects."""
+    known = lru_cache(maxsize=4096)(rule)
+
+    @wraps(rule)
+    def check(value: str) -> Messages:
+        return known(value) if len(value) <= _LONGEST_KEY else rule(value)
+
+    return check
+
+
+@_remembered
 def dns_label(value: str) -> Messages:
     """Check an RFC 1123 label."""
     found = ["must be no more than 63 characters"] if byte_size(value) > 63 else []
@@ -79,12 +91,9 @@ def dns_prefix(value: str) -> Messages:
     return dns_subdomain(masked)
 
 
+@_remembered
 def qualified_name(value: str) -> Messages:
     """Check the key of a label: a name, with a subdomain and a slash in front or not."""
-    return _key_messages(value) if len(value) <= _LONGEST_KEY else _find_key_messages(value)
-
-
-def _find_key_messages(value: str) -> Messages:
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         text = _explained(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
@@ -104,10 +113,7 @@ def _find_key_messages(value: str) -> Messages:
     return found
 
 
-_key_messages: Final = lru_cache(maxsize=4096)(_find_key_messages)
-"""The same few keys are on all objects."""
-
-
+@_remembered
 def label_value(value: str) -> Messages:
     """Check the value of a label."""
     found = ["must be no more than 63 bytes"] if byte_size(value) > 63 else []

@@ -85,7 +85,7 @@ def test_many_changes_come_in_parts_and_in_order(
     each.poll()
     for number in range(7):
         cluster.create(config_map(f"c{number}"))
-    parts = []
+    parts: list[list[str]] = []
     while not parts or each.has_more:
         parts.append([name for _, name, _ in reported(each.poll())])
     assert parts == [["c0", "c1", "c2"], ["c3", "c4", "c5"], ["c6"]]

@@ -16,7 +16,7 @@ KINDS = (
     "batch.Job", "batch.CronJob", "flow.JobFlow", "scheduling.PodGroup", "scheduling.Queue",
     "topology.HyperNode", "meta.ObjectMeta",
 )  # fmt: skip
-ODD = (
+ODD: tuple[Any, ...] = (
     None, "", 0, 1.0, 1.5, True, [], {}, [None], {"a": None}, "x", "1000", "0m", "1024Mi", "1.5",
     "100E", "999Pi", "5s", "90s", "100m\n", "2026-01-01T00:00:00Z\n", 2**31, 2**63, -(2**31),
     float("inf"), "\ud800", {"\ud800": "a"}, {1: "a"},
@@ -24,7 +24,8 @@ ODD = (
 USUAL: dict[str, tuple[Any, ...]] = {
     "string": ("", "a", "name-1"), "bool": (True, False),
     "int": (0, 5), "int32": (0, 5, -3), "int64": (0, 5, 2**40),
-    "Quantity": ("100m", "1", "64Mi", "1k", "1500m", "0"), "Duration": ("5s", "1h"),
+    "Quantity": ("100m", "1", "64Mi", "1k", "999Pi", "1500m", "100E", "0"),
+    "Duration": ("5s", "1h"),
     "Time": ("2026-01-01T00:00:00Z",), "IntOrString": (0, 80, "http"),
     "any": ({"b": 1, "a": None}, {}, [], 5),
 }  # fmt: skip
