@@ -127,10 +127,13 @@ def jobs(draw: Any, number: Any, queue_names: Any, room: Any) -> Any:
     shared = draw(wishes())
     level = draw(st.sampled_from(["low", "high"]))
     running = draw(st.integers(0, 2)) == 2
+    roles = draw(st.sampled_from([None, ["main"] * size, (["ps"] + ["main"] * size)[:size]]))
+    minima = {role: draw(st.integers(0, roles.count(role))) for role in dict.fromkeys(roles or ())}
     group = pod_group(
         name,
         namespace=namespace,
         min_member=draw(st.integers(1, size)),
+        min_task_member=minima,
         queue=draw(st.sampled_from(queue_names)),
         phase="Running" if running else draw(st.sampled_from(["Pending", "Inqueue"])),
         priority_class=level,
@@ -152,6 +155,7 @@ def jobs(draw: Any, number: Any, queue_names: Any, room: Any) -> Any:
                 priority=1000 if level == "high" else 1,
                 preemptable=draw(st.booleans()),
                 created=_time(60 + number),
+                role=roles[i] if roles else None,
                 **shared,
             )
         )

@@ -6,7 +6,7 @@ Used by pumice.api.manifests for files and by the embedded API server for reques
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -61,12 +61,7 @@ def parse_json_stream(text: str, file: str, *, unique: bool = True) -> Iterator[
         ManifestError: not JSON; names the file and the line.
     """
     _check_depth(text, file)
-    decoder = json.JSONDecoder(
-        object_pairs_hook=_unique if unique else None,
-        parse_constant=_no_constant,
-        parse_int=_integer,
-        parse_float=_float,
-    )
+    decoder = _UNIQUE_KEYS if unique else _ANY_KEYS
     position = _after_space(text, 0)
     while position < len(text):
         line = text.count("\n", 0, position) + 1
@@ -177,3 +172,16 @@ def _float(text: str) -> float:
 
 def _no_constant(name: str) -> NoReturn:
     raise ManifestError(wanted="a finite number", found=name)
+
+
+def _decoder(pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=pairs_hook,
+        parse_constant=_no_constant,
+        parse_int=_integer,
+        parse_float=_float,
+    )
+
+
+_UNIQUE_KEYS: Final = _decoder(_unique)
+_ANY_KEYS: Final = _decoder(None)

@@ -4,7 +4,7 @@ The one list: the embedded cluster, the clients and the webhooks read it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pumice.errors import RejectedError
@@ -75,11 +75,12 @@ class Kind:
     namespaced: bool = True
     has_status: bool = False
     """Whether status is a subresource of its own."""
+    name: str = field(init=False, repr=False)
+    """Kind with group: ``Pod``, ``Job.batch.volcano.sh``."""
 
-    @property
-    def name(self) -> str:
-        """Kind with group: ``Pod``, ``Job.batch.volcano.sh``."""
-        return f"{self.kind}.{self.group}" if self.group else self.kind
+    def __post_init__(self) -> None:
+        name = f"{self.kind}.{self.group}" if self.group else self.kind
+        object.__setattr__(self, "name", name)
 
     @property
     def api_version(self) -> str:

@@ -7,14 +7,17 @@ kinds only the fields that Pumice reads are declared, so theirs are not checked.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pumice.api.kinds import Kind
+from pumice.api.kinds import Kind, Manifest
 from pumice.api.schema.build import CHECKED_KINDS, declared_schema
 from pumice.api.schema.grammar import fields_of
 from pumice.apiserver.failures import RequestError
+from pumice.webhooks.contents import KnownContents, content_key
 from pumice.webhooks.schema.defaults import unknown_fields
 
 _LEVELS: Final = ("Ignore", "Strict", "Warn")
 _DECLARED: Final = frozenset({*CHECKED_KINDS, "Pod"})
+_ALL_KNOWN: Final = KnownContents[None]()
+"""Contents without unknown fields."""
 
 
 def field_warnings(kind: Kind, manifest: Any, query: Mapping[str, str]) -> list[str]:
@@ -41,8 +44,14 @@ def field_warnings(kind: Kind, manifest: Any, query: Mapping[str, str]) -> list[
     return found
 
 
-def _unknown_of(kind: Kind, manifest: Mapping[str, Any]) -> list[str]:
+def _unknown_of(kind: Kind, manifest: Manifest) -> list[str]:
     metadata = manifest.get("metadata")
     named = set(metadata) if isinstance(metadata, dict) else set()
     own = sorted(f"metadata.{name}" for name in named - set(fields_of("meta.ObjectMeta")))
-    return own + unknown_fields(manifest, declared_schema(kind.name))
+    key = content_key(manifest, kind.name)
+    if key in _ALL_KNOWN:
+        return own
+    found = unknown_fields(manifest, declared_schema(kind.name))
+    if not found:
+        _ALL_KNOWN.remember(key, None)
+    return own + found

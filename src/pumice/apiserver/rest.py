@@ -126,7 +126,9 @@ class RestApi:
             return Answer(refused["code"], refused)
 
     def _dispatch(self, request: Request) -> Answer:
-        parts = [unquote(part) for part in request.path.strip("/").split("/") if part]
+        parts = [part for part in request.path.split("/") if part]
+        if "%" in request.path:
+            parts = [unquote(part) for part in parts]
         path = self._resource_path(parts)
         if path is None:
             return self._describe(parts, request)

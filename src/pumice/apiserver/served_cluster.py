@@ -124,7 +124,8 @@ class RunningPlane:
 
     def wake(self) -> None:
         """Run a cycle at once."""
-        self._woken.set()
+        if not self._woken.is_set():
+            self._woken.set()
 
     def stop(self) -> None:
         """Finish the cycle and end."""

@@ -26,6 +26,8 @@ _BACKLOG: Final = 128
 _LONGEST_BODY: Final = 16 << 20
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
+_GATHER_S: Final = 0.005
+"""How long news is gathered while watches have just been sent some."""
 _T = TypeVar("_T")
 
 
@@ -43,7 +45,8 @@ class ApiServer:
         self._stopping = False
         self._changed: set[asyncio.Event] = set()
         """One for each watch that waits for news."""
-        self._news_on_its_way = False
+        self._has_news = False
+        self._is_waking = False
         api.cluster.listeners.append(self._notice)
 
     @property
@@ -121,6 +124,9 @@ class ApiServer:
                     await response.write(lines)
                 if watch.over:
                     break
+                if watch.has_more:
+                    await asyncio.sleep(0)  # others may be served in between
+                    continue
                 with suppress(TimeoutError):
                     async with asyncio.timeout(watch.wait_s()):
                         await changed.wait()
@@ -130,19 +136,26 @@ class ApiServer:
         return response
 
     def _notice(self, *_: object) -> None:
-        """Wake the watches; called on any thread, with the lock of the cluster held."""
-        if self._changed and not self._news_on_its_way:
-            self._news_on_its_way = True
+        """Wake the watches soon; called on any thread, with the lock of the cluster held."""
+        self._has_news = True
+        if self._changed and not self._is_waking:
+            self._is_waking = True
             self._http.call_soon(self._wake)
 
     def _wake(self) -> None:
-        self._news_on_its_way = False
-        for changed in self._changed:
-            changed.set()
+        """Wake the watches if there is news, and a moment later again for all since then."""
+        self._is_waking = False  # before the look: whoever has news from now on calls again
+        if self._has_news:
+            self._has_news = False
+            self._is_waking = True
+            for changed in self._changed:
+                changed.set()
+            asyncio.get_running_loop().call_later(_GATHER_S, self._wake)
 
     async def _end_watches(self, _: web.Application) -> None:
         self._stopping = True
-        self._wake()
+        for changed in self._changed:
+            changed.set()
 
 
 def _is_from_web_page(request: web.Request) -> bool:

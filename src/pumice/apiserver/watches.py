@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -17,6 +18,9 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ClusterError
 
 _BOOKMARK_S: Final = 60.0
+_AT_ONCE: Final = 1000
+"""Changes in one answer of ``poll``; all watches come to them before their lines are forgotten."""
+_FROM_THE_START: Final = ("", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class Watch:
         self._bookmarked_at = timer()
         self._is_first = True
         self.over = False
+        self.has_more = False
+        """Whether more happened than the last ``poll`` returned."""
 
     def wait_s(self) -> float:
         """Return after how many seconds to poll at the latest."""
@@ -96,9 +102,15 @@ class Watch:
         except ClusterError as error:
             self.over = True
             return _line("ERROR", failure(error, self._cluster.kinds))
-        *events, last = found
+        at_once = None if self._since in _FROM_THE_START else _AT_ONCE + 1
+        *events, last = islice(found, at_once)
+        self.has_more = last.type != "BOOKMARK"
+        if self.has_more:
+            last = events[-1]
         self._since = last.object["metadata"]["resourceVersion"]
         lines = b"".join(self._lines(self._filter.apply(events)))
+        if self.has_more:
+            return lines
         if is_first and request.initial:
             return lines + self._bookmark(initial=True)
         if request.bookmarks and self._timer() - self._bookmarked_at > _BOOKMARK_S:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pumice.api.kinds import Manifest
 from pumice.errors import ClusterError
@@ -17,8 +17,7 @@ PatchType = Literal["merge", "json", "strategic", "apply"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One step of a watch: what happened to an object, and the object after it."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]

@@ -6,13 +6,12 @@ or came twice.  The loop in ``controllers/loop.py`` applies effects through a cl
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pumice.api.kinds import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One object that a controller manages."""
 
     kind: str

@@ -7,7 +7,7 @@ object it failed on.
 
 import heapq
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,8 +48,9 @@ class ControllerLoop:
     """Runs controllers on a cluster.
 
     With a ``clock`` virtual time stops where a controller has to reconcile again.  Objects of the
-    kinds ``looked_up`` are read one by one; their changes are not noticed.  Delays are measured by
-    ``steady``, so that a wall clock that is set back delays nothing.
+    kinds ``looked_up`` are read one by one; their changes are not noticed.  Kinds that have not
+    changed by their ``latest`` version are not watched anew.  Delays are measured by ``steady``, so
+    that a wall clock that is set back delays nothing.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ControllerLoop:
         clock: Clock | None = None,
         *,
         looked_up: Collection[str] = (),
+        latest: Mapping[str, int] | None = None,
         steady: Callable[[], float] | None = None,
     ) -> None:
         self._cluster = cluster
@@ -66,7 +68,7 @@ class ControllerLoop:
         self._controllers = tuple(controllers)
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
-        self.view = ClusterView(cluster, kinds, looked_up)
+        self.view = ClusterView(cluster, kinds, looked_up, latest)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
         """The latest failures, oldest first."""
         self._interested = {
@@ -131,17 +133,17 @@ class ControllerLoop:
         self._holds.notice(change)
         for listener in self.on_change:
             listener(change)
-        for index in self._interested[change[0]]:
-            self._ask(index, change)
+        kind, old, new = change
+        manifests = [m for m in (new, old if _moved(old, new) else None) if m is not None]
+        for index in self._interested[kind]:
+            self._ask(index, kind, manifests)
 
     def _enqueue(self, item: Item) -> None:
         self._queue[item] = None
 
-    def _ask(self, index: int, change: Change) -> None:
-        """Ask a controller which objects a change concerns."""
-        kind, old, new = change
+    def _ask(self, index: int, kind: str, manifests: Sequence[Manifest]) -> None:
+        """Ask a controller which objects a change concerns, by the object after and before it."""
         controller = self._controllers[index]
-        manifests = [m for m in (new, old if _moved(old, new) else None) if m is not None]
         for manifest in manifests:
             try:
                 for key in controller.concerns(kind, manifest, self.view):
@@ -220,9 +222,11 @@ def _moved(old: Manifest | None, new: Manifest | None) -> bool:
     if old is None or new is None:
         return new is None
     before, after = old["metadata"], new["metadata"]
-    return any(
-        before.get(field) != after.get(field)
-        for field in ("uid", "labels", "annotations", "ownerReferences")
+    return bool(
+        before.get("uid") != after.get("uid")
+        or before.get("labels") != after.get("labels")
+        or before.get("annotations") != after.get("annotations")
+        or before.get("ownerReferences") != after.get("ownerReferences")
     )
 
 

@@ -31,6 +31,8 @@ class _Mirror(ObjectIndex):
     def __init__(self) -> None:
         super().__init__()
         self.version = ""
+        self.number = 0
+        """The version as a number, as of the last ``refresh`` that came to its end."""
         self.ahead: dict[Place, tuple[int, float]] = {}
         """Objects known from the answer to a write that the watch has not reported yet: their
         version, and the time at which to check whether they still exist."""
@@ -43,9 +45,15 @@ class ClusterView:
     """
 
     def __init__(
-        self, cluster: Cluster, kinds: Iterable[str], looked_up: Collection[str] = ()
+        self,
+        cluster: Cluster,
+        kinds: Iterable[str],
+        looked_up: Collection[str] = (),
+        latest: Mapping[str, int] | None = None,
     ) -> None:
+        """Make one; ``latest`` has the version of the last change of each kind, if it is known."""
         self._cluster = cluster
+        self._latest = latest
         self.lookups = Lookups(cluster, looked_up)
         self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.lookups.kinds}
 
@@ -72,7 +80,10 @@ class ClusterView:
 
     def refresh(self) -> Iterator[Change]:
         """Apply changes since the last time; yield each change once it is applied."""
+        latest = self._latest
         for kind, mirror in self._mirrors.items():
+            if latest is not None and mirror.version and latest.get(kind, 0) <= mirror.number:
+                continue
             try:
                 if not mirror.version:
                     yield from self._relist(kind, mirror)
@@ -80,6 +91,7 @@ class ClusterView:
                     mirror.version = event.object["metadata"]["resourceVersion"]
                     if event.type != "BOOKMARK" and not self._behind(mirror, event):
                         yield self._take(kind, mirror, event)
+                mirror.number = _number(mirror.version)
             except GoneError:
                 yield from self._relist(kind, mirror)
             if mirror.ahead:

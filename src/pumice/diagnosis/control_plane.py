@@ -62,7 +62,8 @@ class ControlPlane:
         )
         self._touched: dict[Name, Manifest | None] = {}
         self.cluster.listeners.append(self._on_event)
-        self.controllers = ControllerLoop(self.cluster, controllers, self.clock)
+        latest = self.cluster.latest
+        self.controllers = ControllerLoop(self.cluster, controllers, self.clock, latest=latest)
         self.upkeep = StatusUpkeep(self.cluster)
         self.replacements = Replacements(self.cluster)
 

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 import numpy as np
 
 from pumice.api.pods import PodSpec
-from pumice.core.resources import Mask
+from pumice.core.resources import IndexArray, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.equal_runs import Run
@@ -45,7 +46,7 @@ def equal_run(
     a queue allow more nor a job less ready.
     """
     table, first = state.snapshot.tasks, tasks[0]
-    if table.shape[tasks[SHORTEST - 1]] != table.shape[first] or not goes_by_row(state, first):
+    if table.shape[tasks[SHORTEST - 1]] != table.shape[first] or not state.policy.by_row:
         return 0
     task = Task(state.snapshot, first)
     if state.placing.fit(task).value.max(initial=-np.inf) == -np.inf:
@@ -67,7 +68,7 @@ def equal_run(
             return state.policy.allocatable(task.queue, task)
 
     def unfinished(k: int) -> bool:
-        with imagine(state.snapshot, task, k):
+        with imagine(state.snapshot, task, k), _relabelled(state.snapshot, rows[:k]):
             return not is_done()
 
     n = longest(n, accepted)
@@ -90,14 +91,8 @@ def is_plain(state: SessionState, row: int) -> bool:
     """Return whether a task's answers follow from node rows alone, also while copies are placed."""
     snapshot = state.snapshot
     shape = snapshot.shapes[snapshot.tasks.shape[row]]
-    return goes_by_row(state, row) and has_plain_shape(shape)
-
-
-def goes_by_row(state: SessionState, row: int) -> bool:
-    """Return whether plugins look at rows alone for a task, and its job at numbers of tasks."""
-    snapshot = state.snapshot
     group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec
-    return state.policy.by_row and not group.min_task_member
+    return state.policy.by_row and not group.min_task_member and has_plain_shape(shape)
 
 
 def has_plain_shape(shape: Shape) -> bool:
@@ -130,6 +125,17 @@ def imagine(snapshot: Snapshot, task: Task, n: int, *, pipelined: bool = False) 
     finally:
         if n:
             snapshot.count_ahead(task.row, -n, pipelined=pipelined)
+
+
+@contextmanager
+def _relabelled(snapshot: Snapshot, rows: IndexArray) -> Iterator[None]:
+    """Pretend that these pending tasks are placed: minimum numbers of roles go by status."""
+    status = snapshot.tasks.status
+    status[rows] = Status.ALLOCATED
+    try:
+        yield
+    finally:
+        status[rows] = Status.PENDING
 
 
 def longest(n: int, holds: Callable[[int], Verdict]) -> int:

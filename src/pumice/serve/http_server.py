@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from aiohttp import http_exceptions, web
+from aiohttp import StreamReader, http_exceptions, web
 
 from pumice import logs
 from pumice.errors import ServiceError
@@ -99,6 +99,9 @@ class HttpServer:
 
     def call_soon(self, callback: Callable[[], object]) -> None:
         """Call a function on the serving thread, if it still runs."""
+        if threading.get_ident() == self._thread.ident:  # it need not be woken
+            self._loop.call_soon(callback)
+            return
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 
@@ -139,18 +142,33 @@ async def read_body(request: web.Request, longest: int) -> bytes:
         HTTPRequestEntityTooLarge: it has more than ``longest`` bytes.
         HTTPRequestTimeout: it takes too long to arrive.
     """
-    too_long = web.HTTPRequestEntityTooLarge(longest, 0, text="request body too large\n")
     if (request.content_length or 0) > longest:
-        raise too_long
-    body = bytearray()
+        raise _too_long(longest)
+    content = request.content
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.content.iter_chunked(_CHUNK):
-                body += chunk
-                if len(body) > longest:
-                    raise too_long
+        if content.is_eof():  # all of it has arrived
+            body = content.read_nowait()
+        else:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                body = await _read_chunks(content, longest)
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="request body too slow\n") from None
     except web.RequestPayloadError:
         raise web.HTTPBadRequest(text="request body cannot be decoded\n") from None
+    if len(body) > longest:
+        raise _too_long(longest)
+    return body
+
+
+async def _read_chunks(content: StreamReader, longest: int) -> bytes:
+    """Read until the end, or until it is too long."""
+    body = bytearray()
+    async for chunk in content.iter_chunked(_CHUNK):
+        body += chunk
+        if len(body) > longest:
+            break
     return bytes(body)
+
+
+def _too_long(longest: int) -> web.HTTPRequestEntityTooLarge:
+    return web.HTTPRequestEntityTooLarge(longest, 0, text="request body too large\n")

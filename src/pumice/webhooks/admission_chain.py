@@ -21,8 +21,8 @@ from pumice.webhooks.pods.defaults import filled_pod
 from pumice.webhooks.pods.template import check_pod
 from pumice.webhooks.registry import SERVICES, SKIPPED_NAMESPACES, Service
 from pumice.webhooks.review import Answer, Existing, Operation, Options, Patch, Request
-from pumice.webhooks.schema.defaults import fill_in, without_nulls, without_unknown
-from pumice.webhooks.schema.validate import check
+from pumice.webhooks.schema.defaults import fill_in
+from pumice.webhooks.schema.known import SchemaContents
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 Source = Literal["", "builtin", "crd-schema", "webhook"]
@@ -81,12 +81,14 @@ class Chain:
         self._world = world
         self._options = options or Options()
         self._services = [SERVICES[path] for path in paths]
+        self._contents = SchemaContents()
 
     def judge(self, operation: Operation, manifest: Any, old: Manifest | None = None) -> Verdict:
         """Follow an object; ``old`` is the stored one of an update."""
         verdict = Verdict(object=clone(manifest))
         with contextlib.suppress(_RefusedError):
-            _Way(self._world, self._options, self._services, verdict).go(operation, old)
+            way = _Way(self._world, self._options, self._services, self._contents, verdict)
+            way.go(operation, old)
         return verdict
 
 
@@ -97,6 +99,7 @@ class _Way:
     world: World
     options: Options
     services: list[Service]
+    contents: SchemaContents
     verdict: Verdict
 
     def go(self, operation: Operation, old: Manifest | None) -> None:
@@ -140,20 +143,10 @@ class _Way:
         given = self.verdict.object
         metadata = given["metadata"]
         namespace = metadata.get("namespace", "") if kind.namespaced else ""
-        named = f"{kind.resource} {quoted(metadata.get('name', ''))}"
         if old is None:
-            self._refuse(f"{named} not found", 404, "NotFound", "builtin")
+            self._refuse(f"{self._named(kind)} not found", 404, "NotFound", "builtin")
             return
-        version = metadata.get("resourceVersion", "")
-        if not version:
-            text = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
-            self._refuse(f"{named} is invalid: {text}", 422, "Invalid", "builtin")
-        if version != old["metadata"].get("resourceVersion"):
-            text = (
-                f"Operation cannot be fulfilled on {named}: the object has been modified; "
-                "please apply your changes to the latest version and try again"
-            )
-            self._refuse(text, 409, "Conflict", "builtin")
+        self._check_version(kind, old)
         if kind.has_status:
             given.pop("status", None)
             if "status" in old:
@@ -161,6 +154,22 @@ class _Way:
         self._check_changed(kind, node, old)
         for service in self._asked(kind, "UPDATE", namespace, mutating=False):
             self._ask(service, "UPDATE", namespace, old)
+
+    def _check_version(self, kind: Kind, old: Manifest) -> None:
+        """Refuse a change of an object that is not the stored one."""
+        version = self.verdict.object["metadata"].get("resourceVersion", "")
+        if not version:
+            text = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+            self._refuse(f"{self._named(kind)} is invalid: {text}", 422, "Invalid", "builtin")
+        if version != old["metadata"].get("resourceVersion"):
+            text = (
+                f"Operation cannot be fulfilled on {self._named(kind)}: the object has been "
+                "modified; please apply your changes to the latest version and try again"
+            )
+            self._refuse(text, 409, "Conflict", "builtin")
+
+    def _named(self, kind: Kind) -> str:
+        return f"{kind.resource} {quoted(self.verdict.object['metadata'].get('name', ''))}"
 
     def _delete(self, kind: Kind) -> None:
         metadata = self.verdict.object["metadata"]
@@ -202,8 +211,8 @@ class _Way:
             self.verdict.warnings += [f'unknown field "{name}"' for name in fields]
 
     def _warn_of_metadata(self) -> None:
-        given = self.verdict.object["metadata"]
-        unknown = sorted(set(given) - set(fields_of("meta.ObjectMeta")))
+        known = fields_of("meta.ObjectMeta")
+        unknown = sorted(name for name in self.verdict.object["metadata"] if name not in known)
         self.verdict.warnings += [f'unknown field "metadata.{name}"' for name in unknown]
 
     def _decode(self, kind: Kind) -> None:
@@ -226,10 +235,8 @@ class _Way:
         if kind.namespaced:
             given["metadata"]["namespace"] = given["metadata"].get("namespace") or "default"
         if node is not None:
-            unknown = without_unknown(given, node)
+            unknown = self.contents.prepare(given, node)
             self.verdict.warnings += [f'unknown field "{path}"' for path in unknown]
-            without_nulls(given, node)
-            fill_in(given, node)
 
     def _fill_pod(self) -> None:
         pod = filled_pod(decode(self.verdict.object, "v1.Pod"))
@@ -293,7 +300,7 @@ class _Way:
         found = list(check_metadata(given["metadata"], namespaced=kind.namespaced))
         source: Source = "builtin" if found else "crd-schema"
         if node is not None:
-            found += check(given, node)
+            found += self.contents.faults(given, node)
         self._invalid(kind, found, source)
         self.verdict.warnings += finalizer_warnings(given["metadata"].get("finalizers") or ())
 
@@ -302,7 +309,7 @@ class _Way:
         found = list(check_metadata_update(given["metadata"], old["metadata"]))
         source: Source = "builtin" if found else "crd-schema"
         if node is not None:
-            found += check(given, node, old)
+            found += self.contents.faults(given, node, old)
         self._invalid(kind, found, source)
 
     def _invalid(self, kind: Kind, found: list[FieldError], source: Source) -> None:

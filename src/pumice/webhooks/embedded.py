@@ -5,7 +5,6 @@ server with Volcano's webhooks.
 """
 
 from collections.abc import Iterable
-from hashlib import blake2b
 from typing import Final, cast
 
 from pumice.api.kinds import JOB, QUEUE, Kind, Kinds, Manifest, kind_of
@@ -15,9 +14,10 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.built_ins import check_built_in, check_head
+from pumice.webhooks.contents import KnownContents
 from pumice.webhooks.fields import aggregate
 from pumice.webhooks.json_patch import applied
-from pumice.webhooks.pods.template import content_text
+from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
 from pumice.webhooks.types.decoding import DecodeError, decode
@@ -25,7 +25,6 @@ from pumice.webhooks.types.decoding import DecodeError, decode
 _INVALID: Final = " is invalid: "
 _POD_STATUS: Final = "v1.RunningPod"
 _HEAD: Final = ("apiVersion", "kind", "metadata")
-_MOST_CONTENTS: Final = 10_000
 
 
 class EmbeddedAdmission:
@@ -41,8 +40,7 @@ class EmbeddedAdmission:
         self._world, self._options = _World(cluster), options or Options()
         self._chain = Chain(self._world, self._options, listed)
         self._kinds = frozenset({*CHECKED_KINDS, *(SERVICES[path].kind for path in listed)})
-        self._valid_pods: set[bytes] = set()
-        """Contents of pods that need no second check: most pods differ in metadata alone."""
+        self._valid_pods = KnownContents[None]()
 
     def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
         """Return the object to store.
@@ -74,7 +72,7 @@ class EmbeddedAdmission:
         """Check an object of Kubernetes' own kinds: types first, then values."""
         kind = self._known(manifest)
         notation = notation_of(kind.group, kind.kind)
-        content = _digest(manifest, old) if kind.name == "Pod" else b""
+        content = pod_content(manifest, is_new=old is None) if kind.name == "Pod" else b""
         if content in self._valid_pods:
             head: Manifest = {key: manifest[key] for key in _HEAD if key in manifest}
             found = list(check_head(kind, self._decoded(kind, head, notation), old))
@@ -82,14 +80,7 @@ class EmbeddedAdmission:
             found = list(check_built_in(kind, self._decoded(kind, manifest, notation), old))
         if found:
             raise RejectedError(*_place(manifest), aggregate(found))
-        if content:
-            self._remember(content)
-
-    def _remember(self, content: bytes) -> None:
-        """Remember the content of a pod that was found to be valid."""
-        if len(self._valid_pods) >= _MOST_CONTENTS:
-            self._valid_pods.clear()
-        self._valid_pods.add(content)
+        self._valid_pods.remember(content, None)
 
     def _check_status(self, manifest: Manifest) -> None:
         """Check the types of a status, also of pods and Volcano's kinds."""
@@ -119,12 +110,6 @@ class EmbeddedAdmission:
         patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
         filled: Manifest = applied(job, patch) if patch else job
         return filled
-
-
-def _digest(pod: Manifest, old: Manifest | None) -> bytes:
-    """Return a short form of the content of a pod, by which equal ones are known again."""
-    text = content_text(pod, is_new=old is None)
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:

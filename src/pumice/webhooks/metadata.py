@@ -16,6 +16,7 @@ from pumice.webhooks.fields import (
 )
 from pumice.webhooks.names import (
     Messages,
+    byte_size,
     dns_label,
     dns_prefix,
     dns_subdomain,
@@ -81,10 +82,10 @@ def _shared(metadata: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
 def check_annotations(given: Mapping[str, str] | None, path: Path) -> Iterator[FieldError]:
     """Check the keys of annotations and their size."""
     total = 0
-    for key in sorted(given or {}):
-        yield from each(qualified_name(key.lower()), path, key)
-        total += len(key.encode(errors="surrogatepass"))
-        total += len((given or {})[key].encode(errors="surrogatepass"))
+    for key, value in sorted((given or {}).items()):
+        if wrong := qualified_name(key.lower()):
+            yield from each(wrong, path, key)
+        total += byte_size(key) + byte_size(value)
     if total > _LARGEST:
         yield too_long(path, _LARGEST)
 

@@ -1,10 +1,12 @@
 """allocate: queues in turn, their best job, one round of placing, all of a gang or none."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from pumice.actions.allocate import allocate
+from pumice.framework.equal_tasks import pick_run
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
@@ -148,6 +150,20 @@ def test_after_a_role_failed_its_other_tasks_are_not_tried(decide: Any) -> None:
     pods = [role("a-w-0", 9, "worker"), role("a-w-1", 1, "worker"), role("a-p-2", 1, "ps")]
     decisions = decide(roles({}, 1, *pods), actions="allocate")
     assert names(decisions) == ["a-p-2"]
+
+
+def test_equal_tasks_are_placed_together_up_to_the_minimum_of_their_role(decide: Any) -> None:
+    """The other job starts, too: the first is ready with four of its six."""
+    world = [QUEUE, node("n1", cpu=8)]
+    for name, size in (("a", 6), ("b", 4)):
+        minima = {"worker": 4}
+        world += [pod_group(name, min_member=4, min_task_member=minima, phase="Inqueue")]
+        world += [pod(f"{name}-{i}", group=name, cpu=1, role="worker") for i in range(size)]
+    placed = mock.Mock(side_effect=pick_run)
+    with mock.patch("pumice.framework.job_placement.pick_run", placed):
+        decisions = decide(world, "gang", actions="allocate")
+    assert names(decisions) == [f"{name}-{i}" for name in "ab" for i in range(4)]
+    assert [call.args[2] for call in placed.call_args_list] == [4, 4]
 
 
 def test_pods_without_a_role_are_each_tried(decide: Any) -> None:

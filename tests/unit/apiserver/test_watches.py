@@ -75,3 +75,24 @@ def test_watches_of_other_forms_and_selections_share_nothing_they_should_not(
     assert reported(whole.poll()) == [("ADDED", "a", {"x": "1"}), ("MODIFIED", "a", {"x": "2"})]
     assert reported(short.poll()) == [("ADDED", "a", "none"), ("MODIFIED", "a", "none")]
     assert reported(chosen.poll()) == [("ADDED", "a", {"x": "1"}), ("DELETED", "a", {"x": "2"})]
+
+
+def test_many_changes_come_in_parts_and_in_order(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "_AT_ONCE", 3)
+    each = watch(cluster, EventLines(), bookmarks=True)
+    each.poll()
+    for number in range(7):
+        cluster.create(config_map(f"c{number}"))
+    parts: list[list[str]] = []
+    while not parts or each.has_more:
+        parts.append([name for _, name, _ in reported(each.poll())])
+    assert parts == [["c0", "c1", "c2"], ["c3", "c4", "c5"], ["c6"]]
+    for number in range(3):
+        cluster.create(config_map(f"d{number}"))
+    assert len(reported(each.poll())) == 3
+    assert not each.has_more
+    late = watch(cluster, EventLines())
+    assert len(reported(late.poll())) == 10  # all that there is has no order to continue from
+    assert not late.has_more

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -317,3 +318,18 @@ def test_a_view_narrows_by_namespace_and_labels(cluster: Any) -> None:
     assert names("default") == ["p", "r"]
     assert names(labels={"k": "1"}) == ["p", "q"]
     assert loop.view.get("Pod", "default", "nothing") is None
+
+
+def test_kinds_without_news_are_not_watched_anew(cluster: Any) -> None:
+    loop = ControllerLoop(cluster, [Sets()], latest=cluster.latest)
+    cluster.create(config(pods="2"))
+    loop.run_until_quiet()
+    assert pods(cluster) == 2
+    with mock.patch.object(cluster, "watch", wraps=cluster.watch) as watched:
+        cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+        loop.run_until_quiet()
+        assert watched.call_count == 0
+        cluster.delete("Pod", "default", cluster.list("Pod")[0][0]["metadata"]["name"])
+        loop.run_until_quiet()
+    assert {call.args[0] for call in watched.call_args_list} == {"Pod"}
+    assert pods(cluster) == 2

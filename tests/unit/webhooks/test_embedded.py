@@ -12,6 +12,8 @@ from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks import embedded
 from pumice.webhooks.built_ins import check_built_in
 from pumice.webhooks.embedded import EmbeddedAdmission
+from pumice.webhooks.schema import known
+from pumice.webhooks.schema.validate import check
 
 QUEUES = "Queue.scheduling.volcano.sh"
 JOBS = "Job.batch.volcano.sh"
@@ -214,3 +216,56 @@ def test_annotations_of_another_type_are_refused(cluster: Any, annotations: Any)
            "spec": {"containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
     with pytest.raises(DeniedError, match="annotations"):
         cluster.create(pod)
+
+
+def group(name: str, **spec: Any) -> Any:
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"minMember": 1, "minResources": {"cpu": "1"}, **spec}}  # fmt: skip
+
+
+def test_equal_contents_are_prepared_alike_and_checked_once(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+
+    def counted(given: Any, *more: Any) -> Any:
+        checked.append(given["metadata"]["name"])
+        return check(given, *more)
+
+    monkeypatch.setattr(known, "check", counted)
+    terms = {"subGroupPolicy": [{"name": "a", "networkTopology": None}], "oops": 1}
+    first, second = (cluster.create(group(name, **terms)) for name in "ab")
+    assert first["spec"] == second["spec"]
+    assert second["spec"] == {
+        "minMember": 1, "minResources": {"cpu": "1"}, "queue": "default",
+        "subGroupPolicy": [{"name": "a", "minSubGroups": 0, "subGroupSize": 1}],
+    }  # fmt: skip
+    assert checked == ["a"]
+    second["spec"]["subGroupPolicy"][0]["name"] = "changed"
+    assert cluster.create(group("c", **terms))["spec"] == first["spec"]
+
+
+def test_a_known_content_is_still_refused_for_its_name_its_queue_and_its_faults(
+    cluster: Any,
+) -> None:
+    cluster.create(group("a"))
+    with pytest.raises(RejectedError, match=r"metadata\.name"):
+        cluster.create(group("A_B"))
+    cluster.merge_status(QUEUES, "", "default", {"state": "Closed"})
+    with pytest.raises(DeniedError, match="status is `Closed`"):
+        cluster.create(group("b"))
+    for _ in range(2):
+        with pytest.raises(RejectedError, match="minMember"):
+            cluster.create(group("b", minMember="one"))
+
+
+def test_a_change_is_judged_by_what_was_there_before(cluster: Any) -> None:
+    """Lists whose items have keys are only checked where they changed."""
+    cluster.admission = None
+    cluster.create(group("a", minMember=-1))
+    cluster.admission = EmbeddedAdmission(cluster)
+    place = ("PodGroup.scheduling.volcano.sh", "default", "a")
+    cluster.patch(*place, {"spec": {"queue": "root"}})
+    with pytest.raises(RejectedError):
+        cluster.create(group("b", minMember=-1, queue="root"))

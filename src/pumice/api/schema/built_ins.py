@@ -1,5 +1,6 @@
 """Kubernetes' own kinds other than pods: the fields that Pumice reads, to check their types."""
 
+from functools import cache
 from typing import Final
 
 BUILT_INS: Final = r"""
@@ -134,6 +135,7 @@ _PACKAGES: Final = {
 }
 
 
+@cache
 def notation_of(group: str, kind: str) -> str:
     """Return the notation of the struct of a kind; an undeclared one has metadata only."""
     if group.endswith(".volcano.sh"):

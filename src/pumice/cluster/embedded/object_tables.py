@@ -58,16 +58,26 @@ class History:
                 problem=f"wanted changes after resourceVersion {version}, found those after "
                 f"{self.forgotten} up to {latest} (list again)",
             )
+        if not self._versions or version >= self._versions[-1]:
+            return []
         return self._events[bisect_right(self._versions, version) :]
 
 
-def visible(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
+def bookmark(kind: Kind, version: int) -> Event:
+    """Return the last event of a watch: the version up to which all was reported."""
+    metadata = {"resourceVersion": str(version)}
+    return Event(
+        "BOOKMARK", {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    )
+
+
+def visible(events: Iterable[Event], namespace: str, last: Event | None) -> Iterator[Event]:
     """Yield events of one namespace or of all, and a bookmark after them."""
     for event in events:
         if not namespace or event.object["metadata"].get("namespace") == namespace:
             yield event
-    if bookmark is not None:
-        yield bookmark
+    if last is not None:
+        yield last
 
 
 _DIGITS: Final = 20
@@ -155,6 +165,8 @@ class ObjectTables:
     def __init__(self, history: int) -> None:
         self.kinds = Kinds()
         self.version = 0
+        self.latest: dict[str, int] = {}
+        """The version of the last change of each kind."""
         self.listeners: list[Listener] = []
         self._history = history
         self._resumed_at = 0
@@ -236,9 +248,11 @@ class ObjectTables:
         self._notify(table, Event("DELETED", {**manifest, "metadata": metadata}))
 
     def _notify(self, table: Table, event: Event) -> None:
+        kind = table.kind.name
         table.history.add(self.version, event)
+        self.latest[kind] = self.version
         for listener in self.listeners:
-            listener(table.kind.name, event)
+            listener(kind, event)
 
     def _link(self, ref: Ref, owners: list[Manifest] | None) -> None:
         for owner in owners or ():

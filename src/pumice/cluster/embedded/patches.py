@@ -42,7 +42,7 @@ _REMOVE: Final = "$deleteFromPrimitiveList/"
 
 
 def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
-    """Return the document after a patch; both may be changed.
+    """Return the document after a patch; both may be changed, but a merge changes no document.
 
     Raises:
         RejectedError: a patch that cannot be applied.
@@ -57,10 +57,13 @@ def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Merge as in RFC 7386: mappings by key, None removes, all else is replaced."""
+    """Merge as in RFC 7386: mappings by key, None removes, all else is replaced.
+
+    The target stays as it is; the result shares its unchanged parts.
+    """
     if not isinstance(patch, dict):
         return patch
-    out = target if isinstance(target, dict) else {}
+    out = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             out.pop(key, None)

@@ -24,6 +24,7 @@ from pumice.cluster.embedded.object_tables import (
     ObjectTables,
     Ref,
     Table,
+    bookmark,
     check_versions,
     visible,
 )
@@ -90,6 +91,11 @@ class EmbeddedCluster:
         return self._tables.version
 
     @property
+    def latest(self) -> Mapping[str, int]:
+        """The version of the last change of each kind that was ever changed."""
+        return self._tables.latest
+
+    @property
     def listeners(self) -> list[Listener]:
         """Called with kind and event after each change, inside the call that makes it."""
         return self._tables.listeners
@@ -132,8 +138,8 @@ class EmbeddedCluster:
         with self.lock:
             table = self._tables.table(kind)
             events = table.events(namespace, since, self._tables.version)
-            bookmark = self._bookmark(table.kind) if bookmarks else None
-        return visible(events, namespace, bookmark)
+            last = bookmark(table.kind, self._tables.version) if bookmarks else None
+        return visible(events, namespace, last) if events or bookmarks else iter(())
 
     def compact(self, version: int | None = None) -> None:
         """Forget what happened up to a version, or all of it; older watches get GoneError."""
@@ -220,9 +226,12 @@ class EmbeddedCluster:
                 return self.create(patch)
             old = self._need(Ref(kind, namespace, name))
             known = self._tables.table(kind).kind
-            new = apply_patch(clone(old), clone(patch), patch_type)
+            new = apply_patch(
+                old if patch_type == "merge" else clone(old), clone(patch), patch_type
+            )
             if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
                 raise RejectedError(kind, namespace, name, "the patch leaves no object")
+            new["metadata"] = dict(new["metadata"])
             check_versions(known, old, new)
             if subresource == "status":
                 return self._replace_status(known, old, new.get("status"))
@@ -319,8 +328,7 @@ class EmbeddedCluster:
         if not kind.namespaced:
             metadata.pop("namespace", None)
             return metadata
-        namespace = metadata.setdefault("namespace", "default") or "default"
-        metadata["namespace"] = namespace
+        namespace = metadata["namespace"] = metadata.get("namespace") or "default"
         home = self._need_namespace(namespace)
         if home["metadata"].get("deletionTimestamp"):
             why = f"in namespace {namespace} because it is being terminated"
@@ -392,8 +400,3 @@ class EmbeddedCluster:
         if metadata.get("deletionTimestamp"):
             ref = Ref(table.kind.name, metadata.get("namespace", ""), metadata["name"])
             self._garbage.finish(ref)
-
-    def _bookmark(self, kind: Kind) -> Event:
-        metadata = {"resourceVersion": str(self._tables.version)}
-        head = {"apiVersion": kind.api_version, "kind": kind.kind}
-        return Event("BOOKMARK", {**head, "metadata": metadata})

@@ -127,6 +127,8 @@ class JobState:
         """
         if deleting(pod) or out_of_sync(pod):
             return not deleting(pod)
+        if not self.version:  # there was no pass before
+            return False
         retries_left = self.retries < int(self.spec.get("maxRetry") or 0)
         if pod_phase(pod) in ENDED and not (self.phase == "Restarting" and retries_left):
             return False

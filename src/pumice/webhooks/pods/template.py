@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import MIRROR
 from pumice.api.kinds import Manifest
+from pumice.webhooks.contents import KnownContents, content_key
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
 from pumice.webhooks.metadata import check_annotations, check_metadata
@@ -24,20 +25,34 @@ _SECCOMP_OF: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _APPARMOR_OF: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
+_FAULTLESS: Final = KnownContents[None]()
+"""Templates in which nothing is wrong."""
+
+
 class TemplateChecks:
     """Checks decoded pod templates; equal ones once: many tasks differ by their names alone."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[FieldError]] = {}
+        self._faulty: dict[bytes, list[FieldError]] = {}
 
     def errors(self, template: dict[str, Any], *, name: str, namespace: str) -> list[FieldError]:
         """Find what is wrong; ``name`` and ``namespace`` are those its pods would have."""
         check_cpu()
         metadata = {"name": name, "namespace": namespace}
-        text = json.dumps(template)
-        if text not in self._known:
-            self._known[text] = [*_check_content(template)]
-        return [*check_metadata(metadata, namespaced=True), *self._known[text]]
+        return [*check_metadata(metadata, namespaced=True), *self._of_content(template)]
+
+    def _of_content(self, template: dict[str, Any]) -> list[FieldError]:
+        key = content_key({"template": template})
+        if key in _FAULTLESS:
+            return []
+        if key in self._faulty:
+            return self._faulty[key]
+        found = [*_check_content(template)]
+        if not found:
+            _FAULTLESS.remember(key, None)
+        elif key:
+            self._faulty[key] = found
+        return found
 
 
 def _check_content(template: dict[str, Any]) -> Iterator[FieldError]:
@@ -78,8 +93,8 @@ def check_pod_content(pod: dict[str, Any]) -> Iterator[FieldError]:
     yield from _profiles(annotations, spec, ("spec",))
 
 
-def content_text(pod: Manifest, *, is_new: bool) -> str:
-    """Write what the check of a pod's content depends on: equal for pods that are alike.
+def pod_content(pod: Manifest, *, is_new: bool) -> bytes:
+    """Return a short form of what the check of a pod's content depends on.
 
     Of annotations, only those of Kubernetes itself count.
     """
@@ -87,8 +102,7 @@ def content_text(pod: Manifest, *, is_new: bool) -> str:
     given = metadata.get("annotations") if isinstance(metadata, dict) else None
     given = given if isinstance(given, dict) else {}
     special = [(key, value) for key, value in given.items() if "kubernetes.io/" in str(key)]
-    rest = {key: value for key, value in pod.items() if key != "metadata"}
-    return repr((is_new, special, rest))
+    return content_key(pod, is_new, special)
 
 
 def _annotations(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pumice.api.quantity import amount
 from pumice.api.schema.grammar import Field, GoType, fields_of, go_type
 from pumice.webhooks.cpu_budget import check_cpu
+from pumice.webhooks.types.compiled import read_usual
 from pumice.webhooks.types.scalars import (
     READERS,
     STRUCTS,
@@ -178,6 +179,11 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
     Raises:
         DecodeError: something in it has the wrong type.
     """
+    usual = None if from_yaml else read_usual(value, notation)
+    return _read_by_field(value, notation, from_yaml=from_yaml) if usual is None else usual
+
+
+def _read_by_field(value: Any, notation: str, *, from_yaml: bool) -> dict[str, Any]:
     reading = _Reading(from_yaml)
     try:
         read = reading.read(value, go_type(notation))

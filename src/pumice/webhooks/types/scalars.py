@@ -55,8 +55,11 @@ def parse_int(text: str, *, bits: int = 64) -> int:
     return number
 
 
-_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:\d{2})")
-_RANGE: Final = {"int32": 31, "int64": 63, "int": 63}
+RFC_3339: Final = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:\d{2})"
+"""The pattern of a time."""
+_TIME: Final = re.compile(RFC_3339)
+WHOLE_BITS: Final = {"int32": 31, "int64": 63, "int": 63}
+"""Bits of whole numbers, without the sign."""
 
 
 class MismatchError(ValueError):
@@ -129,7 +132,7 @@ def read_flag(value: Any) -> bool:
 
 
 def _read_whole(kind: str) -> Callable[[Any], int]:
-    bits = _RANGE[kind]
+    bits = WHOLE_BITS[kind]
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float):
