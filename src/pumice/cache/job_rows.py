@@ -94,14 +94,18 @@ class JobRows:
         jobs.groups[row] = None
         self._unlinked.discard(row)
         self._aside.discard(row)
-        self.forget_if_empty(row)
+        if self.is_empty(row):
+            self.forget(row)
 
-    def forget_if_empty(self, row: int) -> None:
-        """Free the row of a job that has neither group nor pods."""
+    def is_empty(self, row: int) -> bool:
+        """Return whether a job has neither group nor pods."""
+        return self.snapshot.jobs.groups[row] is None and not self.snapshot.jobs.tasks[row]
+
+    def forget(self, row: int) -> None:
+        """Free the row of a job."""
         jobs = self.snapshot.jobs
-        if jobs.groups[row] is None and not jobs.tasks[row]:
-            del jobs.row_of[jobs.keys[row]]
-            jobs.clear_row(row)
+        del jobs.row_of[jobs.keys[row]]
+        jobs.clear_row(row)
 
     def set_aside(self, key: str, *, aside: bool) -> None:
         """Leave a job out of sessions, or call it back; its pods count for its queue all along."""

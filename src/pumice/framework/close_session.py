@@ -206,7 +206,7 @@ def _is_known(group: Any, state: PodGroupState) -> bool:
 
 
 class _GroupStates:
-    """States of pod groups; groups without further conditions and domains share equal ones."""
+    """States of pod groups; groups without other conditions and domains share equal ones."""
 
     def __init__(self, ssn: Session) -> None:
         self._ssn = ssn
@@ -218,9 +218,11 @@ class _GroupStates:
     ) -> tuple[PodGroupState, dict[str, int]]:
         """Return the state of a group, and its tasks by status."""
         group: Any = self._ssn.snapshot.jobs.groups[row]
-        has_conditions = group.status.conditions or row in self._ssn.conditions
-        if has_conditions or self._has_topology[row]:
+        known = group.status.conditions
+        is_plain = not known or (len(known) == 1 and _condition(known[0]) == SCHEDULED)
+        if not is_plain or row in self._ssn.conditions or self._has_topology[row]:
             return self._state(row, phase, counts, _conditions(self._ssn, row))
+        is_scheduled |= bool(known)
         key = (phase, is_scheduled, *counts)
         found = self._shared.get(key)
         if found is None:

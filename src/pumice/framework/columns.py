@@ -61,8 +61,9 @@ class Jobs(HoldingRows, NamespacedRows):
         if not self._table.counts[Status.RELEASING].any():
             return np.zeros_like(self._table.counts[Status.RELEASING][self.rows])
         rows = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
-        names_node = (bool(Task(self.snapshot, row).pod.spec.node_name) for row in rows.tolist())
-        on_node = (tasks.node[rows] != NOWHERE) | np.fromiter(names_node, np.bool_, len(rows))
+        on_node = tasks.node[rows] != NOWHERE
+        for i in np.flatnonzero(~on_node).tolist():
+            on_node[i] = bool(Task(self.snapshot, int(rows[i])).pod.spec.node_name)
         owner = tasks.job[rows[on_node]]
         return np.bincount(owner, minlength=len(self._table.phase)).astype(np.int32)[self.rows]
 
