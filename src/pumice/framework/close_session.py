@@ -23,7 +23,7 @@ from pumice.api.decisions import (
 from pumice.api.quantity import format_quantity
 from pumice.core.resources import PODS, STEP, IndexArray, Mask
 from pumice.core.status import PHASE_CODE, PHASES, Status
-from pumice.core.tables import NOWHERE
+from pumice.core.tables import NOWHERE, JobTable
 from pumice.framework.columns import all_jobs
 from pumice.framework.fit_errors import fit_error
 from pumice.framework.job_records import Record
@@ -40,7 +40,8 @@ _LABELS = [status.label for status in Status]
 _PENDING, _INQUEUE, _RUNNING, _COMPLETED, _UNKNOWN = (
     np.int8(PHASE_CODE[name]) for name in ("Pending", "Inqueue", "Running", "Completed", "Unknown")
 )
-_WAITING = frozenset(map(int, (_PENDING, _INQUEUE, _UNKNOWN)))
+_IS_WAITING = np.isin(np.arange(len(PHASES)), (_PENDING, _INQUEUE, _UNKNOWN))
+"""Phases (by code) of groups that wait for their tasks."""
 
 
 def close_session(
@@ -56,7 +57,7 @@ def close_session(
     decisions = _moves(ssn)
     phases = phases_of(ssn)
     reported = _changed(ssn, phases) if only_changes else ssn.snapshot.jobs.listed
-    _report_groups(ssn, decisions, phases, reported.nonzero()[0], only_changes=only_changes)
+    _report_groups(ssn, decisions, phases, np.flatnonzero(reported), only_changes=only_changes)
     if queue_amounts:
         decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
@@ -68,22 +69,27 @@ def _report_groups(
     ssn: Session, decisions: Decisions, phases: Phases, rows: IndexArray, *, only_changes: bool
 ) -> None:
     """Report pod groups; what those of equal numbers have in common is made once."""
-    jobs, by_job, states = ssn.snapshot.jobs, ssn.records.by_job, _GroupStates(ssn)
-    columns = (rows, phases[rows], jobs.counts[:, rows].T, ssn.scheduled[rows], jobs.n_tasks[rows])
-    for row, phase, by_status, is_scheduled, n_tasks in zip(
-        *(column.tolist() for column in columns), strict=True
+    jobs, by_job = ssn.snapshot.jobs, ssn.records.by_job
+    states = _GroupStates(ssn, phases, rows)
+    may_be_known = ~_differs(jobs, phases)[rows] if only_changes else np.zeros(len(rows), np.bool_)
+    is_stuck = _IS_WAITING[phases[rows]]
+    if only_changes:
+        is_stuck &= ~ssn.scheduled[rows]
+    counts = jobs.counts
+    waits = (counts[Status.PENDING] > 0) | (counts[Status.PIPELINED] > 0) | (jobs.n_tasks == 0)
+    columns = (rows, may_be_known, is_stuck, waits[rows])
+    for i, (row, may_be, stuck, waiting) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
     ):
-        state, statuses = states.of(row, phase, by_status, is_scheduled=is_scheduled)
-        if only_changes and _is_known(jobs.groups[row], state):
+        state, statuses = states.of(i, row)
+        if may_be and _is_known(jobs.groups[row], state):
             continue
         key = jobs.keys[row]
         decisions.pod_groups[key] = state
         decisions.task_statuses[key] = statuses
-        if phase in _WAITING and not (only_changes and is_scheduled):
+        if stuck:
             decisions.unschedulable[key] = fit_error(ssn, ssn.job(row))
-        waits = by_status[Status.PENDING] or by_status[Status.PIPELINED] or not n_tasks
-        sentence = waiting_reason(ssn, ssn.job(row)) if waits else ""
-        if sentence:
+        if waiting and (sentence := waiting_reason(ssn, ssn.job(row))):
             decisions.explanations[key] = sentence
         if row in by_job:
             decisions.records[key] = _record(ssn, by_job[row])
@@ -183,11 +189,17 @@ def phases_of(ssn: Session) -> Phases:
     return phases
 
 
-def _changed(ssn: Session, phases: Phases) -> Mask:
-    """Mark jobs whose status differs from that in the cluster (n,)."""
-    jobs = ssn.snapshot.jobs
+def _differs(jobs: JobTable, phases: Phases) -> Mask:
+    """Mark jobs whose phase or numbers differ from those in the cluster (n,)."""
     changed = phases != jobs.stated_phase
     changed |= (jobs.counts[_STATED] != jobs.stated_counts).any(axis=0)
+    return changed
+
+
+def _changed(ssn: Session, phases: Phases) -> Mask:
+    """Mark jobs whose status may differ from that in the cluster (n,)."""
+    jobs = ssn.snapshot.jobs
+    changed = _differs(jobs, phases)
     changed |= ssn.scheduled & ~jobs.stated_scheduled
     changed[[*ssn.conditions, *ssn.topology.placed_jobs()]] = True
     return changed & jobs.listed
@@ -208,37 +220,37 @@ def _is_known(group: Any, state: PodGroupState) -> bool:
 class _GroupStates:
     """States of pod groups; groups without other conditions and domains share equal ones."""
 
-    def __init__(self, ssn: Session) -> None:
+    def __init__(self, ssn: Session, phases: Phases, rows: IndexArray) -> None:
         self._ssn = ssn
         self._has_topology = ssn.snapshot.jobs.has_topology
-        self._shared: dict[tuple[int, ...], tuple[PodGroupState, dict[str, int]]] = {}
+        columns = (phases[rows], ssn.scheduled[rows], *ssn.snapshot.jobs.counts[:, rows])
+        self._numbers = np.stack(columns, axis=1, dtype=np.int32)
+        """Of each group its phase, whether it is scheduled, and its tasks by status."""
+        self._bytes, self._width = self._numbers.tobytes(), self._numbers.strides[0]
+        self._shared: dict[tuple[bytes, bool], tuple[PodGroupState, dict[str, int]]] = {}
 
-    def of(
-        self, row: int, phase: int, counts: list[int], *, is_scheduled: bool
-    ) -> tuple[PodGroupState, dict[str, int]]:
-        """Return the state of a group, and its tasks by status."""
+    def of(self, i: int, row: int) -> tuple[PodGroupState, dict[str, int]]:
+        """Return the state of a group, the i-th, and its tasks by status."""
         group: Any = self._ssn.snapshot.jobs.groups[row]
         known = group.status.conditions
         is_plain = not known or (len(known) == 1 and _condition(known[0]) == SCHEDULED)
         if not is_plain or row in self._ssn.conditions or self._has_topology[row]:
-            return self._state(row, phase, counts, _conditions(self._ssn, row))
-        is_scheduled |= bool(known)
-        key = (phase, is_scheduled, *counts)
+            return self._state(i, row)
+        key = (self._bytes[i * self._width : (i + 1) * self._width], bool(known))
         found = self._shared.get(key)
         if found is None:
-            conditions = [SCHEDULED] if is_scheduled else []
-            found = self._shared[key] = self._state(row, phase, counts, conditions)
+            found = self._shared[key] = self._state(i, row)
         return found
 
-    def _state(
-        self, row: int, phase: int, counts: list[int], conditions: list[Condition]
-    ) -> tuple[PodGroupState, dict[str, int]]:
+    def _state(self, i: int, row: int) -> tuple[PodGroupState, dict[str, int]]:
+        phase, _, *counts = self._numbers[i].tolist()
         domain = None
         if self._has_topology[row]:
             domain = self._ssn.topology.allocated(self._ssn.job(row))
         stated = [counts[status] for status in _STATED]
         name = None if domain is None else domain.name
         by_status = {_LABELS[status]: n for status, n in enumerate(counts) if n}
+        conditions = _conditions(self._ssn, row)
         return PodGroupState(PHASES[phase], conditions, name, *stated), by_status
 
 
