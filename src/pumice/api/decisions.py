@@ -115,6 +115,10 @@ class Condition:
         return {key: text for key, text in texts.items() if text}
 
 
+SCHEDULED: Final = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
+"""The condition of a group whose gang can start."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodGroupState:
     """Status of one pod group after the session was closed; equal groups may share it."""

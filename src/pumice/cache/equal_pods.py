@@ -102,7 +102,11 @@ class EqualPods:
 
     def _write(self, pods: Sequence[Pod]) -> None:
         for pod in pods:
-            self._rows.write(pod, self._rows.read(pod))
+            row = self._rows.moved_row(pod)
+            if row is None:
+                self._rows.write(pod, self._rows.read(pod))
+            else:
+                self._rows.move(row, pod)
 
     def _count_in_job(
         self, job: int, like: int, n: int, *, waiting: int = 0, running: int = 0

@@ -7,8 +7,6 @@ node, group or queue finds its place when they arrive.
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
 from pumice.api.groups import PodGroup, PriorityClass, Queue
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
@@ -18,67 +16,9 @@ from pumice.cache.equal_pods import EqualPods
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.node_rows import NodeRows
+from pumice.cache.task_counts import TaskCounts
 from pumice.cache.task_rows import TaskRows
-from pumice.core.resources import sum_by
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import N_STATUS, Status
-from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEASING, USED, VIEW
-
-
-def recount(snapshot: Snapshot) -> None:
-    """Set every count and sum of nodes, jobs and namespaces from the tasks."""
-    if snapshot.shapes:
-        snapshot.nodes.generation += 1
-        _nodes(snapshot)
-        _jobs(snapshot)
-        _namespaces(snapshot)
-
-
-def _nodes(snapshot: Snapshot) -> None:
-    nodes, tasks = snapshot.nodes, snapshot.tasks
-    rows = np.flatnonzero(tasks.node != NOWHERE)
-    at, shapes = tasks.node[rows], tasks.shape[rows]
-    requests = np.concatenate([shape.request for shape in snapshot.shapes], axis=1)
-    nonzero = np.concatenate([shape.nonzero for shape in snapshot.shapes], axis=1)
-    used = sum_by(requests[:, shapes], at, nodes.capacity)
-    leaving = tasks.status[rows] == Status.RELEASING
-    nodes.books[IDLE] = nodes.allocatable - used
-    nodes.books[USED] = nodes.books[VIEW] = used
-    nodes.books[RELEASING] = sum_by(requests[:, shapes[leaving]], at[leaving], nodes.capacity)
-    nodes.view_pods[:] = np.bincount(at, minlength=nodes.capacity)
-    nodes.view_nonzero[:] = sum_by(nonzero[:, shapes], at, nodes.capacity)
-    for (shape, node), n in snapshot.absent_pods.items():
-        snapshot.hold(snapshot.shapes[shape], [node] * n, 1)
-
-
-def _jobs(snapshot: Snapshot) -> None:
-    jobs, tasks = snapshot.jobs, snapshot.tasks
-    rows = np.flatnonzero(tasks.job != NOWHERE)
-    owner, status = tasks.job[rows], tasks.status[rows]
-    cells = status.astype(np.intp) * jobs.capacity + owner
-    counts = np.bincount(cells, minlength=N_STATUS * jobs.capacity)
-    jobs.counts[:] = counts.reshape(N_STATUS, jobs.capacity)
-    jobs.n_tasks[:] = jobs.counts.sum(axis=0)
-    requests = np.concatenate([shape.request for shape in snapshot.shapes], axis=1)
-    requests = requests[:, tasks.shape[rows]]
-    held = (status == Status.BOUND) | (status == Status.RUNNING)
-    waiting = status == Status.PENDING
-    jobs.sums[ALLOCATED] = sum_by(requests[:, held], owner[held], jobs.capacity)
-    jobs.sums[BOOKED] = jobs.sums[ALLOCATED]
-    jobs.sums[PENDING] = sum_by(requests[:, waiting], owner[waiting], jobs.capacity)
-    for row, sums in snapshot.absent.items():
-        jobs.sums[:, :, row] += sums
-    idle = owner[waiting & tasks.best_effort[rows]]
-    jobs.n_pending_best_effort[:] = np.bincount(idle, minlength=jobs.capacity)
-
-
-def _namespaces(snapshot: Snapshot) -> None:
-    jobs, spaces = snapshot.jobs, snapshot.namespaces
-    known = jobs.namespace != NOWHERE
-    for layer in range(len(spaces.sums)):
-        spaces.sums[layer] = sum_by(
-            jobs.sums[layer][:, known], jobs.namespace[known], spaces.capacity
-        )
 
 
 class Ingest:
@@ -91,15 +31,22 @@ class Ingest:
         default_queue: str = DEFAULT_QUEUE,
     ) -> None:
         """Make one; groups that name no queue count for ``default_queue``."""
-        self.snapshot = snapshot
+        self._snapshot = snapshot
         self._scheduler_names = tuple(scheduler_names)
         self._default_queue = default_queue
         self._jobs = JobRows(snapshot, default_queue)
-        self._tasks = TaskRows(snapshot, self._jobs, self._scheduler_names)
+        self._counts = TaskCounts(snapshot)
+        self._tasks = TaskRows(snapshot, self._jobs, self._counts, self._scheduler_names)
         self._nodes = NodeRows(snapshot, self._tasks)
         self.equal_pods = EqualPods(self._tasks)
         self.torn = False
         """Whether an object was applied only in part: this instance cannot be used any more."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The tables, every count up to date; links are so once it is settled."""
+        self._counts.add_up()
+        return self._snapshot
 
     @property
     def litter(self) -> int:
@@ -107,7 +54,7 @@ class Ingest:
 
         Pods may share one.  Entries are known by number, so none can be removed alone.
         """
-        snapshot = self.snapshot
+        snapshot = self._snapshot
         kept = max(
             len(snapshot.shapes),
             len(snapshot.label_classes),
@@ -121,7 +68,7 @@ class Ingest:
     def anew(self) -> "Ingest":
         """Return one like this with an empty snapshot."""
         fresh = Ingest(Snapshot(), self._scheduler_names, self._default_queue)
-        fresh.snapshot.resources.most_asked = self.snapshot.resources.most_asked
+        fresh.snapshot.resources.most_asked = self._snapshot.resources.most_asked
         return fresh
 
     def load(self, objects: Iterable[KubeObject]) -> Snapshot:
@@ -134,11 +81,11 @@ class Ingest:
     @contextmanager
     def counting_once(self) -> Iterator[None]:
         """Take objects into an empty snapshot with all counting at the end."""
-        later = not self.snapshot.tasks.n
-        self._tasks.counts_later = later
+        later = not self._snapshot.tasks.n
+        self._counts.later = later
         yield
-        self._tasks.counts_later = False
-        self._tasks.rounded |= later
+        self._counts.later = False
+        self._counts.rounded |= later
 
     def upsert(self, thing: KubeObject) -> None:
         """Add an object or replace the one of the same name.
@@ -146,9 +93,13 @@ class Ingest:
         An object that cannot be applied raises.  Unless ``torn`` is then set, nothing has changed.
         """
         if isinstance(thing, Pod):
-            marks = self._tasks.read(thing)
+            row = self._tasks.moved_row(thing)
+            cells = self._tasks.read(thing) if row is None else None
             self.torn = True
-            self._tasks.write(thing, marks)
+            if row is None:
+                self._tasks.write(thing, cells)
+            else:
+                self._tasks.move(row, thing)
         else:
             if isinstance(thing, PodGroup):
                 self._jobs.read_group(thing)
@@ -165,15 +116,17 @@ class Ingest:
             case Queue():
                 self._jobs.upsert_queue(thing)
             case _:
-                self.snapshot.kind(type(thing).__name__)[key_of(thing)] = thing
+                self._snapshot.kind(type(thing).__name__)[key_of(thing)] = thing
                 self._jobs.stale |= isinstance(thing, PriorityClass)
 
     def delete(self, thing: KubeObject) -> None:
         """Forget an object."""
         key = key_of(thing)
+        if isinstance(thing, Pod):
+            self._tasks.delete(key)
+            return
+        self._counts.add_up()
         match thing:
-            case Pod():
-                self._tasks.delete(key)
             case Node():
                 self._nodes.delete(key)
             case PodGroup():
@@ -181,19 +134,16 @@ class Ingest:
             case Queue():
                 self._jobs.delete_queue(key)
             case _:
-                self.snapshot.kind(type(thing).__name__).pop(key, None)
+                self._snapshot.kind(type(thing).__name__).pop(key, None)
                 self._jobs.stale |= isinstance(thing, PriorityClass)
 
     def settle(self) -> Snapshot:
         """Bring links between objects up to date; call before a session opens."""
-        self.snapshot.nodes.trim()
-        if self._tasks.rounded:
-            self._tasks.rounded = False
-            recount(self.snapshot)
-            self._jobs.stale = True
+        self._snapshot.nodes.trim()
+        self._jobs.stale |= self._counts.settle()
         self._tasks.link_nominees()
         self._jobs.link()
-        return self.snapshot
+        return self._snapshot
 
     def set_aside(self, job: str, *, aside: bool = True) -> None:
         """Leave a job ("namespace/name") out of sessions, or call it back.

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec.structs import replace
 
+from pumice.api.decisions import SCHEDULED
 from pumice.api.groups import PodGroup, Queue
 from pumice.api.times import epoch_or_zero
 from pumice.cache.identity import key_of
@@ -15,6 +16,7 @@ from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
 
 _UNKNOWN = PHASE_CODE["Unknown"]
+_SCHEDULED = (SCHEDULED.type, SCHEDULED.status, SCHEDULED.reason, SCHEDULED.message)
 _OF_PODS = ("sums", "counts", "n_tasks", "n_pending_best_effort", "namespace")
 """Columns of a job that its pods fill, not its group."""
 
@@ -79,9 +81,11 @@ class JobRows:
         jobs, status = self.snapshot.jobs, group.status
         jobs.phase[row] = jobs.stated_phase[row] = PHASE_CODE.get(status.phase, _UNKNOWN)
         jobs.stated_counts[:, row] = status.running, status.succeeded, status.failed
-        jobs.has_conditions[row] = bool(status.conditions)
         jobs.stated_scheduled[row] = any(
             c.type == "Scheduled" and c.status == "True" for c in status.conditions
+        )
+        jobs.has_other_conditions[row] = any(
+            (c.type, c.status, c.reason, c.message) != _SCHEDULED for c in status.conditions
         )
 
     def delete_group(self, key: str) -> None:
@@ -95,14 +99,18 @@ class JobRows:
         jobs.groups[row] = None
         self._unlinked.discard(row)
         self._aside.discard(row)
-        self.forget_if_empty(row)
+        if self.is_empty(row):
+            self.forget(row)
 
-    def forget_if_empty(self, row: int) -> None:
-        """Free the row of a job that has neither group nor pods."""
+    def is_empty(self, row: int) -> bool:
+        """Return whether a job has neither group nor pods."""
+        return self.snapshot.jobs.groups[row] is None and not self.snapshot.jobs.tasks[row]
+
+    def forget(self, row: int) -> None:
+        """Free the row of a job."""
         jobs = self.snapshot.jobs
-        if jobs.groups[row] is None and not jobs.tasks[row]:
-            del jobs.row_of[jobs.keys[row]]
-            jobs.clear_row(row)
+        del jobs.row_of[jobs.keys[row]]
+        jobs.clear_row(row)
 
     def set_aside(self, key: str, *, aside: bool) -> None:
         """Leave a job out of sessions, or call it back; its pods count for its queue all along."""

@@ -12,6 +12,7 @@ from pumice.api.times import epoch
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.pod_cells import PodCells, PodReader
+from pumice.cache.task_counts import TaskCounts
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
@@ -40,33 +41,35 @@ _settled = attrgetter(
 )
 """Parts of a pod's specification that must be as before for its row to stay as it is."""
 
-_PHASE_STATUS = {"Succeeded": Status.SUCCEEDED, "Failed": Status.FAILED, "Unknown": Status.UNKNOWN}
-_ON_NODE = frozenset(
-    int(s) for s in (Status.BOUND, Status.RUNNING, Status.RELEASING, Status.UNKNOWN)
+_GONE, _PENDING, _BOUND, _RUNNING, _RELEASING = (
+    int(each)
+    for each in (Status.GONE, Status.PENDING, Status.BOUND, Status.RUNNING, Status.RELEASING)
 )
-_HOLDS = frozenset({int(Status.BOUND), int(Status.RUNNING)})
-_STEP = {
-    int(Status.PENDING): "wait",
-    int(Status.BOUND): "hold",
-    int(Status.RUNNING): "hold",
-    int(Status.RELEASING): "leave",
+_PHASE_STATUS = {
+    "Succeeded": int(Status.SUCCEEDED),
+    "Failed": int(Status.FAILED),
+    "Unknown": int(Status.UNKNOWN),
 }
-"""The status of a task that was found; others count on their node only."""
+_ON_NODE = frozenset({_BOUND, _RUNNING, _RELEASING, int(Status.UNKNOWN)})
+_HOLDS = frozenset({_BOUND, _RUNNING})
 
 
 class TaskRows:
-    """Keeps tasks, and what nodes and jobs count of them, in step with pods."""
+    """Keeps tasks, and the lists of nodes and jobs that name them, in step with pods."""
 
-    def __init__(self, snapshot: Snapshot, jobs: JobRows, scheduler_names: Iterable[str]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        jobs: JobRows,
+        counts: TaskCounts,
+        scheduler_names: Iterable[str],
+    ) -> None:
         self.snapshot = snapshot
         self._jobs = jobs
+        self._counts = counts
         self._scheduler_names = frozenset(scheduler_names)
         self._reader = PodReader(snapshot)
         self._marks: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
-        self.counts_later = False
-        """Whether books and sums are left to one sweep at the end."""
-        self.rounded = False
-        """Whether a task was removed that was too large for exact sums."""
         self._homeless: dict[str, set[int]] = {}
         self._waits: dict[int, str] = {}
         """Tasks whose node is not known yet, by its name, and that name."""
@@ -78,28 +81,43 @@ class TaskRows:
         """How many sets of annotations are kept."""
         return len(self._marks)
 
+    def moved_row(self, pod: Pod) -> int | None:
+        """Return the row of a pod that is known and differs in its node and status at most."""
+        spec, tasks = pod.spec, self.snapshot.tasks
+        row = tasks.row_of.get(key_of(pod))
+        if row is None or self._counts.later or not self._is_counted(pod):
+            return None
+        known = tasks.pods[row]
+        if not isinstance(known, Pod):
+            return None
+        meta, old, like = pod.metadata, known.metadata, known.spec
+        is_same = (
+            meta.uid == old.uid
+            and (meta.labels is old.labels or meta.labels == old.labels)
+            and (meta.annotations is old.annotations or meta.annotations == old.annotations)
+            and (spec is like or _settled(spec) == _settled(like))
+        )
+        return row if is_same else None
+
     def read(self, pod: Pod) -> PodCells | None:
-        """Read a pod, unless it only moved or does not count.
+        """Read a pod, unless it does not count.
 
         Every possible fault of a pod shows here, before any row is touched.
         """
-        if not self._counts(pod):
-            return None
-        row = self.snapshot.tasks.row_of.get(key_of(pod))
-        if row is not None and self._only_moved(row, pod):
-            return None
-        return self._reader.read(pod)
+        return self._reader.read(pod) if self._is_counted(pod) else None
 
-    def write(self, pod: Pod, marks: PodCells | None) -> None:
+    def _is_counted(self, pod: Pod) -> bool:
+        """Return whether a pod is one of ours or on a node."""
+        spec = pod.spec
+        return bool(spec.node_name) or spec.scheduler_name in self._scheduler_names
+
+    def write(self, pod: Pod, cells: PodCells | None) -> None:
         """Add a pod or replace it, with what was read of it."""
         key, tasks = key_of(pod), self.snapshot.tasks
-        row = tasks.row_of.get(key)
-        if marks is None:
-            if row is not None and self._counts(pod):
-                self._move(row, pod)
-            else:
-                self.delete(key)
+        if cells is None:
+            self.delete(key)
             return
+        row = tasks.row_of.get(key)
         if row is None:
             row = tasks.row_of[key] = tasks.new_row()
         else:
@@ -107,7 +125,7 @@ class TaskRows:
         tasks.keys[row] = key
         tasks.uids[row] = pod.metadata.uid or key
         tasks.pods[row] = pod
-        self._set_marks(row, marks)
+        self._set_cells(row, cells)
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
         ours = pod.spec.scheduler_name in self._scheduler_names
@@ -117,37 +135,22 @@ class TaskRows:
         self._settle_in(row, pod.spec.node_name)
         self.share(row, pod)
 
-    def _counts(self, pod: Pod) -> bool:
-        """Return whether a pod is one of ours or on a node."""
-        spec = pod.spec
-        return spec.scheduler_name in self._scheduler_names or bool(spec.node_name)
-
     def _job_key(self, pod: Pod) -> str:
         """Name the job of a pod, or nothing if it has none."""
         group = pod.metadata.annotations.get(GROUP_NAME, "")
         return f"{pod.metadata.namespace}/{group}" if group else ""
 
-    def _only_moved(self, row: int, pod: Pod) -> bool:
-        """Return whether a pod is known and differs in its node and its status at most."""
-        known = self.snapshot.tasks.pods[row]
-        if not isinstance(known, Pod) or self.counts_later:
-            return False
-        meta, old = pod.metadata, known.metadata
-        if meta.uid != old.uid or meta.labels != old.labels or meta.annotations != old.annotations:
-            return False
-        spec, like = pod.spec, known.spec
-        return spec is like or bool(_settled(spec) == _settled(like))
-
-    def _move(self, row: int, pod: Pod) -> None:
-        """Replace a pod that only moved; counts that stay are left alone."""
-        snapshot = self.snapshot
-        tasks, node_name = snapshot.tasks, pod.spec.node_name
-        status, node, new = int(tasks.status[row]), int(tasks.node[row]), _status(pod)
+    def move(self, row: int, pod: Pod) -> None:
+        """Replace a pod that only moved; what stays is left alone."""
+        snapshot, tasks = self.snapshot, self.snapshot.tasks
+        known, node_name = tasks.pods[row], pod.spec.node_name
+        assert isinstance(known, Pod)  # noqa: S101  # else it would not be one that only moved
+        old, node, new = int(tasks.status[row]), int(tasks.node[row]), _status(pod)
         stays = node != NOWHERE and snapshot.nodes.names[node] == node_name
-        if stays and status in _ON_NODE and new in _ON_NODE:
-            self._change_status(row, status, int(new))
-            self._nominees.pop(row, None)
-            tasks.nominated[row] = NOWHERE
+        if stays and old in _ON_NODE and new in _ON_NODE:
+            self._change_status(row, node, old, new)
+            if self._nominees.pop(row, None) is not None:
+                tasks.nominated[row] = NOWHERE
         else:
             job = int(tasks.job[row])
             self._take_out(row)
@@ -155,48 +158,40 @@ class TaskRows:
                 tasks.job[row] = self._jobs.row(self._job_key(pod))
             tasks.status[row] = new
             self._settle_in(row, node_name)
-        known = tasks.pods[row]
         tasks.pods[row] = pod
-        tasks.gated[row] = bool(pod.spec.scheduling_gates)
-        tasks.started[row] = epoch(pod.status.start_time) if pod.status.start_time else np.nan
+        if pod.status is not known.status:
+            start_time = pod.status.start_time
+            tasks.started[row] = epoch(start_time) if start_time else np.nan
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
-        assert isinstance(known, Pod)  # noqa: S101  # else it would not be one that only moved
         self._share_with(row, pod, known)
 
-    def _change_status(self, row: int, old: int, new: int) -> None:
+    def _change_status(self, row: int, node: int, old: int, new: int) -> None:
         """Change the status of a task that stays on its node, and what it counts as there."""
         snapshot = self.snapshot
-        tasks, jobs, nodes = snapshot.tasks, snapshot.jobs, snapshot.nodes
-        tasks.status[row] = new
-        job = int(tasks.job[row])
-        if job != NOWHERE and old != new:
-            jobs.counts[old, job] -= 1
-            jobs.counts[new, job] += 1
+        tasks, counts = snapshot.tasks, self._counts
+        job, shape = int(tasks.job[row]), snapshot.shapes[tasks.shape[row]]
+        if old != new:
+            tasks.status[row] = new
+            counts.change(shape, node, job, old, new)
         if old in _HOLDS and new in _HOLDS:
             return
-        self._put_last(nodes.tasks[tasks.node[row]], row)
-        if job != NOWHERE:
-            self._put_last(jobs.tasks[job], row)
-        before, after = _STEP.get(old, "stray"), _STEP.get(new, "stray")
-        shape = snapshot.shapes[tasks.shape[row]]
-        self.rounded |= shape.coarse
-        if before != after:
-            books, sums = shape.change(before, after)
-            nodes.books[:, :, tasks.node[row]] += books
-            if job != NOWHERE:
-                snapshot.add_to_sums(job, sums)
-
-    def _put_last(self, rows: list[int], row: int) -> None:
-        rows.remove(row)
-        rows.append(row)
+        counts.rounded |= shape.coarse
+        for owner, lists in ((node, snapshot.nodes.tasks), (job, snapshot.jobs.tasks)):
+            if owner != NOWHERE:  # as a task that has just come
+                rows = lists[owner]
+                rows.remove(row)
+                rows.append(row)
 
     def _share_with(self, row: int, pod: Pod, known: Pod) -> None:
         """Share the parts of a pod that only moved with the one that it replaces."""
-        if pod.metadata is not known.metadata:
-            for name in ("annotations", "labels", "namespace"):
-                force_setattr(pod.metadata, name, getattr(known.metadata, name))
+        meta, shared = pod.metadata, known.metadata
+        if meta.annotations is not shared.annotations or meta.labels is not shared.labels:
+            force_setattr(meta, "annotations", shared.annotations)
+            force_setattr(meta, "labels", shared.labels)
+            force_setattr(meta, "namespace", shared.namespace)
         if pod.spec is not known.spec:
+            self.snapshot.tasks.gated[row] = bool(pod.spec.scheduling_gates)
             for name in _SHARED:
                 force_setattr(pod.spec, name, getattr(known.spec, name))
             self._share_node(row, pod)
@@ -221,19 +216,19 @@ class TaskRows:
         if node != NOWHERE:
             force_setattr(pod.spec, "node_name", self.snapshot.nodes.names[node])
 
-    def _set_marks(self, row: int, marks: PodCells) -> None:
+    def _set_cells(self, row: int, cells: PodCells) -> None:
         tasks = self.snapshot.tasks
-        tasks.shape[row] = marks.shape
-        tasks.best_effort[row] = marks.best_effort
-        tasks.label_class[row] = marks.label_class
-        tasks.priority[row] = marks.priority
-        tasks.preemptable[row] = marks.preemptable
-        tasks.role[row] = marks.role
-        tasks.gated[row] = marks.gated
-        tasks.opted_in[row] = marks.opted_in
-        tasks.created[row] = marks.created
-        tasks.started[row] = marks.started
-        tasks.index[row] = marks.number
+        tasks.shape[row] = cells.shape
+        tasks.best_effort[row] = cells.best_effort
+        tasks.label_class[row] = cells.label_class
+        tasks.priority[row] = cells.priority
+        tasks.preemptable[row] = cells.preemptable
+        tasks.role[row] = cells.role
+        tasks.gated[row] = cells.gated
+        tasks.opted_in[row] = cells.opted_in
+        tasks.created[row] = cells.created
+        tasks.started[row] = cells.started
+        tasks.index[row] = cells.number
 
     def link_nominees(self) -> None:
         """Find the rows of nominated nodes."""
@@ -253,7 +248,7 @@ class TaskRows:
         job = int(tasks.job[row])
         if job != NOWHERE:
             self.snapshot.jobs.tasks[job].append(row)
-            self._count_in_job(row, job, 1)
+            self._count(row, NOWHERE, job, 1)
 
     def wait_for_node(self, task: int, name: str) -> None:
         """Make a task count on a node once one of that name exists."""
@@ -289,21 +284,23 @@ class TaskRows:
 
     def forget_job_if_empty(self, job: int) -> None:
         """Free the row of a job that has neither group nor pods."""
-        self._jobs.forget_if_empty(job)
+        if self._jobs.is_empty(job):
+            self._counts.add_up()
+            self._jobs.forget(job)
 
     def _take_out(self, row: int) -> None:
         """Undo everything that others count of a task."""
         tasks = self.snapshot.tasks
         node, job = int(tasks.node[row]), int(tasks.job[row])
-        self.rounded |= self.snapshot.shapes[tasks.shape[row]].coarse
+        self._counts.rounded |= self.snapshot.shapes[tasks.shape[row]].coarse
         if node != NOWHERE:
             self.count_on_node(row, node, -1)
         self._nominees.pop(row, None)
         self._wait_no_more(row)
         if job != NOWHERE:
-            self._count_in_job(row, job, -1)
+            self._count(row, NOWHERE, job, -1)
             self.snapshot.jobs.tasks[job].remove(row)
-            self._jobs.forget_if_empty(job)
+            self.forget_job_if_empty(job)
         tasks.node[row] = tasks.nominated[row] = NOWHERE
 
     def count_on_node(self, task: int, node: int, sign: int) -> None:
@@ -314,36 +311,21 @@ class TaskRows:
             nodes.tasks[node].append(task)
         else:
             nodes.tasks[node].remove(task)
-        if self.counts_later:
-            return
-        shape = self.snapshot.shapes[tasks.shape[task]]
-        books, _ = shape.step(_STEP.get(int(tasks.status[task]), "stray"), sign, live=True)
-        nodes.books[:, :, node] += books
-        nodes.view_pods[node] += sign
-        nodes.view_nonzero[:, node] += sign * shape.nonzero[:, 0]
+        self._count(task, node, NOWHERE, sign)
 
-    def _count_in_job(self, task: int, job: int, sign: int) -> None:
-        if self.counts_later:
-            return
-        snapshot = self.snapshot
-        jobs, status = snapshot.jobs, int(snapshot.tasks.status[task])
-        jobs.counts[status, job] += sign
-        jobs.n_tasks[job] += sign
-        step = _STEP.get(status)
-        if step is None:
-            return
-        _, sums = snapshot.shapes[snapshot.tasks.shape[task]].step(step, sign, live=True)
-        snapshot.add_to_sums(job, sums)
-        if step == "wait" and snapshot.tasks.best_effort[task]:
-            jobs.n_pending_best_effort[job] += sign
+    def _count(self, task: int, node: int, job: int, sign: int) -> None:
+        tasks = self.snapshot.tasks
+        shape, status = self.snapshot.shapes[tasks.shape[task]], int(tasks.status[task])
+        old, new = (_GONE, status) if sign > 0 else (status, _GONE)
+        self._counts.change(shape, node, job, old, new)
 
 
-def _status(pod: Pod) -> Status:
+def _status(pod: Pod) -> int:
     phase = pod.status.phase
     if phase in _PHASE_STATUS:
         return _PHASE_STATUS[phase]
     if pod.metadata.deletion_timestamp:
-        return Status.RELEASING
+        return _RELEASING
     if phase == "Running":
-        return Status.RUNNING
-    return Status.BOUND if pod.spec.node_name else Status.PENDING
+        return _RUNNING
+    return _BOUND if pod.spec.node_name else _PENDING

@@ -24,6 +24,8 @@ class Journal:
         self._deferred: list[Callable[[], object]] = []
         self.session = 0
         """The number of the running session; what was made for another is out of date."""
+        self.is_ending = False
+        """Whether all of the session is being undone: what was made for it is not read again."""
 
     def defer(self, *work: Callable[[], object]) -> None:
         """Run work before the first write, so that it may wait until then.
@@ -81,6 +83,15 @@ class Journal:
         while len(undo) > mark:
             call, args = undo.pop()
             call(*args)
+
+    def end_session(self) -> None:
+        """Undo everything, and begin the next session."""
+        self.is_ending = True
+        try:
+            self.rollback(0)
+        finally:
+            self.is_ending = False
+        self.forget()
 
     def forget(self) -> None:
         """Clear the journal: earlier writes can no longer be undone."""

@@ -122,6 +122,8 @@ class LabelColumn:
         self.code_of = code_of
         del code_of[None]
         self.values: list[str] = [value for value in code_of if value is not None]
+        self.is_everywhere = bool((self.codes >= 0).all())
+        """Whether every node has the label."""
         self._rows: dict[int, NDArray[np.intp]] = {}
 
     def rows_of(self, code: int) -> NDArray[np.intp]:

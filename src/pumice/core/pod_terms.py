@@ -120,8 +120,10 @@ class SpreadCounter(Counter):
         if old == before or new < before:
             self.least = self._find_least()
         if self.least == before:
-            if any((old - before > limit) != (new - before > limit) for limit in self.limits):
-                _log_domain(self.domains, code, log)
+            for limit in self.limits:
+                if (old - before > limit) != (new - before > limit):
+                    _log_domain(self.domains, code, log)
+                    break
             return
         now = self.counts[:-2]
         then = now.copy()
@@ -331,9 +333,13 @@ class PodTerms:
 
     def follow(self, task: int, node: int, sign: int) -> None:
         """Follow a change of the view, and undo it if the move is rolled back."""
-        self._journal.on_rollback(self._apply, task, node, -sign, self._journal.moved.append)
+        self._journal.on_rollback(self._undo, task, node, -sign)
         if self._counters:
             self._apply(task, node, sign, self._journal.touch)
+
+    def _undo(self, task: int, node: int, sign: int) -> None:
+        if not self._journal.is_ending:  # else nobody reads the counts again
+            self._apply(task, node, sign, self._journal.moved.append)
 
     def _apply(self, task: int, node: int, sign: int, log: Log) -> None:
         tasks = self._tasks

@@ -64,8 +64,8 @@ class Shape:
     def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
         """Return the change of the node's books (5, R) and of the sums (3, R) by a move.
 
-        Sessions place, bind, pipeline and evict; ingest finds tasks that hold, leave or wait, or
-        that stray: they hold their node and count for no job.
+        Sessions place, bind, pipeline and evict; ingest finds tasks that hold, leave or wait, that
+        stray (they hold their node and count for no job) or that are gone.
 
         ``sign`` -1 is the move undone; without a ``live`` view the view's layer stays.
         """
@@ -95,6 +95,7 @@ _BOOKS: dict[str, dict[int, int]] = {
     "leave": {IDLE: -1, USED: 1, VIEW: 1, RELEASING: 1},
     "stray": {IDLE: -1, USED: 1, VIEW: 1},
     "wait": {},
+    "gone": {},
 }
 _SUMS: dict[str, dict[int, int]] = {
     "place": {ALLOCATED: 1, BOOKED: 1, PENDING: -1},
@@ -106,7 +107,14 @@ _SUMS: dict[str, dict[int, int]] = {
     "leave": {},
     "stray": {},
     "wait": {PENDING: 1},
+    "gone": {},
 }
+
+
+def layers_of(name: str) -> tuple[list[int], list[int]]:
+    """Return how often a step adds the request to each layer of the books and of the sums."""
+    books, sums = _BOOKS[name], _SUMS[name]
+    return [books.get(i, 0) for i in range(5)], [sums.get(i, 0) for i in range(3)]
 
 
 def _step(name: str, request: Column, *, live: bool) -> tuple[Delta, Delta]:

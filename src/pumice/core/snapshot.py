@@ -359,8 +359,7 @@ class Snapshot:
 
     def release_session(self) -> None:
         """Undo all that a session did; binds and evictions come back as events."""
-        self.journal.rollback(0)
-        self.journal.forget()
+        self.journal.end_session()
         self.view_is_live = False
         self.view_watchers.clear()
         self.plugin_columns.clear()

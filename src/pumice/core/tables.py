@@ -190,7 +190,7 @@ class JobTable(SumTable):
         self.stated_phase: NDArray[np.int8]
         self.stated_counts: Ints
         self.stated_scheduled: Mask
-        self.has_conditions: Mask
+        self.has_other_conditions: Mask
         self.n_pending_best_effort: Ints
         self.n_tasks: Ints
         self.listed: Mask
@@ -210,7 +210,7 @@ class JobTable(SumTable):
         self.column("stated_phase", np.int8)
         self.column("stated_counts", np.int32, lead=(3,))
         self.column("stated_scheduled", np.bool_, fill=False)
-        self.column("has_conditions", np.bool_, fill=False)
+        self.column("has_other_conditions", np.bool_, fill=False)
         self.column("n_pending_best_effort", np.int32)
         self.column("n_tasks", np.int32)
         self.column("listed", np.bool_, fill=False)

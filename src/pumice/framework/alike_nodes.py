@@ -75,11 +75,12 @@ def _bits(snapshot: Snapshot) -> NDArray[np.int64]:
 
 def _groups(bits: NDArray[np.int64]) -> tuple[IndexArray, IndexArray]:
     """Return the first of all equal columns, and for each column which of these it equals."""
-    mixed = np.zeros(bits.shape[1], dtype=np.int64)
-    for row in bits[(bits != bits[:, :1]).any(axis=1)]:
+    n = bits.shape[1]
+    mixed, bits = np.zeros(n, dtype=np.int64), bits[(bits != bits[:, :1]).any(axis=1)]
+    for row in bits:
         mixed = (mixed ^ (mixed >> 29) ^ row) * np.int64(-7046029254386353131)
     _, first, group = np.unique(mixed, return_index=True, return_inverse=True)
     if (bits[:, first[group]] == bits).all():
         return first, group
-    n = bits.shape[1]  # two that differ were mixed to the same number
+    # two that differ were mixed to the same number
     return np.arange(n), np.arange(n)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
 from pumice.api.decisions import (
+    SCHEDULED,
     Bind,
     BindVolumes,
     Condition,
@@ -34,7 +35,6 @@ from pumice.framework.session import Session
 from pumice.framework.waiting_reason import waiting_reason
 
 Phases = NDArray[np.int8]
-SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
 _UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _LABELS = [status.label for status in Status]
@@ -233,7 +233,7 @@ def _is_known(group: Any, state: PodGroupState) -> bool:
 
 
 class _GroupStates:
-    """States of pod groups; groups without further conditions and domains share equal ones."""
+    """States of pod groups; groups without other conditions and domains share equal ones."""
 
     def __init__(self, ssn: Session, phases: Phases) -> None:
         self._ssn = ssn
@@ -243,17 +243,18 @@ class _GroupStates:
         """States and numbers of tasks by status, for each kind of group."""
 
     def kinds(self, rows: IndexArray) -> Iterator[bytes]:
-        """Yield the kind of each group: its phase, its numbers and whether it is ready.
+        """Yield the kind of each group: its phase, its numbers and whether it is or was ready.
 
-        A group with further conditions or a domain is of a kind of its own.  Bytes are the fastest
+        A group with other conditions or a domain is of a kind of its own.  Bytes are the fastest
         key where there are thousands of groups.
         """
         jobs, conditions = self._ssn.snapshot.jobs, self._ssn.conditions
-        is_own = jobs.has_conditions | self._has_topology
+        is_own = jobs.has_other_conditions | self._has_topology
         is_own[[*conditions]] = True
         own = np.where(is_own, np.arange(len(is_own)), -1)[rows]
         counts = jobs.counts[:, rows]
-        parts = own, self._phases[rows], self._ssn.scheduled[rows], *counts
+        ready = self._ssn.scheduled[rows], jobs.stated_scheduled[rows]
+        parts = own, self._phases[rows], *ready, *counts
         numbers = np.stack(parts, axis=1, dtype=counts.dtype, casting="same_kind")
         text, width = numbers.tobytes(), numbers.itemsize * numbers.shape[1]
         return (text[at : at + width] for at in range(0, len(text), width))

@@ -60,11 +60,11 @@ class Jobs(HoldingRows, NamespacedRows):
         tasks = self.snapshot.tasks
         if not self._table.counts[Status.RELEASING].any():
             return np.zeros_like(self._table.counts[Status.RELEASING][self.rows])
-        leaving = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
-        counts = tasks.node[leaving] != NOWHERE
-        for i in np.flatnonzero(~counts).tolist():
-            counts[i] = bool(Task(self.snapshot, int(leaving[i])).pod.spec.node_name)
-        owner = tasks.job[leaving[counts]]
+        rows = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
+        on_node = tasks.node[rows] != NOWHERE
+        for i in np.flatnonzero(~on_node).tolist():
+            on_node[i] = bool(Task(self.snapshot, int(rows[i])).pod.spec.node_name)
+        owner = tasks.job[rows[on_node]]
         return np.bincount(owner, minlength=len(self._table.phase)).astype(np.int32)[self.rows]
 
     @property

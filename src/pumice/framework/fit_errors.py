@@ -4,6 +4,7 @@ Used by gang's condition and by the outcome of a session.  Decides nothing.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from pumice.core.status import Status
 from pumice.core.views import Job
@@ -26,15 +27,23 @@ def lacking_tasks(state: SessionState, job: Job) -> int:
 
 def fit_error(state: SessionState, job: Job) -> str:
     """Count a job's tasks by status, its pending ones by reason, and name the first reason."""
-    counts = {Status(code).label: n for code, n in enumerate(job.counts) if n}
-    standing = "pod group is ready" if _is_ready(job) else "pod group is not ready"
-    text = f"{standing}, {_histogram({**counts, 'minAvailable': job.min_member})}"
-    pending = counts.get(Status.PENDING.label, 0)
+    counts = tuple(job.counts)
+    placeable = len(_schedulable(state, job)) if counts[Status.PENDING] else 0
+    standing = _standing(counts, job.min_member, placeable, is_ready=_is_ready(job))
+    return standing + _origin(state, job)
+
+
+@lru_cache(maxsize=1024)  # most jobs that wait have the same numbers as others
+def _standing(counts: tuple[int, ...], min_member: int, placeable: int, *, is_ready: bool) -> str:
+    """Count tasks by status, pending ones by whether a node was found for them."""
+    numbers = {Status(code).label: n for code, n in enumerate(counts) if n}
+    standing = "pod group is ready" if is_ready else "pod group is not ready"
+    text = f"{standing}, {_histogram({**numbers, 'minAvailable': min_member})}"
+    pending = counts[Status.PENDING]
     if pending:
-        placeable = len(_schedulable(state, job))
         reasons = {"Schedulable": placeable, "Unschedulable": pending - placeable}
         text += f"; Pending: {_histogram({name: n for name, n in reasons.items() if n})}"
-    return text + _origin(state, job)
+    return text
 
 
 def _schedulable(state: SessionState, job: Job) -> list[int]:

@@ -38,7 +38,7 @@ class NeighbourRun(Run):
         """Nodes that may be open; None: all."""
         self._worth = fit.value.copy()
         """What nodes are worth with their copies while they are open."""
-        self._unasked = ~fits
+        self._unasked = None if fits.all() else ~fits
         """Nodes of which that is not known, because pods may have closed them at the start."""
         self._stale: set[int] = set()
         """Nodes of which it is not known, because they took a copy and were not open since."""
@@ -70,7 +70,8 @@ class NeighbourRun(Run):
         self._value[rows] = -np.inf
         opened = rows[is_open]
         if len(opened):
-            self._ask(opened[self._unasked[opened]])
+            if self._unasked is not None:
+                self._ask(opened[self._unasked[opened]], self._unasked)
             self._catch_up(likely)
             self._value[opened] = self._worth[opened]
         return float(self._value[node])
@@ -84,14 +85,15 @@ class NeighbourRun(Run):
         self._copies[node] = self._copies.get(node, 0) + 1
         cursor = len(moved)
         snapshot.notify_watchers([task], [node])
-        return [np.atleast_1d(rows) for rows in moved[cursor:]]
+        logged = moved[cursor:]
+        return [np.array([rows]) if isinstance(rows, int) else rows for rows in logged]
 
-    def _ask(self, rows: IndexArray) -> None:
+    def _ask(self, rows: IndexArray, unasked: Mask) -> None:
         """Learn what nodes without copies are worth that are open for the first time."""
         if len(rows):
             nodes = Nodes(self._placing.snapshot, rows)
             self._worth[rows] = self._placing.answers(self._fit, self._task, nodes, rows).value
-            self._unasked[rows] = False
+            unasked[rows] = False
 
     def _catch_up(self, likely: Callable[[], list[int]]) -> None:
         """Learn what open nodes are worth that took copies."""

@@ -1,9 +1,7 @@
 """Order: keys of queues, jobs and tasks, and the heaps that hold them."""
 
 import functools
-import heapq
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
 
 import numpy as np
 
@@ -13,66 +11,9 @@ from pumice.core.views import Queue
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.combining import FIRST_DIFFERENCE, Ask
 from pumice.framework.dispatch import Hooks
+from pumice.framework.heaps import Heap, Key
 from pumice.framework.plugin import Plugin
 from pumice.framework.simulator_assumptions import UNDECLARED
-
-Key = Any
-_ALONE: Final[Key] = ()
-"""The key of a single row: no plugin is asked for it."""
-
-
-class Heap:
-    """Rows in the order of their keys, which are computed when a row is added to others.
-
-    With ``ask_alone`` also that of a single row, so that a plugin that fails is noticed there, too.
-
-    A ``live`` heap computes a key again when its row comes up: evictions move the keys of rows that
-    sit inside, placements only those of the row that is out.
-    """
-
-    def __init__(
-        self,
-        keys: Callable[[list[int]], list[Key]],
-        rows: Iterable[int] = (),
-        *,
-        live: bool = False,
-        ask_alone: bool = False,
-    ) -> None:
-        self._keys = keys
-        self._live = live
-        self._ask_alone = ask_alone
-        start = list(rows)
-        self.entries: list[tuple[Key, int]] = []
-        """Keys and rows, the first first."""
-        if len(start) == 1 and not ask_alone:
-            self.entries.append((_ALONE, start[0]))
-        elif start:
-            self.entries += zip(keys(start), start, strict=True)
-        heapq.heapify(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def push(self, row: int) -> None:
-        """Put a row (back) in."""
-        entries = self.entries
-        if not entries and not self._ask_alone:
-            entries.append((_ALONE, row))
-            return
-        if entries and entries[0][0] is _ALONE:
-            entries[0] = (self._keys([entries[0][1]])[0], entries[0][1])
-        heapq.heappush(entries, (self._keys([row])[0], row))
-
-    def pop(self) -> int:
-        """Take the first row out."""
-        while True:
-            key, row = heapq.heappop(self.entries)
-            if not self._live or not self.entries:
-                return row
-            now = self._keys([row])[0]
-            if now == key or (now, row) <= self.entries[0]:
-                return row
-            heapq.heappush(self.entries, (now, row))
 
 
 class Ordering:
@@ -98,6 +39,8 @@ class Ordering:
         self.queues_by_pair = bool(hooks.tiers(Plugin.compare_queues))
         """Whether queues have no keys of their own."""
         self._compare_queues = FIRST_DIFFERENCE.bind([self._queue_comparisons(hooks)])
+        self._queue_key: dict[int, tuple[int, Key]] = {}
+        """The last key of a queue, with the number of moves until then."""
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
 
     def _queue_comparisons(self, hooks: Hooks) -> list[Ask]:
@@ -196,7 +139,18 @@ class Ordering:
 
     def queue_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Return a heap of queues, the best first."""
-        return Heap(self.queue_keys, rows, live=live, ask_alone=self._ask_alone)
+        may_keep = not (live or self._ask_alone or self.queues_by_pair)
+        keys = self._kept_queue_keys if may_keep else self.queue_keys
+        return Heap(keys, rows, live=live, ask_alone=self._ask_alone)
+
+    def _kept_queue_keys(self, rows: list[int]) -> list[Key]:
+        """Return the keys of queues; that of a single one is kept until something moves."""
+        if len(rows) > 1:
+            return self.queue_keys(rows)
+        now, row = len(self._snapshot.journal.moved), rows[0]
+        if self._queue_key.get(row, (None,))[0] != now:
+            self._queue_key[row] = (now, self.queue_keys(rows)[0])
+        return [self._queue_key[row][1]]
 
     def job_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Return a heap of jobs, the best first."""

@@ -4,6 +4,7 @@ Rendered from records; a job that no action considered differs from one that was
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pumice.api.decisions import Short, short_of
@@ -59,6 +60,7 @@ def _quota(ssn: Session, numbers: Numbers) -> str:
     return f"over quota at {numbers['at']}: {compared}"
 
 
+@lru_cache(maxsize=1024)  # a queue that is full refuses many jobs with the same numbers
 def compared_amounts(short: Short) -> str:
     """Write what is in use, asked for and allowed of a resource that is short."""
     name, over = short.resource, short.used + short.request - short.limit

@@ -175,8 +175,9 @@ class JobTopology:
         A node may occur twice: most nodes do not occur at all.
         """
         yield from bucket.on_node.items()
-        for row, roles in self.roles_on_node.items():
-            yield row, min(0, self.wishes.weigh(task.role, roles, apart_only=True))
+        if self.wishes.apart:
+            for row, roles in self.roles_on_node.items():
+                yield row, min(0, self.wishes.weigh(task.role, roles, apart_only=True))
 
     def move(self, task: Task, node: int, sign: int) -> None:
         """Count a task on a node, or remove it again."""
@@ -242,7 +243,7 @@ class TaskTopology(Plugin, name="task-topology"):
         for row, count in topology.near(task, bucket):
             if fits[group[row]]:
                 score[row] += count
-        return np.asarray(score[nodes.rows] * self.weight * float(_MAX_SCORE) / topology.largest)
+        return np.asarray(score[nodes.rows] * (self.weight * float(_MAX_SCORE)) / topology.largest)
 
     def on_place(self, task: Task, node: int) -> None:
         """Remove the task from the waiting tasks of its bucket."""

@@ -55,7 +55,9 @@ class Demand:
         closed = [failed for _, failed in self.tests(rows)]
         for counter, limit in self.spread:
             domains = counter.codes[rows]
-            closed += [domains < 0, counter.counts[domains] > limit + counter.least]
+            closed.append(counter.counts[domains] > limit + counter.least)
+            if not counter.domains.is_everywhere:
+                closed.append(domains < 0)
         return closed[0] if len(closed) == 1 else np.logical_or.reduce(closed)
 
     def settle_spread(self, codes: Codes, rows: Any) -> None:
