@@ -80,7 +80,9 @@ class SchedulerConfigMap:
 _BREATH_S: Final = 0.02
 """The least time between two cycles, in which clients are served."""
 _CLIENTS_SHARE: Final = 3.0
-"""How many times the length of a cycle clients that keep writing get after it."""
+"""How many times the length of a cycle clients that keep writing get between two."""
+_ENOUGH: Final = 8
+"""Writes from which on the length of a cycle shows what one of them costs."""
 
 
 class FastClock(RealClock):
@@ -114,6 +116,10 @@ class RunningPlane:
         self.failure: Exception | None = None
         """The last failure; the plane continues anyway."""
         self._clock = clock
+        self._writes = 0
+        """Writes of clients since the last cycle began; about, since no lock is held."""
+        self._write_s = 0.0
+        """What a write has cost a cycle."""
         self._stop = threading.Event()
         self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pumice-plane", daemon=True)
@@ -123,7 +129,8 @@ class RunningPlane:
         self._thread.start()
 
     def wake(self) -> None:
-        """Run a cycle at once."""
+        """Run a cycle at once: a client has written something."""
+        self._writes += 1
         if not self._woken.is_set():
             self._woken.set()
 
@@ -138,10 +145,14 @@ class RunningPlane:
         in_a_row = 0
         while not self._stop.is_set():
             self._woken.clear()
+            writes, self._writes = self._writes, 0
             started = time.monotonic()
             changed = self._step()
             in_a_row = in_a_row + 1 if changed else 0
-            self._serve_clients(time.monotonic() - started)
+            step_s = time.monotonic() - started
+            if writes >= _ENOUGH:
+                self._write_s = step_s / writes
+            self._serve_clients(step_s)
             self._wait(in_a_row)
 
     def _step(self) -> bool:
@@ -159,14 +170,21 @@ class RunningPlane:
         return changed
 
     def _serve_clients(self, step_s: float) -> None:
-        """Serve clients that keep writing for three times as long as the last cycle took."""
-        end = time.monotonic() + min(_CLIENTS_SHARE * step_s, self.plane.period_s)
+        """Serve clients that keep writing for three times as long as a cycle takes."""
+        start = time.monotonic()
         heard = False
-        while not self._stop.wait(_BREATH_S) and self._woken.is_set() and time.monotonic() < end:
+        while not self._stop.wait(_BREATH_S) and self._woken.is_set():
+            if time.monotonic() - start >= self._clients_s(step_s):
+                break
             heard = True
             self._woken.clear()
         if heard:
             self._woken.set()
+
+    def _clients_s(self, step_s: float) -> float:
+        """Return how long clients may go on: by the last cycle, or by the next if it is longer."""
+        longer_s = max(step_s, self._writes * self._write_s)
+        return min(_CLIENTS_SHARE * longer_s, self.plane.period_s)
 
     def _wait(self, in_a_row: int) -> None:
         """Wait for a client, a timer or the next cycle; endless changes slow down."""

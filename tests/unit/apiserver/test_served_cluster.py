@@ -146,3 +146,32 @@ def test_clients_that_go_on_writing_get_three_times_as_long_as_a_cycle(
     assert 0.29 < now < 0.35
     running._serve_clients(step_s=60.0)
     assert 1.29 < now < 1.4  # a second at most
+
+
+def test_clients_get_time_by_the_cycle_that_their_writes_will_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FastClock()
+    running = RunningPlane(EmbeddedControlPlane(cluster=EmbeddedCluster(clock)), clock)
+    now = [0.0]
+
+    def step() -> bool:
+        now.append(now[-1] + 0.1)
+        if len(now) > 3:
+            running._stop.set()
+        return True
+
+    def pause(seconds: float) -> bool:
+        now[-1] += seconds
+        for _ in range(10 if len(now) == 2 else 40):
+            running.wake()
+        return running._stop.is_set()
+
+    monkeypatch.setattr(running, "_step", step)
+    monkeypatch.setattr(running, "_wait", lambda _: None)
+    monkeypatch.setattr(running._stop, "wait", pause)
+    monkeypatch.setattr(served_cluster, "time", SimpleNamespace(monotonic=lambda: now[-1]))
+    running._run()
+    first, second = now[1] - 0.1, now[2] - now[1] - 0.1
+    assert 0.29 < first < 0.35  # nothing is known about their cost yet
+    assert 0.95 < second < 1.05  # the second cycle had 150 writes, and now they are more
