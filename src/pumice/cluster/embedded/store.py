@@ -226,9 +226,8 @@ class EmbeddedCluster:
                 return self.create(patch)
             old = self._need(Ref(kind, namespace, name))
             known = self._tables.table(kind).kind
-            new = apply_patch(
-                old if patch_type == "merge" else clone(old), clone(patch), patch_type
-            )
+            target = old if patch_type == "merge" else clone(old)
+            new = apply_patch(target, clone(patch), patch_type)
             if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
                 raise RejectedError(kind, namespace, name, "the patch leaves no object")
             new["metadata"] = dict(new["metadata"])
@@ -396,7 +395,6 @@ class EmbeddedCluster:
 
     def _put(self, table: Table, old: Manifest, new: Manifest) -> None:
         self._tables.put(table, new, old)
-        metadata = new["metadata"]
-        if metadata.get("deletionTimestamp"):
-            ref = Ref(table.kind.name, metadata.get("namespace", ""), metadata["name"])
-            self._garbage.finish(ref)
+        meta = new["metadata"]
+        if meta.get("deletionTimestamp"):
+            self._garbage.finish(Ref(table.kind.name, meta.get("namespace", ""), meta["name"]))
