@@ -49,8 +49,8 @@ class ControllerLoop:
 
     With a ``clock`` virtual time stops where a controller has to reconcile again.  Objects of the
     kinds ``looked_up`` are read one by one; their changes are not noticed.  Kinds that have not
-    changed by their ``latest`` version are not watched anew.  Delays are measured by ``steady``, so
-    that a wall clock that is set back delays nothing.
+    changed by their ``latest`` version are not watched again.  Delays are measured by ``steady``,
+    so that a wall clock that is set back delays nothing.
     """
 
     def __init__(
