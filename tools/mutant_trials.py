@@ -33,7 +33,7 @@ OPTIONS: Final = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no
 
 
 def replace_code(before: CodeType, after: CodeType) -> bool:
-    """Give the functions of an imported file new code; return False if that is not enough."""
+    """Return whether the functions of an imported file could get their new code."""
     pairs: list[tuple[CodeType, CodeType]] = []
     if not _collect(before, after, pairs):
         return False

@@ -56,7 +56,7 @@ class TaskCounts:
             self._changes.append((shape.id, node, job, old, new))
 
     def settle(self) -> bool:
-        """Bring all counts up to date; return whether every one was counted anew."""
+        """Bring all counts up to date; return whether every one was counted again."""
         self.add_up()
         anew, self.rounded = self.rounded, False
         if anew:
