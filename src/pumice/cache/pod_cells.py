@@ -3,7 +3,8 @@
 Used by the rows of tasks.  Equal parts of pods get one number; numbers are never reused.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,18 +19,19 @@ from pumice.api.annotations import (
     TASK_SPEC,
 )
 from pumice.api.meta import is_true
-from pumice.api.pods import Pod
+from pumice.api.pods import Pod, Volume
 from pumice.api.times import epoch, epoch_or_zero
 from pumice.cache.identity import index_of, int32_of
 from pumice.cache.partial_pod import is_partial
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import NOWHERE
+from pumice.core.tables import NOWHERE, TaskTable
 
 TASK_PRIORITY = "volcano.sh/task-priority"
 _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)
 """Pod annotations that node hooks read; pods that differ in them differ in shape."""
+_encode = msgspec.json.Encoder().encode
 
 
 class PodCells(NamedTuple):
@@ -48,6 +50,23 @@ class PodCells(NamedTuple):
     number: int
 
 
+def write_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> None:
+    """Write the cells of a pod into its row, or those of many, cell by cell, into theirs."""
+    (
+        tasks.shape[rows],
+        tasks.best_effort[rows],
+        tasks.label_class[rows],
+        tasks.priority[rows],
+        tasks.preemptable[rows],
+        tasks.role[rows],
+        tasks.gated[rows],
+        tasks.opted_in[rows],
+        tasks.created[rows],
+        tasks.started[rows],
+        tasks.index[rows],
+    ) = cells
+
+
 class PodReader:
     """Reads pods, and numbers their equal parts."""
 
@@ -59,8 +78,6 @@ class PodReader:
 
     def read(self, pod: Pod) -> PodCells:
         """Return the cells of a pod; one that is bad in any way raises here."""
-        if not is_partial(pod):
-            learn(self.snapshot, *resource_lists(pod.spec), asked=True)
         notes, labels = pod.metadata.annotations, pod.metadata.labels
         shape = self._shape(pod)
         mark = notes.get(PREEMPTABLE, labels.get(PREEMPTABLE))
@@ -83,9 +100,7 @@ class PodReader:
     def _shape(self, pod: Pod) -> int:
         spec, marks = pod.spec, pod.metadata.annotations
         kept = {name: marks[name] for name in _SHAPE_ANNOTATIONS if name in marks}
-        # only claims matter; every pod also mounts a token under a name of its own
-        claiming = [each for each in spec.volumes if each.persistent_volume_claim or each.ephemeral]
-        key = msgspec.json.encode(
+        key = _encode(
             (
                 spec.containers,
                 spec.init_containers,
@@ -95,27 +110,32 @@ class PodReader:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                claiming,
+                spec.volumes and _claiming(spec.volumes),
                 spec.resource_claims,
                 pod.metadata.namespace,
                 kept,
-                is_partial(pod),  # may ask for what has no row
+                bool(spec.scheduling_gates) and is_partial(pod),  # may ask for what has no row
             )
         )
         known = self._shapes.get(key)
         if known is None:
-            resources = self.snapshot.resources
-            shape = Shape(
-                id=len(self.snapshot.shapes),
-                request=pod_request(spec, resources)[:, None],
-                nonzero=pod_nonzero(spec, resources)[:, None],
-                namespace=pod.metadata.namespace,
-                spec=spec,
-                annotations=kept,
-            )
-            self.snapshot.shapes.append(shape)
-            known = self._shapes[key] = shape.id
+            if not is_partial(pod):
+                learn(self.snapshot, *resource_lists(spec), asked=True)
+            known = self._shapes[key] = self._new_shape(pod, kept)
         return known
+
+    def _new_shape(self, pod: Pod, kept: dict[str, str]) -> int:
+        resources, spec = self.snapshot.resources, pod.spec
+        shape = Shape(
+            id=len(self.snapshot.shapes),
+            request=pod_request(spec, resources)[:, None],
+            nonzero=pod_nonzero(spec, resources)[:, None],
+            namespace=pod.metadata.namespace,
+            spec=spec,
+            annotations=kept,
+        )
+        self.snapshot.shapes.append(shape)
+        return shape.id
 
     def _label_class(self, pod: Pod) -> int:
         labels, namespace = pod.metadata.labels, pod.metadata.namespace
@@ -132,3 +152,8 @@ class PodReader:
             known = self._roles[name] = len(self.snapshot.roles)
             self.snapshot.roles.append(name)
         return known
+
+
+def _claiming(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
+    """Return the volumes that matter: every pod also mounts a token under a name of its own."""
+    return tuple(each for each in volumes if each.persistent_volume_claim or each.ephemeral)
