@@ -18,7 +18,7 @@ from pumice.api.annotations import (
     STRATEGY_WEIGHT,
     TASK_SPEC,
 )
-from pumice.api.meta import is_true
+from pumice.api.meta import ObjectMeta, is_true
 from pumice.api.pods import Pod, Volume
 from pumice.api.times import epoch, epoch_or_zero
 from pumice.cache.identity import index_of, int32_of
@@ -67,6 +67,21 @@ def write_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> No
     ) = cells
 
 
+class _Marks(NamedTuple):
+    """What a pod takes from its labels and annotations."""
+
+    namespace: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    kept: dict[str, str]
+    """Annotations that belong to its shape."""
+    label_class: int
+    priority: str
+    preemptable: bool
+    role: int
+    opted_in: bool
+
+
 class PodReader:
     """Reads pods, and numbers their equal parts."""
 
@@ -75,31 +90,59 @@ class PodReader:
         self._shapes: dict[bytes, int] = {}
         self._label_classes: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
         self._roles: dict[str, int] = {}
+        self._like: _Marks | None = None
+        """The marks of the last pod: the next one is often of the same job."""
 
     def read(self, pod: Pod) -> PodCells:
         """Return the cells of a pod; one that is bad in any way raises here."""
-        notes, labels = pod.metadata.annotations, pod.metadata.labels
-        shape = self._shape(pod)
-        mark = notes.get(PREEMPTABLE, labels.get(PREEMPTABLE))
-        role = notes.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
-        priority = 1 if pod.spec.priority is None else pod.spec.priority
+        meta, spec, like = pod.metadata, pod.spec, self._like
+        if like is None or (like.annotations, like.labels, like.namespace) != (
+            meta.annotations,
+            meta.labels,
+            meta.namespace,
+        ):
+            kept = {
+                name: meta.annotations[name]
+                for name in _SHAPE_ANNOTATIONS
+                if name in meta.annotations
+            }
+            shape = self._shape(pod, kept)
+            like = self._like = self._marks(meta, kept)
+        else:
+            shape = self._shape(pod, like.kept)
+        priority = 1 if spec.priority is None else spec.priority
         return PodCells(  # by position, which is faster; there are very many pods
             shape,
             self.snapshot.shapes[shape].best_effort,
-            self._label_class(pod),
-            int32_of(notes.get(TASK_PRIORITY, ""), priority),
-            mark is None or is_true(mark),
-            self._role(role) if role else NOWHERE,
-            bool(pod.spec.scheduling_gates),
-            notes.get(QUEUE_GATE) == "true",
-            epoch_or_zero(pod.metadata.creation_timestamp),
+            like.label_class,
+            int32_of(like.priority, priority) if like.priority else priority,
+            like.preemptable,
+            like.role,
+            bool(spec.scheduling_gates),
+            like.opted_in,
+            epoch_or_zero(meta.creation_timestamp),
             epoch(pod.status.start_time) if pod.status.start_time else np.nan,
-            index_of(pod.metadata.name),
+            index_of(meta.name),
         )
 
-    def _shape(self, pod: Pod) -> int:
-        spec, marks = pod.spec, pod.metadata.annotations
-        kept = {name: marks[name] for name in _SHAPE_ANNOTATIONS if name in marks}
+    def _marks(self, meta: ObjectMeta, kept: dict[str, str]) -> _Marks:
+        notes, labels = meta.annotations, meta.labels
+        mark = notes.get(PREEMPTABLE, labels.get(PREEMPTABLE))
+        role = notes.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
+        return _Marks(
+            namespace=meta.namespace,
+            labels=labels,
+            annotations=notes,
+            kept=kept,
+            label_class=self._label_class(meta),
+            priority=notes.get(TASK_PRIORITY, ""),
+            preemptable=mark is None or is_true(mark),
+            role=self._role(role) if role else NOWHERE,
+            opted_in=notes.get(QUEUE_GATE) == "true",
+        )
+
+    def _shape(self, pod: Pod, kept: dict[str, str]) -> int:
+        spec = pod.spec
         key = _encode(
             (
                 spec.containers,
@@ -137,8 +180,8 @@ class PodReader:
         self.snapshot.shapes.append(shape)
         return shape.id
 
-    def _label_class(self, pod: Pod) -> int:
-        labels, namespace = pod.metadata.labels, pod.metadata.namespace
+    def _label_class(self, meta: ObjectMeta) -> int:
+        labels, namespace = meta.labels, meta.namespace
         key = (namespace, frozenset(labels.items()))
         known = self._label_classes.get(key)
         if known is None:
