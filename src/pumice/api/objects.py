@@ -181,8 +181,8 @@ def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject
 
 def in_namespace(mapping: Any) -> Any:
     """Put an object that lives in a namespace but names none into ``default``, as kubectl does."""
-    meta = mapping.get("metadata") if isinstance(mapping, Mapping) else None
-    if not isinstance(meta, Mapping) or meta.get("namespace"):
+    meta = mapping.get("metadata") if isinstance(mapping, (dict, Mapping)) else None
+    if not isinstance(meta, (dict, Mapping)) or meta.get("namespace"):
         return mapping
     if not isinstance(mapping.get("kind"), str) or mapping["kind"] not in _NAMESPACED:
         return mapping
