@@ -116,13 +116,18 @@ class Case:
 
     def objects(self) -> list[Manifest]:
         """Return all manifests of the cluster."""
+        return list(self.stream())
+
+    def stream(self) -> Iterator[Manifest]:
+        """Make the manifests of the cluster one after the other."""
         queues, names = _queues(self)
-        classes = [_priority_class("low", 10), _priority_class("high", 1000)]
-        nodes = [_node(i) for i in range(self.nodes)]
-        domains = list(_domains(self.nodes)) if self.kind == "network" else []
-        work = (*_running(self, names), *_pending(self, names))
-        further = policy_clusters.objects(self.kind, self.nodes, self.pods)
-        return [*nodes, *domains, *queues, *classes, *further, *work]
+        yield from map(_node, range(self.nodes))
+        yield from _domains(self.nodes) if self.kind == "network" else ()
+        yield from queues
+        yield from (_priority_class("low", 10), _priority_class("high", 1000))
+        yield from policy_clusters.objects(self.kind, self.nodes, self.pods)
+        yield from _running(self, names)
+        yield from _pending(self, names)
 
 
 def _when(seconds: int) -> str:

@@ -1,6 +1,10 @@
 """How often Python searches for unused objects that refer to each other."""
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_RARELY = 50_000
 
 
 def collect_rarely() -> None:
@@ -9,4 +13,19 @@ def collect_rarely() -> None:
     A cluster that is read is hundreds of thousands of objects, all of which stay, and objects that
     refer to each other are few: of a command's time the searches took a fifth.
     """
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(_RARELY, 20, 100)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Search for nothing while a command reads its input, and never among what it has read.
+
+    After that, search once as many objects are new as there are already.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.set_threshold(max(_RARELY, gc.get_freeze_count()), 20, 100)
+        gc.enable()

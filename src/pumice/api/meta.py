@@ -63,8 +63,10 @@ class ObjectMeta(Part):
     owner_references: tuple[OwnerReference, ...] = ()
 
     def __post_init__(self) -> None:
-        check_time(self.creation_timestamp, "creationTimestamp")
-        check_time(self.deletion_timestamp, "deletionTimestamp")
+        if self.creation_timestamp:
+            check_time(self.creation_timestamp, "creationTimestamp")
+        if self.deletion_timestamp:
+            check_time(self.deletion_timestamp, "deletionTimestamp")
 
 
 class KubeObject(Part):
@@ -101,7 +103,8 @@ class Condition(Part):
     transition_id: str = msgspec.field(name="transitionID", default="")
 
     def __post_init__(self) -> None:
-        check_time(self.last_transition_time, "lastTransitionTime")
+        if self.last_transition_time:
+            check_time(self.last_transition_time, "lastTransitionTime")
 
 
 def is_true(text: str) -> bool:

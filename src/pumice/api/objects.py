@@ -169,7 +169,7 @@ def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject
     Raises:
         ManifestError: an unknown kind, or a field with a value that Kubernetes would refuse.
     """
-    if not isinstance(mapping, Mapping):
+    if not isinstance(mapping, (dict, Mapping)):
         raise ManifestError(wanted="an object with apiVersion and kind", found=mapping, file=source)
     cls = _type_of(mapping, source)
     try:
@@ -181,8 +181,8 @@ def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject
 
 def in_namespace(mapping: Any) -> Any:
     """Put an object that lives in a namespace but names none into ``default``, as kubectl does."""
-    meta = mapping.get("metadata") if isinstance(mapping, Mapping) else None
-    if not isinstance(meta, Mapping) or meta.get("namespace"):
+    meta = mapping.get("metadata") if isinstance(mapping, (dict, Mapping)) else None
+    if not isinstance(meta, (dict, Mapping)) or meta.get("namespace"):
         return mapping
     if not isinstance(mapping.get("kind"), str) or mapping["kind"] not in _NAMESPACED:
         return mapping
@@ -199,6 +199,8 @@ def to_manifest(thing: KubeObject) -> dict[str, Any]:
 def _type_of(mapping: Mapping[str, Any], source: str) -> type[KubeObject]:
     """Choose the type, or list the existing kinds."""
     version, kind = mapping.get("apiVersion"), mapping.get("kind")
+    if isinstance(version, str) and isinstance(kind, str) and (version, kind) in KINDS:
+        return KINDS[version, kind]
     for field, value in (("apiVersion", version), ("kind", kind)):
         if not isinstance(value, str) or not value:
             raise ManifestError(
@@ -209,9 +211,6 @@ def _type_of(mapping: Mapping[str, Any], source: str) -> type[KubeObject]:
                 subject=_subject(mapping),
                 path=(field,),
             )
-    cls = KINDS.get((str(version), str(kind)))
-    if cls is not None:
-        return cls
     versions = [known for known, name in KINDS if name == kind]
     field = "apiVersion" if versions else "kind"
     raise ManifestError(

@@ -23,8 +23,10 @@ class ResourceRequirements(Part):
     limits: ResourceList = {}
 
     def __post_init__(self) -> None:
-        check_amounts(self.requests, "requests")
-        check_amounts(self.limits, "limits")
+        if self.requests:
+            check_amounts(self.requests, "requests")
+        if self.limits:
+            check_amounts(self.limits, "limits")
 
 
 class ContainerPort(Part):
@@ -210,7 +212,8 @@ class PodSpec(Part):
     termination_grace_period_seconds: int | None = None
 
     def __post_init__(self) -> None:
-        check_amounts(self.overhead, "overhead")
+        if self.overhead:
+            check_amounts(self.overhead, "overhead")
 
 
 class PodStatus(Part):
@@ -224,7 +227,8 @@ class PodStatus(Part):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
     def __post_init__(self) -> None:
-        check_time(self.start_time, "startTime")
+        if self.start_time:
+            check_time(self.start_time, "startTime")
 
 
 class Pod(KubeObject):

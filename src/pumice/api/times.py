@@ -54,9 +54,7 @@ def lenient_epoch(text: str) -> float:
 
 
 def check_time(text: str, field: str) -> None:
-    """Refuse a time that is present but not RFC 3339, naming ``field``."""
-    if not text:
-        return
+    """Refuse a time that is not RFC 3339, naming ``field``."""
     try:
         epoch(text)
     except InputError as error:

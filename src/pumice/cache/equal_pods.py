@@ -48,8 +48,9 @@ class EqualPods:
         job = int(tasks.job[like])
         self._snapshot.jobs.tasks[job] += rows
         self._count_in_job(job, like, len(rows), waiting=1)
-        for row, pod in zip(rows, pods[1:], strict=True):
-            self._rows.share(row, pod)
+        shape, label_class = int(tasks.shape[like]), int(tasks.label_class[like])
+        for pod in pods[1:]:
+            self._rows.share(pod, shape, label_class)
 
     def start(self, pods: Sequence[Pod]) -> None:
         """Start waiting pods, each on its node; nothing else about them has changed."""

@@ -25,8 +25,7 @@ def int32_of(text: str, otherwise: int) -> int:
 
 def index_of(name: str) -> int:
     """Read the number at the end of a pod name of at least three parts; -1 if there is none."""
-    parts = name.split("-")
-    if len(parts) < 3:  # job, task, number
+    if name.count("-") < 2:  # between job, task and number
         return -1
-    last = parts[-1]
+    last = name.rpartition("-")[2]
     return int(last) if last.isascii() and last.isdigit() and len(last) < 10 else -1

@@ -82,9 +82,11 @@ class Ingest:
     def counting_once(self) -> Iterator[None]:
         """Take objects into an empty snapshot with all counting at the end."""
         later = not self._snapshot.tasks.n
-        self._counts.later = later
+        self._counts.later = self._jobs.gathers = later
         yield
-        self._counts.later = False
+        self._tasks.write_gathered()
+        self._jobs.write_gathered()
+        self._counts.later = self._jobs.gathers = False
         self._counts.rounded |= later
 
     def upsert(self, thing: KubeObject) -> None:

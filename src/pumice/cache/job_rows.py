@@ -1,16 +1,17 @@
 """Rows of jobs, queues and namespaces, and the links between them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from pumice.api.decisions import SCHEDULED
-from pumice.api.groups import PodGroup, Queue
+from pumice.api.groups import PodGroup, PodGroupSpec, Queue
 from pumice.api.times import epoch_or_zero
 from pumice.cache.identity import key_of
 from pumice.cache.requests import learn
-from pumice.core.resources import is_coarse
+from pumice.core.resources import is_coarse, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
@@ -31,6 +32,9 @@ class JobRows:
         """Whether links between groups, queues and priority classes must all be made again."""
         self._unlinked: set[int] = set()
         """Groups that are new or changed since the last link."""
+        self.gathers = False
+        """Whether new pod groups are gathered, to be written together."""
+        self._new: dict[int, PodGroup] = {}
         self._aside: set[int] = set()
         """Jobs that are left out of sessions for now."""
 
@@ -67,26 +71,49 @@ class JobRows:
         row, spec = self.row(key_of(group)), group.spec
         known = jobs.groups[row]
         jobs.groups[row] = group
-        self._write_status(row, group)
-        jobs.created[row] = epoch_or_zero(group.metadata.creation_timestamp)
+        if self.gathers and known is None:
+            self._new[row] = group
+            self._unlinked.add(row)
+            return
+        self.write_gathered()
+        self._write_status(row, _status_cells(group))
         if isinstance(known, PodGroup) and known.spec is spec:
             return
-        jobs.min_member[row] = spec.min_member or 0
-        jobs.has_topology[row] = spec.network_topology is not None or bool(spec.sub_group_policy)
-        jobs.has_min_resources[row] = spec.min_resources is not None
+        self._write_spec(row, _spec_cells(spec))
         jobs.min_resources[:, row] = self.snapshot.resources.vector(spec.min_resources or {})
         self._unlinked.add(row)
 
-    def _write_status(self, row: int, group: PodGroup) -> None:
-        jobs, status = self.snapshot.jobs, group.status
-        jobs.phase[row] = jobs.stated_phase[row] = PHASE_CODE.get(status.phase, _UNKNOWN)
-        jobs.stated_counts[:, row] = status.running, status.succeeded, status.failed
-        jobs.stated_scheduled[row] = any(
-            c.type == "Scheduled" and c.status == "True" for c in status.conditions
-        )
-        jobs.has_other_conditions[row] = any(
-            (c.type, c.status, c.reason, c.message) != _SCHEDULED for c in status.conditions
-        )
+    def write_gathered(self) -> None:
+        """Write the new pod groups that were gathered, column by column."""
+        if not self._new:
+            return
+        new, self._new = self._new, {}
+        rows, groups = list(new), new.values()
+        self._write_status(rows, zip(*map(_status_cells, groups), strict=True))
+        self._write_spec(rows, zip(*(_spec_cells(each.spec) for each in groups), strict=True))
+        for row, group in new.items():  # those of a new row are zero
+            if group.spec.min_resources:
+                amounts = self.snapshot.resources.vector(group.spec.min_resources)
+                self.snapshot.jobs.min_resources[:, row] = amounts
+
+    def _write_status(self, rows: int | list[int], cells: Iterable[Any]) -> None:
+        """Write the status and the age of a pod group, or those of many, cell by cell."""
+        jobs = self.snapshot.jobs
+        (
+            jobs.stated_phase[rows],
+            jobs.stated_counts[0, rows],
+            jobs.stated_counts[1, rows],
+            jobs.stated_counts[2, rows],
+            jobs.stated_scheduled[rows],
+            jobs.has_other_conditions[rows],
+            jobs.created[rows],
+        ) = cells
+        jobs.phase[rows] = jobs.stated_phase[rows]
+
+    def _write_spec(self, rows: int | list[int], cells: Iterable[Any]) -> None:
+        """Write what a pod group asks for, or many, cell by cell."""
+        jobs = self.snapshot.jobs
+        jobs.min_member[rows], jobs.has_topology[rows], jobs.has_min_resources[rows] = cells
 
     def delete_group(self, key: str) -> None:
         """Forget a pod group; its pods, if any, keep the row."""
@@ -94,6 +121,7 @@ class JobRows:
         row = jobs.row_of.get(key)
         if row is None:
             return
+        self.write_gathered()
         self._leave_queue(row)
         jobs.reset_row(row, keep=_OF_PODS)
         jobs.groups[row] = None
@@ -169,25 +197,38 @@ class JobRows:
         """Make every link, and add the sums of queues up again."""
         jobs, queues = self.snapshot.jobs, self.snapshot.queues
         jobs.queue[:] = NOWHERE
-        queues.sums[:] = 0
-        self._link_groups(range(jobs.n))
-        for row, queue in enumerate(queues.objects[: queues.n]):
-            if isinstance(queue, Queue):
-                queues.parent[row] = queues.row_of.get(queue.spec.parent, NOWHERE)
+        rows, priorities, of_rows = [], [], []
+        for row, priority, queue in self._links(range(jobs.n)):
+            rows.append(row)
+            priorities.append(priority)
+            of_rows.append(queue)
+        jobs.priority[rows], jobs.queue[rows] = priorities, of_rows
+        jobs.listed[rows] = jobs.queue[rows] != NOWHERE
+        jobs.listed[[*self._aside]] = False
+        linked = np.flatnonzero(jobs.queue != NOWHERE)
+        for layer, sums in enumerate(jobs.sums):
+            queues.sums[layer] = sum_by(sums[:, linked], jobs.queue[linked], queues.capacity)
+        for row, named in enumerate(queues.objects[: queues.n]):
+            if isinstance(named, Queue):
+                queues.parent[row] = queues.row_of.get(named.spec.parent, NOWHERE)
+
+    def _links(self, rows: Iterable[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield the rows that have a pod group, its priority and the row of its queue."""
+        groups, queues = self.snapshot.jobs.groups, self.snapshot.queues.row_of
+        classes = {c.metadata.name: c for c in self.snapshot.kind("PriorityClass").values()}
+        default = min((c.value for c in classes.values() if c.global_default), default=0)
+        for row in rows:
+            group = groups[row]
+            if isinstance(group, PodGroup):
+                named = classes.get(group.spec.priority_class_name)
+                priority = default if named is None else named.value
+                yield row, priority, queues.get(group.spec.queue, NOWHERE)
 
     def _link_groups(self, rows: Iterable[int]) -> None:
         """Join some groups to their queue and priority class; sums move along."""
-        snapshot = self.snapshot
-        jobs, queues = snapshot.jobs, snapshot.queues
-        classes = {c.metadata.name: c for c in snapshot.kind("PriorityClass").values()}
-        default = min((c.value for c in classes.values() if c.global_default), default=0)
-        for row in rows:
-            group = jobs.groups[row]
-            if not isinstance(group, PodGroup):
-                continue
-            named = classes.get(group.spec.priority_class_name)
-            jobs.priority[row] = default if named is None else named.value
-            queue = queues.row_of.get(group.spec.queue, NOWHERE)
+        jobs, queues = self.snapshot.jobs, self.snapshot.queues
+        for row, priority, queue in self._links(rows):
+            jobs.priority[row] = priority
             if queue != jobs.queue[row]:
                 self._leave_queue(row)
                 jobs.queue[row] = queue
@@ -202,3 +243,24 @@ class JobRows:
             self.snapshot.queues.sums[:, :, queue] -= jobs.sums[:, :, row]
             self.stale |= is_coarse(jobs.sums[:, :, row].max(axis=0))
             jobs.queue[row] = NOWHERE
+
+
+def _status_cells(group: PodGroup) -> tuple[int, int, int, int, bool, bool, float]:
+    status, conditions = group.status, group.status.conditions
+    return (
+        PHASE_CODE.get(status.phase, _UNKNOWN),
+        status.running,
+        status.succeeded,
+        status.failed,
+        any(c.type == "Scheduled" and c.status == "True" for c in conditions),
+        any((c.type, c.status, c.reason, c.message) != _SCHEDULED for c in conditions),
+        epoch_or_zero(group.metadata.creation_timestamp),
+    )
+
+
+def _spec_cells(spec: PodGroupSpec) -> tuple[int, bool, bool]:
+    return (
+        spec.min_member or 0,
+        spec.network_topology is not None or bool(spec.sub_group_policy),
+        spec.min_resources is not None,
+    )

@@ -3,7 +3,8 @@
 Used by the rows of tasks.  Equal parts of pods get one number; numbers are never reused.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,19 +18,20 @@ from pumice.api.annotations import (
     STRATEGY_WEIGHT,
     TASK_SPEC,
 )
-from pumice.api.meta import is_true
-from pumice.api.pods import Pod
+from pumice.api.meta import ObjectMeta, is_true
+from pumice.api.pods import Pod, Volume
 from pumice.api.times import epoch, epoch_or_zero
 from pumice.cache.identity import index_of, int32_of
 from pumice.cache.partial_pod import is_partial
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import NOWHERE
+from pumice.core.tables import NOWHERE, TaskTable
 
 TASK_PRIORITY = "volcano.sh/task-priority"
 _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)
 """Pod annotations that node hooks read; pods that differ in them differ in shape."""
+_encode = msgspec.json.Encoder().encode
 
 
 class PodCells(NamedTuple):
@@ -48,6 +50,38 @@ class PodCells(NamedTuple):
     number: int
 
 
+def write_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> None:
+    """Write the cells of a pod into its row, or those of many, cell by cell, into theirs."""
+    (
+        tasks.shape[rows],
+        tasks.best_effort[rows],
+        tasks.label_class[rows],
+        tasks.priority[rows],
+        tasks.preemptable[rows],
+        tasks.role[rows],
+        tasks.gated[rows],
+        tasks.opted_in[rows],
+        tasks.created[rows],
+        tasks.started[rows],
+        tasks.index[rows],
+    ) = cells
+
+
+class _Marks(NamedTuple):
+    """What a pod takes from its labels and annotations."""
+
+    namespace: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    kept: dict[str, str]
+    """Annotations that belong to its shape."""
+    label_class: int
+    priority: str
+    preemptable: bool
+    role: int
+    opted_in: bool
+
+
 class PodReader:
     """Reads pods, and numbers their equal parts."""
 
@@ -56,36 +90,60 @@ class PodReader:
         self._shapes: dict[bytes, int] = {}
         self._label_classes: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
         self._roles: dict[str, int] = {}
+        self._like: _Marks | None = None
+        """The marks of the last pod: the next one is often of the same job."""
 
     def read(self, pod: Pod) -> PodCells:
         """Return the cells of a pod; one that is bad in any way raises here."""
-        if not is_partial(pod):
-            learn(self.snapshot, *resource_lists(pod.spec), asked=True)
-        notes, labels = pod.metadata.annotations, pod.metadata.labels
-        shape = self._shape(pod)
-        mark = notes.get(PREEMPTABLE, labels.get(PREEMPTABLE))
-        role = notes.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
-        priority = 1 if pod.spec.priority is None else pod.spec.priority
+        meta, spec, like = pod.metadata, pod.spec, self._like
+        if like is None or (like.annotations, like.labels, like.namespace) != (
+            meta.annotations,
+            meta.labels,
+            meta.namespace,
+        ):
+            kept = {
+                name: meta.annotations[name]
+                for name in _SHAPE_ANNOTATIONS
+                if name in meta.annotations
+            }
+            shape = self._shape(pod, kept)
+            like = self._like = self._marks(meta, kept)
+        else:
+            shape = self._shape(pod, like.kept)
+        priority = 1 if spec.priority is None else spec.priority
         return PodCells(  # by position, which is faster; there are very many pods
             shape,
             self.snapshot.shapes[shape].best_effort,
-            self._label_class(pod),
-            int32_of(notes.get(TASK_PRIORITY, ""), priority),
-            mark is None or is_true(mark),
-            self._role(role) if role else NOWHERE,
-            bool(pod.spec.scheduling_gates),
-            notes.get(QUEUE_GATE) == "true",
-            epoch_or_zero(pod.metadata.creation_timestamp),
+            like.label_class,
+            int32_of(like.priority, priority) if like.priority else priority,
+            like.preemptable,
+            like.role,
+            bool(spec.scheduling_gates),
+            like.opted_in,
+            epoch_or_zero(meta.creation_timestamp),
             epoch(pod.status.start_time) if pod.status.start_time else np.nan,
-            index_of(pod.metadata.name),
+            index_of(meta.name),
         )
 
-    def _shape(self, pod: Pod) -> int:
-        spec, marks = pod.spec, pod.metadata.annotations
-        kept = {name: marks[name] for name in _SHAPE_ANNOTATIONS if name in marks}
-        # only claims matter; every pod also mounts a token under a name of its own
-        claiming = [each for each in spec.volumes if each.persistent_volume_claim or each.ephemeral]
-        key = msgspec.json.encode(
+    def _marks(self, meta: ObjectMeta, kept: dict[str, str]) -> _Marks:
+        notes, labels = meta.annotations, meta.labels
+        mark = notes.get(PREEMPTABLE, labels.get(PREEMPTABLE))
+        role = notes.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
+        return _Marks(
+            namespace=meta.namespace,
+            labels=labels,
+            annotations=notes,
+            kept=kept,
+            label_class=self._label_class(meta),
+            priority=notes.get(TASK_PRIORITY, ""),
+            preemptable=mark is None or is_true(mark),
+            role=self._role(role) if role else NOWHERE,
+            opted_in=notes.get(QUEUE_GATE) == "true",
+        )
+
+    def _shape(self, pod: Pod, kept: dict[str, str]) -> int:
+        spec = pod.spec
+        key = _encode(
             (
                 spec.containers,
                 spec.init_containers,
@@ -95,30 +153,35 @@ class PodReader:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                claiming,
+                spec.volumes and _claiming(spec.volumes),
                 spec.resource_claims,
                 pod.metadata.namespace,
                 kept,
-                is_partial(pod),  # may ask for what has no row
+                bool(spec.scheduling_gates) and is_partial(pod),  # may ask for what has no row
             )
         )
         known = self._shapes.get(key)
         if known is None:
-            resources = self.snapshot.resources
-            shape = Shape(
-                id=len(self.snapshot.shapes),
-                request=pod_request(spec, resources)[:, None],
-                nonzero=pod_nonzero(spec, resources)[:, None],
-                namespace=pod.metadata.namespace,
-                spec=spec,
-                annotations=kept,
-            )
-            self.snapshot.shapes.append(shape)
-            known = self._shapes[key] = shape.id
+            if not is_partial(pod):
+                learn(self.snapshot, *resource_lists(spec), asked=True)
+            known = self._shapes[key] = self._new_shape(pod, kept)
         return known
 
-    def _label_class(self, pod: Pod) -> int:
-        labels, namespace = pod.metadata.labels, pod.metadata.namespace
+    def _new_shape(self, pod: Pod, kept: dict[str, str]) -> int:
+        resources, spec = self.snapshot.resources, pod.spec
+        shape = Shape(
+            id=len(self.snapshot.shapes),
+            request=pod_request(spec, resources)[:, None],
+            nonzero=pod_nonzero(spec, resources)[:, None],
+            namespace=pod.metadata.namespace,
+            spec=spec,
+            annotations=kept,
+        )
+        self.snapshot.shapes.append(shape)
+        return shape.id
+
+    def _label_class(self, meta: ObjectMeta) -> int:
+        labels, namespace = meta.labels, meta.namespace
         key = (namespace, frozenset(labels.items()))
         known = self._label_classes.get(key)
         if known is None:
@@ -132,3 +195,8 @@ class PodReader:
             known = self._roles[name] = len(self.snapshot.roles)
             self.snapshot.roles.append(name)
         return known
+
+
+def _claiming(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
+    """Return the volumes that matter: every pod also mounts a token under a name of its own."""
+    return tuple(each for each in volumes if each.persistent_volume_claim or each.ephemeral)

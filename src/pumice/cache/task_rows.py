@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from msgspec.structs import force_setattr
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.pods import Pod
+from pumice.api.pods import Pod, PodSpec
 from pumice.api.times import epoch
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
-from pumice.cache.pod_cells import PodCells, PodReader
+from pumice.cache.new_tasks import NewTask, NewTasks
+from pumice.cache.pod_cells import PodCells, PodReader, write_cells
 from pumice.cache.task_counts import TaskCounts
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
@@ -69,7 +71,10 @@ class TaskRows:
         self._counts = counts
         self._scheduler_names = frozenset(scheduler_names)
         self._reader = PodReader(snapshot)
+        self._new = NewTasks(snapshot)
         self._marks: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
+        self._parts: dict[int, list[tuple[str, Any]]] = {}
+        """Parts of a specification that pods share, by shape."""
         self._homeless: dict[str, set[int]] = {}
         self._waits: dict[int, str] = {}
         """Tasks whose node is not known yet, by its name, and that name."""
@@ -118,22 +123,47 @@ class TaskRows:
             self.delete(key)
             return
         row = tasks.row_of.get(key)
+        if row is None and self._counts.later and not tasks.free:
+            self._gather(key, pod, cells)
+            return
         if row is None:
             row = tasks.row_of[key] = tasks.new_row()
         else:
+            self.write_gathered()
             self._take_out(row)
         tasks.keys[row] = key
         tasks.uids[row] = pod.metadata.uid or key
         tasks.pods[row] = pod
-        self._set_cells(row, cells)
+        write_cells(tasks, row, cells)
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
-        ours = pod.spec.scheduler_name in self._scheduler_names
-        job = self._job_key(pod) if ours else ""
-        tasks.job[row] = self._jobs.row(job) if job else NOWHERE
+        tasks.job[row] = self._job(pod)
         tasks.status[row] = _status(pod)
         self._settle_in(row, pod.spec.node_name)
-        self.share(row, pod)
+        self.share(pod, cells.shape, cells.label_class)
+        self._share_node(row, pod)
+
+    def _gather(self, key: str, pod: Pod, cells: PodCells) -> None:
+        """Keep a new pod of many, to be written with the others."""
+        status = _status(pod)
+        node = pod.spec.node_name if status in _ON_NODE else ""
+        row = self._new.add(NewTask(key, pod, cells, self._job(pod), status, node))
+        if pod.status.nominated_node_name:
+            self._nominees[row] = pod.status.nominated_node_name
+        self.share(pod, cells.shape, cells.label_class)
+        if self._new.is_full:
+            self.write_gathered()
+
+    def write_gathered(self) -> None:
+        """Write the pods that were gathered."""
+        for row, node_name in self._new.write():
+            self.wait_for_node(row, node_name)
+
+    def _job(self, pod: Pod) -> int:
+        """Return the row of the job of a pod."""
+        ours = pod.spec.scheduler_name in self._scheduler_names
+        job = self._job_key(pod) if ours else ""
+        return self._jobs.row(job) if job else NOWHERE
 
     def _job_key(self, pod: Pod) -> str:
         """Name the job of a pod, or nothing if it has none."""
@@ -196,39 +226,24 @@ class TaskRows:
                 force_setattr(pod.spec, name, getattr(known.spec, name))
             self._share_node(row, pod)
 
-    def share(self, row: int, pod: Pod) -> None:
+    def share(self, pod: Pod, shape: int, label_class: int) -> None:
         """Make equal parts of equal pods one object: 100,000 pods are a few dozen shapes."""
-        tasks = self.snapshot.tasks
-        like = self.snapshot.shapes[tasks.shape[row]].spec
-        namespace, labels = self.snapshot.label_classes[tasks.label_class[row]]
-        if pod.spec.containers is not like.containers:  # else it was shared before
-            for name in _SHARED:
-                force_setattr(pod.spec, name, getattr(like, name))
-        marks = pod.metadata.annotations
-        marks = self._marks.setdefault(frozenset(marks.items()), marks)
-        force_setattr(pod.metadata, "annotations", marks)
-        force_setattr(pod.metadata, "labels", labels)
-        force_setattr(pod.metadata, "namespace", namespace)
-        self._share_node(row, pod)
+        spec, meta = pod.spec, pod.metadata
+        parts = self._parts.get(shape)
+        if parts is None:
+            parts = self._parts[shape] = _parts_of(self.snapshot.shapes[shape].spec)
+        for name, part in parts:
+            force_setattr(spec, name, part)
+        namespace, labels = self.snapshot.label_classes[label_class]
+        marks = self._marks.setdefault(frozenset(meta.annotations.items()), meta.annotations)
+        force_setattr(meta, "annotations", marks)
+        force_setattr(meta, "labels", labels)
+        force_setattr(meta, "namespace", namespace)
 
     def _share_node(self, row: int, pod: Pod) -> None:
         node = self.snapshot.tasks.node[row]
         if node != NOWHERE:
             force_setattr(pod.spec, "node_name", self.snapshot.nodes.names[node])
-
-    def _set_cells(self, row: int, cells: PodCells) -> None:
-        tasks = self.snapshot.tasks
-        tasks.shape[row] = cells.shape
-        tasks.best_effort[row] = cells.best_effort
-        tasks.label_class[row] = cells.label_class
-        tasks.priority[row] = cells.priority
-        tasks.preemptable[row] = cells.preemptable
-        tasks.role[row] = cells.role
-        tasks.gated[row] = cells.gated
-        tasks.opted_in[row] = cells.opted_in
-        tasks.created[row] = cells.created
-        tasks.started[row] = cells.started
-        tasks.index[row] = cells.number
 
     def link_nominees(self) -> None:
         """Find the rows of nominated nodes."""
@@ -274,6 +289,7 @@ class TaskRows:
         """Forget a pod."""
         row = self.snapshot.tasks.row_of.pop(key, None)
         if row is not None:
+            self.write_gathered()
             self._take_out(row)
             self.snapshot.tasks.clear_row(row)
 
@@ -318,6 +334,12 @@ class TaskRows:
         shape, status = self.snapshot.shapes[tasks.shape[task]], int(tasks.status[task])
         old, new = (_GONE, status) if sign > 0 else (status, _GONE)
         self._counts.change(shape, node, job, old, new)
+
+
+def _parts_of(spec: PodSpec) -> list[tuple[str, Any]]:
+    """Return the shared parts by name, but for empty tuples, which are one object anyway."""
+    parts = ((name, getattr(spec, name)) for name in _SHARED)
+    return [(name, part) for name, part in parts if part is not None and part != ()]
 
 
 def _status(pod: Pod) -> int:

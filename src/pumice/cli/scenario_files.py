@@ -14,6 +14,7 @@ from pumice.api.manifests import load_values
 from pumice.api.text_files import STDIN, read_text
 from pumice.api.times import epoch
 from pumice.errors import ScenarioError
+from pumice.garbage_collection import reading
 from pumice.scenarios.scenario import (
     Scenario,
     are_manifests,
@@ -31,8 +32,12 @@ def read_scenario(
     Raises:
         InputError: a file cannot be read or used.
     """
+    with reading():
+        return _read(files, conf, epoch(now) if now else None)
+
+
+def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenario:
     sources = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
-    at = epoch(now) if now else None
     if len(files) > 1 or files[0].is_dir():
         return _of_manifests(files, sources, conf, at)
     values = load_values(sources[0])

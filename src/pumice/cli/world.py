@@ -15,6 +15,7 @@ from pumice.cluster.base import Cluster
 from pumice.diagnosis import ClusterState, load_world
 from pumice.errors import ClusterError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
+from pumice.garbage_collection import reading
 
 
 def read_world(
@@ -34,7 +35,8 @@ def read_world(
     at = epoch(now) if now else None
     if files:
         texts = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
-        world = load_world(texts, conf, at)
+        with reading():
+            world = load_world(texts, conf, at)
     else:
         world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)

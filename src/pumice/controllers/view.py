@@ -167,8 +167,9 @@ class ClusterView:
         items, version = self._cluster.list(kind)
         mirror.version = version
         mirror.ahead.clear()
-        present = {place_of(manifest) for manifest in items}
-        for known in [*mirror.all()]:
+        known_before = [*mirror.all()]
+        present = {place_of(manifest) for manifest in items} if known_before else set()
+        for known in known_before:
             if place_of(known) not in present:
                 mirror.remove(known)
                 yield kind, known, None

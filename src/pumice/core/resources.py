@@ -102,7 +102,7 @@ class Resources:
 
     def vector(self, amounts: Mapping[str, str | int | float], missing: float = 0.0) -> Column:
         """Turn a resource list into a column (R,); names that were not learnt do not count."""
-        out = np.full(len(self.names), missing)
+        out = np.full(len(self.names), missing) if missing else np.zeros(len(self.names))
         for name, quantity in amounts.items():
             row = self._rows.get(name)
             if row is not None:

@@ -61,6 +61,13 @@ class Table:
         self.n += 1
         return self.n - 1
 
+    def add_rows(self, n: int) -> range:
+        """Add rows after the last."""
+        if self.n + n > self.capacity:
+            self.reserve(max(self.n + n, int(self.capacity * _GROWTH)))
+        self.n += n
+        return range(self.n - n, self.n)
+
     def clear_row(self, row: int) -> None:
         """Reset a row to its fill values and keep it for reuse."""
         self.reset_row(row)

@@ -186,7 +186,9 @@ class ClusterState:
         Raises:
             InputError: there is none, or more than one.
         """
-        meanings = self._meanings()
+        meanings = self._names_of_jobs()  # exact names win
+        if name not in meanings:
+            meanings = self._names_of_pods() | meanings
         found = meanings.get(name, set())
         if len(found) == 1:
             return next(iter(found))
@@ -217,10 +219,9 @@ class ClusterState:
         """Suggest names for an unknown one of a kind."""
         return _suggest(name, self.of_kind(kind), {})
 
-    def _meanings(self) -> dict[str, set[str]]:
-        """Map every spelling of a job to the keys it may mean; exact names win."""
+    def _names_of_jobs(self) -> dict[str, set[str]]:
+        """Map the spellings of jobs to the keys they may mean."""
         exact: dict[str, set[str]] = {}
-        loose: dict[str, set[str]] = {}
         for key, group in self.groups.items():
             space, _, name = key.partition("/")
             exact.setdefault(key, set()).add(key)
@@ -232,12 +233,17 @@ class ClusterState:
         for key in self.jobs.keys() - {self.title(group) for group in self.groups}:
             exact.setdefault(key, set()).add(key)
             exact.setdefault(key.partition("/")[2], set()).add(key)
+        return exact
+
+    def _names_of_pods(self) -> dict[str, set[str]]:
+        """Map the spellings of pods to the keys of their jobs."""
+        loose: dict[str, set[str]] = {}
         for key, pods in self.pods_by_group.items():
             if key in self.groups:
                 for pod in pods:
                     loose.setdefault(key_of(pod), set()).add(key)
                     loose.setdefault(pod["metadata"]["name"], set()).add(key)
-        return loose | exact
+        return loose
 
 
 def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:

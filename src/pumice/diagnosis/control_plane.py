@@ -106,11 +106,8 @@ class ControlPlane:
         }
         jobs = {key: one for key, one in self._world.jobs.items() if ("Job", key) not in gone}
         jobs |= {key: one for (kind, key), one in changed.items() if kind == "Job"}
-        kept = [
-            changed.pop((one["kind"], key_of(one)), one)
-            for one in self._world.objects
-            if (one["kind"], key_of(one)) not in gone
-        ]
+        named = (((one["kind"], key_of(one)), one) for one in self._world.objects)
+        kept = [changed.pop(name, one) for name, one in named if name not in gone]
         new = [one for (kind, _), one in changed.items() if kind != "Job"]
         return replace(self._world, objects=(*kept, *new), jobs=jobs)
 

@@ -216,7 +216,7 @@ def _documents(path: Path | str) -> Iterator[Document]:
 
 def _take_document(pile: _Pile, document: Document, source: Path | str) -> None:
     content = document.content
-    if isinstance(content, Mapping) and "kind" not in content:
+    if isinstance(content, (dict, Mapping)) and "kind" not in content:
         if "objects" in content or "objectsFrom" in content:
             path = Path(document.file) if isinstance(source, Path) else Path("<input>")
             _take_scenario(pile, dict(content), path)
@@ -232,7 +232,7 @@ def _take_document(pile: _Pile, document: Document, source: Path | str) -> None:
 
 def _items(content: Any) -> list[Any]:
     """Unpack a list such as PodList; other documents are one object."""
-    if isinstance(content, Mapping) and str(content.get("kind", "")).endswith("List"):
+    if isinstance(content, (dict, Mapping)) and str(content.get("kind", "")).endswith("List"):
         return list(content.get("items") or [])
     return [content]
 
@@ -305,7 +305,7 @@ def _part(
 
 def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
     """Take one object; ``fresh`` ones may be what a user has not applied yet."""
-    if not isinstance(item, Mapping) or not item.get("kind"):
+    if not isinstance(item, (dict, Mapping)) or not item.get("kind"):
         raise ManifestError(wanted="an object with apiVersion and kind", found=item, file=source)
     kind = (str(item.get("apiVersion")), str(item["kind"]))
     if kind == _JOB:

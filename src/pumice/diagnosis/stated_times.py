@@ -12,7 +12,8 @@ _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
 
 def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
     """Return the latest instant in objects; ``started`` leaves out future ends."""
-    stamps = [epoch(stamp) for one in objects for stamp in _stamps(one, _STAMPS)]
+    written = dict.fromkeys(stamp for one in objects for stamp in _stamps(one))
+    stamps = [epoch(stamp) for stamp in written]
     if not started:
         stamps += [asked for one in objects for asked in _deletion_asked(one)]
     return max(stamps, default=0.0 if started else DEFAULT_NOW)
@@ -29,14 +30,14 @@ def _deletion_asked(manifest: Manifest) -> Iterator[float]:
         yield epoch(meta["deletionTimestamp"]) - known
 
 
-def _stamps(manifest: Manifest, names: Sequence[str]) -> Iterator[str]:
+def _stamps(manifest: Manifest) -> Iterator[str]:
     status = _part(manifest, "status")
     listed = status.get("conditions")
     conditions = listed if isinstance(listed, list) else []
     for part in (manifest["metadata"], status, *conditions):
-        if not isinstance(part, Mapping):
+        if not isinstance(part, (dict, Mapping)):
             continue
-        for name in names:
+        for name in _STAMPS:
             stamp = part.get(name)
             if isinstance(stamp, str) and stamp:
                 yield stamp
@@ -45,4 +46,4 @@ def _stamps(manifest: Manifest, names: Sequence[str]) -> Iterator[str]:
 def _part(manifest: Manifest, name: str) -> Mapping[str, Any]:
     """Return a part of an object that may not be well formed, nothing if it is no mapping."""
     found = manifest.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, (dict, Mapping)) else {}

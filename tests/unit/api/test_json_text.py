@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api import json_text
 from pumice.api.json_text import DEPTH, parse_json
 from pumice.errors import ManifestError
 
@@ -44,3 +45,41 @@ def test_what_is_nested_deeper_is_refused_with_its_line(text: Any, line: Any) ->
     with pytest.raises(ManifestError) as caught:
         parse_json(text, "f")
     assert str(caught.value) == f"f:{line}: wanted at most {DEPTH} nested levels, found 'more'"
+
+
+QUICK_OR_NOT = [
+    '{"a": {"b": [1, -0, 2.5, 1e5, true, null, "x"]}, "c": {"a": 1}}',
+    '{"a": 1, "b": {"c": 1, "c": 2}}',
+    '{"text": "a: \\"b\\": {\\\\\\"", "c:": [":"]}',
+    '{"text": "\\\\", "a": 1, "a": 2}',
+    "[9223372036854775807, 9223372036854775808, -9223372036854775809, 12345678901234567890123]",
+    "[1e308, 1e309]",
+    '["\\ud800"]',
+    '{"a": 1}\n\n{"b": 2}',
+    "[NaN]",
+    "[1, 2",
+    '["a\x01"]',
+    "\n\n[]",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", QUICK_OR_NOT)
+@pytest.mark.parametrize("unique", [True, False])
+def test_the_quick_way_gives_the_same_answer(
+    monkeypatch: pytest.MonkeyPatch, text: str, unique: bool
+) -> None:
+    def answer() -> str:
+        try:
+            return repr(list(json_text.parse_json_stream(text, "file", unique=unique)))
+        except ManifestError as error:
+            return str(error)
+
+    quick = answer()
+    monkeypatch.setattr(json_text, "_one_value", lambda *_: json_text._UNDECIDED)
+    assert answer() == quick
+
+
+def test_most_texts_are_read_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_text, "_UNIQUE_KEYS", None)
+    assert json_text.parse_json('{"a": [1, "b:", {}]}', "file") == {"a": [1, "b:", {}]}

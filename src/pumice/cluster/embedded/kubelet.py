@@ -5,7 +5,6 @@ Works on the embedded store only.  ``sync`` processes changes; timers do the res
 
 import math
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -82,8 +81,10 @@ class Kubelet:
             if event.type == "DELETED":
                 self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
             elif event.object["spec"].get("nodeName"):
-                with suppress(*_ODD):  # a pod of odd content affects only itself
+                try:
                     self._look(event.object)
+                except _ODD:  # a pod of odd content affects only itself
+                    continue
         return len(events) + len(gone)
 
     def _nodes_gone(self) -> list[str]:
@@ -205,9 +206,9 @@ class Kubelet:
         marks = metadata.get("annotations") or {}
         place = metadata["namespace"], metadata["name"]
         fails = _seconds(marks.get(FAIL_AFTER_SECONDS))
-        times = _seconds(marks.get(FAIL_TIMES))
-        if times is not None and _restarts(pod) >= times:
-            fails = None
+        if fails is not None:
+            times = _seconds(marks.get(FAIL_TIMES))
+            fails = None if times is not None and _restarts(pod) >= times else fails
         lasts = _seconds(marks.get(RUN_SECONDS))
         if lasts is None:
             lasts = self._durations(pod)

@@ -105,6 +105,19 @@ class Identity:
         for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(field, None)
 
+    def complete(self, metadata: Manifest, now: float) -> None:
+        """Write what the metadata of an object lacks that another cluster had."""
+        self._uids += 1
+        if not metadata.get("uid"):
+            metadata["uid"] = f"{self._prefix}{self._uids:012x}"
+        if not metadata.get("creationTimestamp"):
+            metadata["creationTimestamp"] = rfc3339(now)
+        if not metadata.get("generation"):
+            metadata["generation"] = 1
+        for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+            if field in metadata and not metadata[field]:
+                del metadata[field]
+
     def name(self, prefix: str) -> str:
         """Make a name of a prefix and five letters."""
         self._names += 1
@@ -228,8 +241,9 @@ class ObjectTables:
         space[name] = manifest
         owners = metadata.get("ownerReferences")
         if old is None:
-            self._by_uid[metadata["uid"]] = Ref(table.kind.name, namespace, name)
-            self._link(Ref(table.kind.name, namespace, name), owners)
+            ref = self._by_uid[metadata["uid"]] = Ref(table.kind.name, namespace, name)
+            if owners:
+                self._link(ref, owners)
         elif owners != old["metadata"].get("ownerReferences"):
             self._unlink(Ref(table.kind.name, namespace, name), old)
             self._link(Ref(table.kind.name, namespace, name), owners)

@@ -6,7 +6,6 @@ store and must not be changed by the reader; all other methods return copies.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
 from typing import Any
 
 from pumice.api.cloning import clone
@@ -182,11 +181,10 @@ class EmbeddedCluster:
             for manifest in manifests:
                 kind = self.kinds.of(manifest)
                 table = self._tables.table(kind.name)
-                new: Manifest = {**manifest, "metadata": copy(manifest.get("metadata"))}
+                given = manifest.get("metadata")
+                new = {**manifest, "metadata": {**given} if isinstance(given, dict) else given}
                 metadata = self._name(kind, new)
-                given = {key: metadata[key] for key in _KEPT if metadata.get(key)}
-                self._identity.stamp(metadata, self.now())
-                metadata |= given
+                self._identity.complete(metadata, self.now())
                 if old := table.find(metadata.get("namespace", ""), metadata["name"]):
                     self._tables.drop(table, old)
                 self._tables.put(table, new, None)

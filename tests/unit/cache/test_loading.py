@@ -1,0 +1,96 @@
+"""A cluster that is loaded at once has the tables of one that is loaded object by object."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pumice.api.objects import KubeObject, from_manifest, in_namespace
+from pumice.cache import new_tasks
+from pumice.cache.ingest import Ingest
+from pumice.core.consistency import check
+from pumice.core.snapshot import Snapshot
+from pumice.testing import node, pod, pod_group, queue
+
+NODES = [f"n{i}" for i in range(5)]
+JOBS = [f"job{i}" for i in range(4)]
+
+
+def drawn_pod(rng: np.random.Generator, name: str) -> dict[str, Any]:
+    """Draw a pod that waits, runs on a node or on an unknown one, or is another scheduler's."""
+    home = rng.choice([*NODES, "elsewhere", ""])
+    return pod(
+        name,
+        group=str(rng.choice([*JOBS, "unknown"])),
+        role=str(rng.choice(["driver", "worker"])),
+        cpu=int(rng.integers(1, 4)),
+        resources={"example.com/gpu": 1} if rng.random() < 0.2 else None,
+        node=str(home) or None,
+        priority=int(rng.integers(3)),
+        scheduler=str(rng.choice(["volcano", "volcano", "other"])),
+        nominated_node="n1" if not home else None,
+    )
+
+
+def drawn(seed: int, *, again: int = 0) -> list[KubeObject]:
+    """Draw a cluster in any order; ``again`` pods come once more, in another state."""
+    rng = np.random.default_rng(seed)
+    groups = [pod_group(name, min_member=i, queue="q") for i, name in enumerate(JOBS)]
+    groups[2]["spec"]["minResources"] = {"cpu": "3", "example.com/licence": "1"}
+    names = [f"p-w-{i}" for i in range(30)]
+    names += [str(name) for name in rng.choice(names, again)]
+    pods = [drawn_pod(rng, name) for name in names]
+    objects = [queue("q"), *(node(name, cpu=64) for name in NODES), *groups, *pods]
+    rng.shuffle(objects)
+    return [from_manifest(in_namespace(each)) for each in objects]
+
+
+def content(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the rows in use of every table, with what they are known by."""
+    found: dict[str, Any] = {}
+    for kind in ("nodes", "tasks", "jobs", "queues", "namespaces"):
+        table = getattr(snapshot, kind)
+        found[kind] = list(table.row_of.items())
+        for name, value in vars(table).items():
+            if isinstance(value, np.ndarray):
+                found[f"{kind}.{name}"] = value[..., : table.n].tolist()
+            elif isinstance(value, list) and name != "free":
+                found[f"{kind}.{name}"] = value[: table.n]
+    shapes = [(each.request.tolist(), each.annotations) for each in snapshot.shapes]
+    return found | {"shapes": shapes, "labels": snapshot.label_classes, "roles": snapshot.roles}
+
+
+def assert_same(found: Snapshot, wanted: Snapshot) -> None:
+    left, right = content(found), content(wanted)
+    assert [name for name in right if repr(left[name]) != repr(right[name])] == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_tables_are_those_of_the_way_one_by_one(seed: int) -> None:
+    single = Ingest(Snapshot())
+    for thing in drawn(seed):
+        single.upsert(thing)
+    whole = Ingest(Snapshot()).load(drawn(seed))
+    check(whole)
+    assert_same(whole, single.settle())
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("batch", [1, 4])
+def test_it_does_not_matter_how_many_pods_are_written_together(
+    monkeypatch: pytest.MonkeyPatch, seed: int, batch: int
+) -> None:
+    whole = Ingest(Snapshot()).load(drawn(seed, again=8))
+    check(whole)
+    monkeypatch.setattr(new_tasks, "_BATCH", batch)
+    assert_same(Ingest(Snapshot()).load(drawn(seed, again=8)), whole)
+
+
+def test_the_later_of_two_groups_of_one_name_counts() -> None:
+    groups = [pod_group("a", min_member=n, queue=name) for n, name in ((1, "p"), (3, "q"))]
+    objects = [queue("p"), queue("q"), pod_group("b", min_member=2, queue="q"), *groups]
+    snapshot = Ingest(Snapshot()).load(from_manifest(in_namespace(each)) for each in objects)
+    jobs = snapshot.jobs
+    assert jobs.keys[: jobs.n] == ["default/b", "default/a"]
+    assert jobs.min_member[: jobs.n].tolist() == [2, 3]
+    assert jobs.queue[: jobs.n].tolist() == [1, 1]
