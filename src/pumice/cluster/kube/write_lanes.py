@@ -149,15 +149,17 @@ class WriteLanes:
         return None
 
     async def _perform(self, item: _QueuedWrite) -> None:
-        error: ClusterError | None = UnavailableError(*item.target, problem="broken off")
+        error: ClusterError | None = None
         try:
             await self._execute(item.write)
-            error = None
         except ClusterError as found:
             error = found
         except Exception as found:  # a malformed write must not stop the others
             log.exception("%s of %s failed", item.write.verb, item.target)
             error = ClusterError(*item.target, problem=repr(found))
+        except BaseException:
+            error = UnavailableError(*item.target, problem="broken off")
+            raise
         finally:
             parked = self._parked.pop(item.slot)
             self._waiting[item.lane].extendleft(reversed(parked))
