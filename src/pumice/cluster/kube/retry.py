@@ -7,6 +7,7 @@ may have been done.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -47,8 +48,8 @@ class Transport:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
-        request = Request("GET", target, await self._headers())
-        return await self._send(request, cap=cap)
+        headers = self._headers() if self._credentials.fresh() else await self._new_headers()
+        return await self._send(Request("GET", target, headers), cap=cap)
 
     async def write(
         self,
@@ -66,7 +67,8 @@ class Transport:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
-        headers = {**await self._headers(), "Content-Type": content_type}
+        headers = self._headers() if self._credentials.fresh() else await self._new_headers()
+        headers["Content-Type"] = content_type
         return await self._send(Request(method, target, headers, body), guard=guard)
 
     @asynccontextmanager
@@ -76,7 +78,8 @@ class Transport:
         Raises:
             UnavailableError: no answer, or its end was lost while it was read.
         """
-        request = Request("GET", target, await self._headers())
+        headers = self._headers() if self._credentials.fresh() else await self._new_headers()
+        request = Request("GET", target, headers)
         silence_s = min(longest_s, _SILENCE_S)
         try:
             async with self._http.stream(
@@ -106,13 +109,13 @@ class Transport:
         except UnavailableError as error:
             raise self._about(error, request) from error.__cause__
 
-    async def _headers(self) -> dict[str, str]:
-        credentials = self._credentials
+    async def _new_headers(self) -> dict[str, str]:
+        """Return the headers once a file was read or a program has logged in."""
+        return await asyncio.to_thread(self._headers)
+
+    def _headers(self) -> dict[str, str]:
         try:
-            if credentials.fresh():
-                words = credentials.header()
-            else:
-                words = await asyncio.to_thread(credentials.header)
+            words = self._credentials.header()
         except (InputError, ServiceError) as error:
             raise UnavailableError(problem=str(error), sent=False) from error
         return {"Authorization": words} if words else {}
@@ -186,7 +189,7 @@ class RetryingSender:
                 ``sent`` is False only if no attempt can have been.
             ClusterError: the server's refusal.
         """
-        backoff = self.backoff()
+        backoff: Backoff | None = None
         doubt = refused = False
         while True:
             wait_s = 0.0
@@ -208,6 +211,7 @@ class RetryingSender:
                 error = refusal(_status(reply.content), request.key, reply.status)
                 again, wait_s = _may_repeat(request, reply), reply.retry_after_s
                 doubt = doubt or reply.status >= 500
+            backoff = backoff or self.backoff()
             if not again or request.is_lease or backoff.failures >= self.attempts - 1:
                 raise _final_error(error, request, doubt=doubt)
             await backoff.wait(min(wait_s, _LONGEST_ASKED_S))
@@ -244,16 +248,18 @@ class RetryingSender:
                 await self.bucket.acquire()
             return await self.transport.read(request.target, request.cap)
 
-        def guard() -> None:
-            if not request.is_lease and not self.fence():
-                raise FencedError(*request.key)
-
-        if not request.is_lease:
+        guard = None if request.is_lease else partial(self._check_fence, request.key)
+        if guard is not None:
             guard()  # a held-back write needs no turn; but the fence may close while it waits
-            await self.bucket.acquire()
+            if not self.bucket.use_reserved():
+                await self.bucket.acquire()
         return await self.transport.write(
             request.method, request.target, request.body, request.content_type, guard
         )
+
+    def _check_fence(self, key: ObjectKey) -> None:
+        if not self.fence():
+            raise FencedError(*key)
 
 
 def in_doubt(error: ClusterError) -> UnavailableError:
