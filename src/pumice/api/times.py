@@ -53,7 +53,7 @@ def lenient_epoch(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def check_time(text: str, field: str) -> None:
+def check_time(text: str | None, field: str) -> None:
     """Refuse a time that is present but not RFC 3339, naming ``field``."""
     if not text:
         return

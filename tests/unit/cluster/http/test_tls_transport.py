@@ -85,10 +85,10 @@ def test_a_pause_leaves_bytes_with_the_sender() -> None:
     sent = []
 
     async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for _ in range(64):
+        for number in range(64):
             writer.write(MUCH[: 1 << 18])
             await writer.drain()
-            sent.append(1)
+            sent.append(number)
 
     async def main() -> None:
         async with connected(flood) as received:
@@ -153,7 +153,8 @@ def test_a_handshake_without_an_answer_can_be_given_up() -> None:
     async def main() -> None:
         trusted = ssl.create_default_context(cafile=CA_FILE)
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            opened = open_tls(Received, *silent.getsockname(), trusted, "127.0.0.1")
+            port = silent.getsockname()[1]
+            opened = open_tls(Received, "127.0.0.1", port, trusted, "127.0.0.1")
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(opened, 0.05)
 
