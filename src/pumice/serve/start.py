@@ -7,7 +7,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,6 @@ from pumice.metrics import Group, Metrics
 from pumice.scheduler import Observer
 from pumice.serve.cache_dump import write_dump
 from pumice.serve.early import followed_kinds
-from pumice.serve.endpoints import sites
-from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import (
     QUEUE_GATES,
     ControllerOptions,
@@ -36,6 +34,7 @@ from pumice.serve.options import (
     SchedulerOptions,
     WebhookOptions,
 )
+from pumice.serve.ports import FirstConnection, Listening, ports_of
 from pumice.serve.process import Part, Process
 from pumice.serve.scheduler.live_scheduler import Cycle
 
@@ -58,8 +57,8 @@ class Attachment(Protocol):
     def finished(self, cycle: Cycle) -> None:
         """Process the results of a cycle."""
 
-    def site(self) -> Site:
-        """Return the site and its address."""
+    def server(self) -> AbstractContextManager[object]:
+        """Return a server of the site."""
 
     def close(self) -> None:
         """End."""
@@ -77,8 +76,16 @@ def run(options: ProcessOptions, cluster: KubeCluster | None, attach: Attach | N
         _log.warning(warning)
     with ExitStack() as stack:
         process = assemble(options, cluster, stack, Machine(), attach)
-        served = sites(options, process, cluster, followed_kinds(options))
-        stack.enter_context(HttpServer([*served, *process.sites]))
+        for server in process.servers:
+            stack.enter_context(server())
+
+        def serve(listening: Listening) -> AbstractContextManager[object]:
+            from pumice.serve import endpoints  # noqa: PLC0415
+
+            kinds = followed_kinds(options)
+            return endpoints.server(listening, options, process, cluster, kinds)
+
+        stack.enter_context(FirstConnection(ports_of(options), serve))
         process.handle_signals()
         return process.run()
 
@@ -100,7 +107,7 @@ def assemble(
         if options.scheduler is not None and options.scheduler.ui and attach is not None:
             attached = attach(options.scheduler, cluster)
             stack.callback(attached.close)
-            process.sites.append(attached.site())
+            process.servers.append(attached.server)
         process.parts += _leading_parts(options, cluster, process, machine, attached)
     if options.webhooks is not None:
         process.parts.append(_webhooks(options.webhooks))
