@@ -4,6 +4,7 @@ Imported when a process actually starts; modules of one part are imported with t
 """
 
 import socket
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from pumice import logs
 from pumice.api.conf import SchedulerConf
@@ -38,6 +39,8 @@ from pumice.serve.ports import FirstConnection, Listening, ports_of
 from pumice.serve.process import Part, Process
 from pumice.serve.scheduler.live_scheduler import Cycle
 
+_SWITCH_S: Final = 0.0005
+"""How long a thread that computes lets others wait: each write waits as often as it is sent."""
 _log = logs.get("serve")
 
 
@@ -74,6 +77,7 @@ def run(options: ProcessOptions, cluster: KubeCluster | None, attach: Attach | N
     """
     for warning in options.warnings:
         _log.warning(warning)
+    sys.setswitchinterval(_SWITCH_S)
     with ExitStack() as stack:
         process = assemble(options, cluster, stack, Machine(), attach)
         for server in process.servers:
