@@ -15,7 +15,7 @@ _P = TypeVar("_P", bound=asyncio.Protocol)
 _RECORD: Final = 1 << 14
 """Maximum bytes of a TLS record: a read of as many leaves nothing behind in the library."""
 _MOST_RECORDS: Final = 64
-"""How many are read before other connections have their turn."""
+"""How many of a stream are read before other connections have their turn."""
 
 
 async def open_tls(
@@ -53,6 +53,7 @@ class TlsTransport(asyncio.Transport):
         self._protocol = protocol
         self._unsent = bytearray()
         self._reads = self._open = True
+        self._most_records = 1
         protocol.connection_made(self)
         self._loop.add_reader(sock.fileno(), self._receive)
 
@@ -74,7 +75,8 @@ class TlsTransport(asyncio.Transport):
         return self._reads and self._open
 
     def pause_reading(self) -> None:
-        """Leave further bytes with the system."""
+        """Leave further bytes with the system, where records gather."""
+        self._most_records = _MOST_RECORDS
         if self.is_reading():
             self._reads = False
             self._loop.remove_reader(self._sock.fileno())
@@ -97,7 +99,7 @@ class TlsTransport(asyncio.Transport):
         pieces: list[bytes] = []
         ended, error = False, None
         try:
-            while len(pieces) < _MOST_RECORDS and not ended:
+            while len(pieces) < self._most_records and not ended:
                 pieces.append(self._sock.recv(_RECORD))
                 ended = not pieces[-1]
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
