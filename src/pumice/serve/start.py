@@ -40,7 +40,7 @@ from pumice.serve.process import Part, Process
 from pumice.serve.scheduler.live_scheduler import Cycle
 
 _SWITCH_S: Final = 0.0005
-"""How long a thread that computes lets others wait: each write waits as often as it is sent."""
+"""After how long a thread that computes yields: every step of a write waits for it."""
 _log = logs.get("serve")
 
 
