@@ -42,18 +42,18 @@ class TokenBucket:
 
     async def reserve(self) -> None:
         """Wait for a turn now; the next ``acquire`` of the same task is free."""
-        if not self.use_reserved():
-            wait_s = self._take_turn()
-            if wait_s:
-                await self._timing.sleep(wait_s)
+        await self.acquire()
         _RESERVED.set(True)
 
     async def acquire(self) -> None:
         """Wait for a turn; turns come in the order they were asked for."""
-        if not self.use_reserved():
-            wait_s = self._take_turn()
-            if wait_s:
-                await self._timing.sleep(wait_s)
+        if self.use_reserved() or self._rate == math.inf:
+            return
+        now = self._timing.clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1.0
+        self._last = now
+        if self._tokens < 0.0:
+            await self._timing.sleep(-self._tokens / self._rate)
 
     def use_reserved(self) -> bool:
         """Use the turn that the running task has reserved; return whether there was one."""
@@ -61,15 +61,6 @@ class TokenBucket:
         if reserved:
             _RESERVED.set(False)
         return reserved
-
-    def _take_turn(self) -> float:
-        """Return how many seconds to wait for the next turn."""
-        if self._rate == math.inf:
-            return 0.0
-        now = self._timing.clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1.0
-        self._last = now
-        return max(0.0, -self._tokens / self._rate)
 
     def release(self) -> None:
         """Release a turn that was reserved and not used."""

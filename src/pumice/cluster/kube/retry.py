@@ -48,8 +48,8 @@ class Transport:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
-        headers = self._headers() if self._credentials.fresh() else await self._new_headers()
-        return await self._send(Request("GET", target, headers), cap=cap)
+        request = Request("GET", target, await self._headers())
+        return await self._send(request, cap=cap)
 
     async def write(
         self,
@@ -67,8 +67,7 @@ class Transport:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
-        headers = self._headers() if self._credentials.fresh() else await self._new_headers()
-        headers["Content-Type"] = content_type
+        headers = {**await self._headers(), "Content-Type": content_type}
         return await self._send(Request(method, target, headers, body), guard=guard)
 
     @asynccontextmanager
@@ -78,8 +77,7 @@ class Transport:
         Raises:
             UnavailableError: no answer, or its end was lost while it was read.
         """
-        headers = self._headers() if self._credentials.fresh() else await self._new_headers()
-        request = Request("GET", target, headers)
+        request = Request("GET", target, await self._headers())
         silence_s = min(longest_s, _SILENCE_S)
         try:
             async with self._http.stream(
@@ -109,13 +107,13 @@ class Transport:
         except UnavailableError as error:
             raise self._about(error, request) from error.__cause__
 
-    async def _new_headers(self) -> dict[str, str]:
-        """Return the headers once a file was read or a program has logged in."""
-        return await asyncio.to_thread(self._headers)
-
-    def _headers(self) -> dict[str, str]:
+    async def _headers(self) -> dict[str, str]:
+        credentials = self._credentials
         try:
-            words = self._credentials.header()
+            if credentials.fresh():
+                words = credentials.header()
+            else:
+                words = await asyncio.to_thread(credentials.header)
         except (InputError, ServiceError) as error:
             raise UnavailableError(problem=str(error), sent=False) from error
         return {"Authorization": words} if words else {}

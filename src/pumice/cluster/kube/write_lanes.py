@@ -148,8 +148,15 @@ class WriteLanes:
                 if item.slot not in self._parked:
                     self._parked[item.slot] = None
                     return item
-                self._parked[item.slot] = [*(self._parked[item.slot] or ()), item]
+                self._park(item)
         return None
+
+    def _park(self, item: _QueuedWrite) -> None:
+        behind = self._parked[item.slot]
+        if behind is None:
+            self._parked[item.slot] = [item]
+        else:
+            behind.append(item)
 
     async def _perform(self, item: _QueuedWrite) -> None:
         error: ClusterError | None = None
