@@ -19,6 +19,7 @@ from pumice.cache.node_rows import NodeRows
 from pumice.cache.task_counts import TaskCounts
 from pumice.cache.task_rows import TaskRows
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
 
 
 class Ingest:
