@@ -99,7 +99,8 @@ class Condition(Part):
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
+    last_transition_time: str | None = ""
+    """Null where a client of an API server gave none."""
     transition_id: str = msgspec.field(name="transitionID", default="")
 
     def __post_init__(self) -> None:

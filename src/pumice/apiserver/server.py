@@ -41,7 +41,7 @@ class ApiServer:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
         app.on_shutdown.append(self._end_watches)
-        self._http = HttpServer([Site(app, sock=self._socket)])
+        self._http = HttpServer([Site(app, sockets=[self._socket])])
         self._stopping = False
         self._changed: set[asyncio.Event] = set()
         """One for each watch that waits for news."""

@@ -110,7 +110,7 @@ def group_patch(
 
 
 def _condition(stated: StatusCondition) -> dict[str, str]:
-    texts = {
+    texts: dict[str, str | None] = {
         "type": stated.type,
         "status": stated.status,
         "reason": stated.reason,

@@ -1,4 +1,4 @@
-"""Pods of one job that differ only in name: they are added, started and deleted at once.
+"""Pods of one job that differ only in name: they are added, placed and deleted at once.
 
 Leaves the tables as the rows of tasks do one by one.  The caller vouches that the pods are equal,
 so that only the first is read; where sums are not exact they are taken one by one after all.
@@ -20,7 +20,7 @@ _FEW = 3
 
 
 class EqualPods:
-    """Adds, starts and deletes equal pods of one job."""
+    """Adds, places and deletes equal pods of one job."""
 
     def __init__(self, tasks: TaskRows) -> None:
         self._rows = tasks
@@ -54,6 +54,10 @@ class EqualPods:
 
     def start(self, pods: Sequence[Pod]) -> None:
         """Start waiting pods, each on its node; nothing else about them has changed."""
+        self.place(pods, Status.RUNNING)
+
+    def place(self, pods: Sequence[Pod], status: Status) -> None:
+        """Put waiting pods, each on its node, where they are bound or run from now on."""
         snapshot, tasks = self._snapshot, self._snapshot.tasks
         rows = [tasks.row_of[key_of(pod)] for pod in pods]
         first = rows[0]
@@ -64,7 +68,7 @@ class EqualPods:
         on = np.array([snapshot.nodes.row_of[pod.spec.node_name] for pod in pods], dtype=np.intp)
         self._rows.promise_no_more(rows)
         tasks.node[several], tasks.nominated[several] = on, NOWHERE
-        tasks.status[several], tasks.in_view[several] = Status.RUNNING, True
+        tasks.status[several], tasks.in_view[several] = status, True
         begun = pods[0].status.start_time
         tasks.started[several] = epoch(begun) if begun else np.nan
         for row, node, pod in zip(rows, on.tolist(), pods, strict=True):
@@ -74,7 +78,7 @@ class EqualPods:
         listed, moved = snapshot.jobs.tasks[job], set(rows)
         listed[:] = [*(row for row in listed if row not in moved), *rows]
         snapshot.hold(snapshot.shapes[tasks.shape[first]], on.tolist(), 1)
-        self._count_in_job(job, first, len(rows), waiting=-1, running=1)
+        self._count_in_job(job, first, len(rows), waiting=-1, held=1, status=status)
 
     def delete(self, keys: Sequence[str]) -> None:
         """Forget pods, all of which run."""
@@ -97,7 +101,7 @@ class EqualPods:
         gone, listed = set(rows), snapshot.jobs.tasks[job]
         listed[:] = [row for row in listed if row not in gone]
         snapshot.hold(snapshot.shapes[tasks.shape[first]], on.tolist(), -1)
-        self._count_in_job(job, first, len(rows), running=-1)
+        self._count_in_job(job, first, len(rows), held=-1)
         self._rows.forget_job_if_empty(job)
         tasks.clear_rows(several)
 
@@ -110,15 +114,25 @@ class EqualPods:
                 self._rows.move(row, pod)
 
     def _count_in_job(
-        self, job: int, like: int, n: int, *, waiting: int = 0, running: int = 0
+        self,
+        job: int,
+        like: int,
+        n: int,
+        *,
+        waiting: int = 0,
+        held: int = 0,
+        status: Status = Status.RUNNING,
     ) -> None:
-        """Count n pods like the given one (row) that begin (+1) or cease (-1) to wait or to run."""
+        """Count n pods like the given one (row) that begin (+1) or cease (-1) to wait.
+
+        The same for those that begin or cease to hold their place, with the status given.
+        """
         snapshot = self._snapshot
         jobs, shape = snapshot.jobs, snapshot.shapes[snapshot.tasks.shape[like]]
         jobs.counts[Status.PENDING, job] += waiting * n
-        jobs.counts[Status.RUNNING, job] += running * n
-        jobs.n_tasks[job] += (waiting + running) * n
+        jobs.counts[status, job] += held * n
+        jobs.n_tasks[job] += (waiting + held) * n
         sums = waiting * shape.step("wait", 1, live=True)[1]
-        snapshot.add_to_sums(job, n * (sums + running * shape.step("hold", 1, live=True)[1]))
+        snapshot.add_to_sums(job, n * (sums + held * shape.step("hold", 1, live=True)[1]))
         if snapshot.tasks.best_effort[like]:
             jobs.n_pending_best_effort[job] += waiting * n

@@ -4,7 +4,7 @@ The only writer of a snapshot outside a session.  Objects may arrive in any orde
 node, group or queue finds its place when they arrive.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pumice.api.groups import PodGroup, PriorityClass, Queue
@@ -19,6 +19,7 @@ from pumice.cache.node_rows import NodeRows
 from pumice.cache.task_counts import TaskCounts
 from pumice.cache.task_rows import TaskRows
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
 
 
 class Ingest:
@@ -108,6 +109,18 @@ class Ingest:
             self.torn = True
             self._write(thing)
         self.torn = False
+
+    def waiting_class(self, pod: Pod, before: Pod) -> tuple[int, int] | None:
+        """Return job and shape of a pod that waits and only gets a node; None for any other."""
+        return self._tasks.waiting_class(pod, before)
+
+    def bind(self, pods: Sequence[Pod]) -> bool:
+        """Put pods of one such class on their nodes; return whether that went well."""
+        try:
+            self.equal_pods.place(pods, Status.BOUND)
+        except Exception:  # noqa: BLE001  # whatever a pod holds, others go on
+            self.torn = True
+        return not self.torn
 
     def _write(self, thing: KubeObject) -> None:
         match thing:

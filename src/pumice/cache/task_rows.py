@@ -170,6 +170,19 @@ class TaskRows:
         group = pod.metadata.annotations.get(GROUP_NAME, "")
         return f"{pod.metadata.namespace}/{group}" if group else ""
 
+    def waiting_class(self, pod: Pod, before: Pod) -> tuple[int, int] | None:
+        """Return job and shape of a pod that waits and only gets a node; None for any other."""
+        tasks = self.snapshot.tasks
+        row = tasks.row_of.get(key_of(pod))
+        if row is None or tasks.pods[row] is not before or pod.metadata is not before.metadata:
+            return None
+        job, waits = int(tasks.job[row]), tasks.status[row] == Status.PENDING
+        fresh = not (pod.status.start_time or pod.status.nominated_node_name)
+        if job == NOWHERE or not waits or not fresh or self._waits.get(row) is not None:
+            return None
+        is_there = pod.spec.node_name in self.snapshot.nodes.row_of
+        return (job, int(tasks.shape[row])) if is_there else None
+
     def move(self, row: int, pod: Pod) -> None:
         """Replace a pod that only moved; what stays is left alone."""
         snapshot, tasks = self.snapshot, self.snapshot.tasks

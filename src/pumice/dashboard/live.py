@@ -15,7 +15,7 @@ from pumice.dashboard.server import Dashboard
 from pumice.dashboard.serving import ServingOptions, actions_of, guard_of
 from pumice.dashboard.sources import SchedulerSource
 from pumice.serve.flags import split_address
-from pumice.serve.http_server import Site
+from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.live_scheduler import Cycle
 
@@ -66,6 +66,10 @@ class LiveDashboard:
         """Return the pages, and their address."""
         serving = self._serving
         return Site(self._dashboard.app(), serving.listen, serving.port, serving.tls())
+
+    def server(self) -> HttpServer:
+        """Return a server of the pages."""
+        return HttpServer([self.site()])
 
     def close(self) -> None:
         """End the answering process, and the connection for logins."""

@@ -3,7 +3,9 @@
 One object a process, with a registry of its own.  Safe to call from several threads.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections import Counter as Totals
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -81,9 +83,20 @@ class _PlainCounter(Gauge):
             yield metric
 
 
+class _Histogram(Histogram):
+    """A histogram that takes many observations at once."""
+
+    def observe_all(self, amounts: Sequence[float]) -> None:
+        """Observe amounts; each counts in the first bucket that holds it."""
+        places = Totals(bisect_left(self._upper_bounds, amount) for amount in amounts)
+        for place, count in places.items():
+            self._buckets[place].inc(count)
+        self._sum.inc(sum(amounts))
+
+
 def _make(family: MetricFamily, registry: CollectorRegistry | None) -> Any:
     if family.kind == "histogram":
-        return Histogram(
+        return _Histogram(
             family.name, family.help, family.labels, buckets=family.buckets, registry=registry
         )
     kind: type[Gauge | Counter] = Gauge
@@ -128,7 +141,12 @@ class Metrics:
         return child
 
     def _observe(self, name: str, seconds: float, *labels: str) -> None:
-        self._child(f"volcano_{name}_milliseconds", *labels).observe(max(seconds, 0.0) * _MS)
+        self._observe_all(name, (seconds,), *labels)
+
+    def _observe_all(self, name: str, seconds: Iterable[float], *labels: str) -> None:
+        amounts = [max(each, 0.0) * _MS for each in seconds]
+        if amounts:
+            self._child(f"volcano_{name}_milliseconds", *labels).observe_all(amounts)
 
     def _drop(self, name: str, *labels: str) -> None:
         self._children.pop((name, *labels), None)
@@ -155,13 +173,13 @@ class Metrics:
         """Count a plugin's part in OnSessionOpen or OnSessionClose."""
         self._observe("plugin_scheduling_latency", seconds, plugin, on_session)
 
-    def task_stage(self, stage: str, seconds: float) -> None:
-        """Count how long after its creation a task reached a stage."""
-        self._observe("task_scheduling_latency", seconds, stage)
+    def task_stage(self, stage: str, *seconds: float) -> None:
+        """Count how long after its creation each of some tasks reached a stage."""
+        self._observe_all("task_scheduling_latency", seconds, stage)
 
-    def stage_took(self, stage: str, seconds: float) -> None:
-        """Count how long a stage of scheduling a task took."""
-        self._observe("scheduling_stage_duration", seconds, stage)
+    def stage_took(self, stage: str, *seconds: float) -> None:
+        """Count how long a stage of scheduling took for each of some tasks."""
+        self._observe_all("scheduling_stage_duration", seconds, stage)
 
     def attempts(self, result: str, count: int = 1) -> None:
         """Count tasks by result: scheduled, unschedulable, error."""
@@ -350,9 +368,9 @@ class Metrics:
         """Count events that were dropped or refused."""
         self._child("pumice_events_dropped_total").inc(count)
 
-    def write_done(self, verb: str, result: str = "ok") -> None:
-        """Count a write: "ok", or the cluster's reason."""
-        self._child("pumice_writes_total", verb, result).inc()
+    def write_done(self, verb: str, result: str = "ok", count: int = 1) -> None:
+        """Count writes: "ok", or the cluster's reason."""
+        self._child("pumice_writes_total", verb, result).inc(count)
 
     def write_failed(self, verb: str, reason: str) -> None:
         """Count a write that the cluster refused or that did not reach it."""

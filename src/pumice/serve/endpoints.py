@@ -5,7 +5,6 @@
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,28 +12,28 @@ from aiohttp import web
 
 from pumice.cluster.base import LiveCluster
 from pumice.metrics import CONTENT_TYPE
-from pumice.serve.flags import split_address
-from pumice.serve.http_server import Site
+from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import ProcessOptions, WebhookOptions
+from pumice.serve.ports import Listening
 from pumice.serve.process import Process
 
 
-def sites(
-    options: ProcessOptions, process: Process, cluster: LiveCluster | None, kinds: Sequence[str]
-) -> list[Site]:
-    """Return health and metrics as configured, on one port if it is the same."""
-    common, leader = options.common, options.leader
+def server(
+    listening: Listening,
+    options: ProcessOptions,
+    process: Process,
+    cluster: LiveCluster | None,
+    kinds: Sequence[str],
+) -> HttpServer:
+    """Return a server of health and metrics on ports that are bound."""
     state = _ProcessState(process, cluster, kinds, options.webhooks)
-    found: dict[tuple[str, int], Site] = {}
-    if common.enable_healthz:
-        host, port = split_address(common.healthz_address, "healthz-address")
-        tls = tls_context(common.ca_cert_file, common.tls_cert_file, common.tls_private_key_file)
-        found[host, port] = Site(state.health_app(), host, port, tls)
-    if leader is not None and leader.enable_metrics:
-        host, port = split_address(leader.listen_address, "listen-address")
-        site = found.setdefault((host, port), Site(state.health_app(), host, port))
-        add_metrics(site.app, state.metrics)
-    return [*found.values()]
+    found: list[Site] = []
+    for port, sockets in listening:
+        site = Site(state.health_app(), port.host, port.port, port.tls, sockets)
+        if port.metrics:
+            add_metrics(site.app, state.metrics)
+        found.append(site)
+    return HttpServer(found)
 
 
 @dataclass
@@ -123,13 +122,3 @@ def add_metrics(app: web.Application, text: Callable[[], str]) -> None:
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     app.router.add_get("/metrics", metrics)
-
-
-def tls_context(ca_file: str, cert_file: str, key_file: str) -> ssl.SSLContext | None:
-    """Serve over TLS if certificate, key and authority are all given, as Volcano does."""
-    if not (ca_file and cert_file and key_file):
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(cert_file, key_file)
-    return context

@@ -44,13 +44,13 @@ _http_log.addFilter(_Malformed())
 
 @dataclass
 class Site:
-    """An application with its address, or with a bound socket."""
+    """An application with its address, or with bound sockets."""
 
     app: web.Application
     host: str = ""
     port: int = 0
     tls: ssl.SSLContext | None = None
-    sock: socket.socket | None = None
+    sockets: Sequence[socket.socket] = ()
 
 
 class HttpServer:
@@ -121,13 +121,14 @@ class HttpServer:
         await runner.setup()
         self._runners.append(runner)
         place = f"{site.host or '*'}:{site.port}"
-        served: web.BaseSite
-        if site.sock is not None:
-            served = web.SockSite(runner, site.sock, ssl_context=site.tls)
-        else:
-            served = web.TCPSite(runner, site.host or None, site.port, ssl_context=site.tls)
+        served: list[web.BaseSite] = [
+            web.SockSite(runner, sock, ssl_context=site.tls) for sock in site.sockets
+        ]
+        if not served:
+            served = [web.TCPSite(runner, site.host or None, site.port, ssl_context=site.tls)]
         try:
-            await served.start()
+            for each in served:
+                await each.start()
         except OSError as error:
             raise ServiceError(place, f"cannot be listened on: {error.strerror}") from error
         self.ports += [address[1] for address in runner.addresses[:1]]

@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Final
@@ -17,7 +18,6 @@ from typing import Final
 from pumice import logs
 from pumice.cluster.lease import LeaseElector
 from pumice.metrics import Metrics
-from pumice.serve.http_server import Site
 
 _LOOK_S: Final = 0.25
 _PATIENCE_S: Final = 25.0
@@ -86,8 +86,8 @@ class Process:
     metrics: Metrics
     parts: list[Part] = field(default_factory=list)
     elector: LeaseElector | None = None
-    sites: list[Site] = field(default_factory=list)
-    """Sites besides health and metrics."""
+    servers: list[Callable[[], AbstractContextManager[object]]] = field(default_factory=list)
+    """Make servers besides that of health and metrics."""
     stop: threading.Event = field(default_factory=threading.Event)
     dump: Callable[[], object] | None = None
     """Writes the cache dump, on a signal."""

@@ -4,14 +4,15 @@ Imported when a process actually starts; modules of one part are imported with t
 """
 
 import socket
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from pumice import logs
 from pumice.api.conf import SchedulerConf
@@ -26,8 +27,6 @@ from pumice.metrics import Group, Metrics
 from pumice.scheduler import Observer
 from pumice.serve.cache_dump import write_dump
 from pumice.serve.early import followed_kinds
-from pumice.serve.endpoints import sites
-from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import (
     QUEUE_GATES,
     ControllerOptions,
@@ -36,9 +35,12 @@ from pumice.serve.options import (
     SchedulerOptions,
     WebhookOptions,
 )
+from pumice.serve.ports import FirstConnection, Listening, ports_of
 from pumice.serve.process import Part, Process
 from pumice.serve.scheduler.live_scheduler import Cycle
 
+_SWITCH_S: Final = 0.0005
+"""After how long a thread that computes yields: every step of a write waits for it."""
 _log = logs.get("serve")
 
 
@@ -58,8 +60,8 @@ class Attachment(Protocol):
     def finished(self, cycle: Cycle) -> None:
         """Process the results of a cycle."""
 
-    def site(self) -> Site:
-        """Return the site and its address."""
+    def server(self) -> AbstractContextManager[object]:
+        """Return a server of the site."""
 
     def close(self) -> None:
         """End."""
@@ -75,10 +77,19 @@ def run(options: ProcessOptions, cluster: KubeCluster | None, attach: Attach | N
     """
     for warning in options.warnings:
         _log.warning(warning)
+    sys.setswitchinterval(_SWITCH_S)
     with ExitStack() as stack:
         process = assemble(options, cluster, stack, Machine(), attach)
-        served = sites(options, process, cluster, followed_kinds(options))
-        stack.enter_context(HttpServer([*served, *process.sites]))
+        for server in process.servers:
+            stack.enter_context(server())
+
+        def serve(listening: Listening) -> AbstractContextManager[object]:
+            from pumice.serve import endpoints  # noqa: PLC0415
+
+            kinds = followed_kinds(options)
+            return endpoints.server(listening, options, process, cluster, kinds)
+
+        stack.enter_context(FirstConnection(ports_of(options), serve))
         process.handle_signals()
         return process.run()
 
@@ -100,7 +111,7 @@ def assemble(
         if options.scheduler is not None and options.scheduler.ui and attach is not None:
             attached = attach(options.scheduler, cluster)
             stack.callback(attached.close)
-            process.sites.append(attached.site())
+            process.servers.append(attached.server)
         process.parts += _leading_parts(options, cluster, process, machine, attached)
     if options.webhooks is not None:
         process.parts.append(_webhooks(options.webhooks))

@@ -210,3 +210,26 @@ def test_a_process_tells_only_what_it_knows_of() -> None:
     assert "volcano_controller_job_to_pod_creation_latency_milliseconds" in names
     assert "volcano_e2e_scheduling_latency_milliseconds" not in names
     assert "pumice_leader" in names
+
+
+def test_many_observations_at_once_count_as_one_by_one() -> None:
+    waits = [0.0, 0.004, 0.005, 0.0051, 0.01, 0.3, 5.0, 1e6, -1.0]
+    together, single = Metrics(), Metrics()
+    together.task_stage("Bound", *waits)
+    for wait in waits:
+        single.task_stage("Bound", wait)
+    name = "volcano_task_scheduling_latency_milliseconds"
+    found = [
+        {key: text for key, text in series_in(each.text()).items() if key.startswith(name)}
+        for each in (together, single)
+    ]
+    assert found[0] == found[1]
+    assert found[0][f'{name}_count{{stage="Bound"}}'] == "9"
+    buckets = [line for line in found[0] if "_bucket" in line]
+    assert len({found[0][line] for line in buckets}) > 3
+
+
+def test_no_observation_makes_no_series() -> None:
+    metrics = Metrics()
+    metrics.task_stage("Bound")
+    assert "volcano_task_scheduling_latency" not in metrics.text()

@@ -9,8 +9,9 @@ import pytest
 
 from pumice.errors import ServiceError
 from pumice.metrics import Metrics
-from pumice.serve.endpoints import add_metrics, health_app, tls_context
+from pumice.serve.endpoints import add_metrics, health_app
 from pumice.serve.http_server import HttpServer, Site
+from pumice.serve.ports import tls_context
 
 
 def get(port: Any, path: Any) -> Any:

@@ -20,8 +20,8 @@ from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
 from pumice.serve import early, start
-from pumice.serve.http_server import HttpServer
 from pumice.serve.options import read_options
+from pumice.serve.ports import FirstConnection
 from pumice.testing import node, pod, pod_group, queue
 
 QUEUE = "Queue.scheduling.volcano.sh"
@@ -158,13 +158,14 @@ def test_health_and_metrics_are_served_while_it_runs(
     def look(kind: Any, found: Any) -> bool:
         return kind == QUEUE
 
-    class Asked(HttpServer):
+    class Asked(FirstConnection):
         def __enter__(self) -> Any:
             entered = super().__enter__()
+            ports = [sockets[0].getsockname()[1] for _, sockets in self.listening]
             for path in ("/metrics", "/readyz?verbose"):
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[1]}{path}") as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{ports[1]}{path}") as answer:
                     texts[path] = answer.read().decode().splitlines()
-            for name, port in zip(("health", "figures"), self.ports, strict=True):
+            for name, port in zip(("health", "figures"), ports, strict=True):
                 for path in ("/healthz", "/readyz", "/metrics"):
                     answers[name, path] = status(port, path)
             return entered
@@ -176,7 +177,7 @@ def test_health_and_metrics_are_served_while_it_runs(
         except urllib.error.HTTPError as error:
             return error.code
 
-    monkeypatch.setattr(start, "HttpServer", Asked)
+    monkeypatch.setattr(start, "FirstConnection", Asked)
     stop_when(kube.stored, look)
     words = ("--enable-healthz", "--enable-metrics", "--schedule-period=10ms")
     places = ("--healthz-address=127.0.0.1:0", "--listen-address=localhost:0")

@@ -22,6 +22,7 @@ from pumice import __version__
 from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Reply
 from pumice.cluster.http.response import ResponseHead
 from pumice.cluster.http.tls import RenewableTls, tls_context
+from pumice.cluster.http.tls_transport import open_tls
 from pumice.errors import UnavailableError
 
 _T = TypeVar("_T")
@@ -94,6 +95,9 @@ class HttpClient:
         self._given_tls = tls
         self._tls_name = tls_name
         self._pool = ConnectionPool(_IDLE_S)
+        self._last_headers: Mapping[str, str] | None = None
+        self._last_lines = ""
+        """The headers of the last request as they go out: most requests have the same."""
 
     async def send(
         self,
@@ -175,13 +179,15 @@ class HttpClient:
             raise UnavailableError(problem="no answer in time", sent=False)
         try:
             async with asyncio.timeout(timeout_s):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    HttpConnection,
-                    address.host,
-                    address.port,
-                    ssl=tls,
-                    server_hostname=(self._tls_name or address.host) if tls else None,
-                )
+                if tls is not None:
+                    name = self._tls_name or address.host
+                    connection = await open_tls(
+                        HttpConnection, address.host, address.port, tls, name
+                    )
+                else:
+                    _, connection = await asyncio.get_running_loop().create_connection(
+                        HttpConnection, address.host, address.port
+                    )
         except (OSError, ValueError) as error:  # an odd host name is a ValueError
             raise UnavailableError(problem=_dial_problem(error, address), sent=False) from error
         connection.rules = tls
@@ -194,19 +200,21 @@ class HttpClient:
 
     def _text(self, request: Request) -> bytes:
         """Write a request as it goes out; nothing in it can end a line early."""
-        address = self._address
-        headers, body = request.headers, request.body
         if not _PRINTABLE.fullmatch(request.target):
             raise UnavailableError(problem="wanted a path in ASCII without blanks", sent=False)
+        headers, body = request.headers, request.body
+        if headers != self._last_headers:
+            self._last_lines, self._last_headers = self._header_lines(headers), headers
+        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
+        path = f"{self._address.path}{request.target}"
+        head = f"{request.method} {path} HTTP/1.1\r\n{self._last_lines}{length}\r\n"
+        return head.encode("ascii") + (body or b"")
+
+    def _header_lines(self, headers: Mapping[str, str]) -> str:
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
             raise UnavailableError(problem="wanted headers in ASCII", sent=False)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
-        head = (
-            f"{request.method} {address.path}{request.target} HTTP/1.1\r\n"
-            f"Host: {address.netloc}\r\n{_HEADERS}{lines}{length}\r\n"
-        )
-        return head.encode("ascii") + (body or b"")
+        return f"Host: {self._address.netloc}\r\n{_HEADERS}{lines}"
 
     @cached_property
     def _address(self) -> _Address:

@@ -15,7 +15,6 @@ import msgspec
 from pumice.cluster.http.response import ResponseHead, ResponseParser
 from pumice.errors import ClusterError, RejectedError, UnavailableError
 
-_MUCH: Final = 1 << 20  # buffered bytes of a stream at which reading pauses
 _KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
@@ -35,6 +34,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser: ResponseParser | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = self._until = 0.0
         self._error: ClusterError | None = None
         self._cap = 0
         self._streams = False
@@ -91,11 +92,10 @@ class HttpConnection(asyncio.Protocol):
         """
         parser = self._parser
         while parser is not None and not parser.complete and not parser.ready:
+            self._resume()
             await self._news(timeout_s)
         if parser is None:
             return b""
-        if self._transport is not None and not self._transport.is_reading():
-            self._transport.resume_reading()
         content = parser.take()
         if parser.complete:
             self._done(parser)
@@ -133,12 +133,15 @@ class HttpConnection(asyncio.Protocol):
             self._fail(RejectedError(problem=f"answered with more than {self._cap} bytes"))
         elif parser.complete or self._streams:
             self._wake()
-            if self._streams and parser.ready > _MUCH and self._transport is not None:
-                self._transport.pause_reading()
+            if self._streams and parser.ready and self._transport is not None:
+                self._transport.pause_reading()  # more stays with the system until it is wanted
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Record the end; an answer without a length ends with its connection."""
         self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         parser = self._parser
         if parser is None or parser.complete:
             return
@@ -162,30 +165,50 @@ class HttpConnection(asyncio.Protocol):
             raise self._error
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        timer = loop.call_later(timeout_s, self._time_out)
+        self._until = loop.time() + timeout_s
+        self._set_timer(loop)
         try:
             await self._waiter
         except BaseException:  # also aborted: late bytes answer no other request
             self.close()
             raise
         finally:
-            timer.cancel()
             self._waiter = None
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look at the time when the wait is over; an earlier timer looks again then."""
+        if self._timer is not None:
+            if self._timer_at <= self._until:
+                return
+            self._timer.cancel()
+        self._timer_at = self._until
+        self._timer = loop.call_at(self._until, self._look_at_time, loop)
+
+    def _look_at_time(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        if self._waiter is None:
+            return
+        if self._until > self._timer_at:  # of a later request
+            self._set_timer(loop)
+        else:
+            self._fail(UnavailableError(problem="no answer in time"))
 
     def _done(self, parser: ResponseParser) -> ResponseHead:
         head = cast("ResponseHead", parser.head)
         self._parser = None
+        self._resume()
         if head.close or (head.length is None and not head.chunked):
             self.close()
         self.idle_since = asyncio.get_running_loop().time()
         return head
 
+    def _resume(self) -> None:
+        if self._streams and self._transport is not None and not self._transport.is_reading():
+            self._transport.resume_reading()
+
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-    def _time_out(self) -> None:
-        self._fail(UnavailableError(problem="no answer in time"))
 
     def _fail(self, error: ClusterError) -> None:
         self._error = self._error or error

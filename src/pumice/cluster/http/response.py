@@ -12,6 +12,9 @@ _LONGEST_HEAD: Final = 1 << 16
 _MOST_HEADERS: Final = 100
 _LONGEST_SIZE: Final = 256  # of the line before a chunk, extensions included
 _END: Final = b"\r\n\r\n"
+_USED_HEADERS: Final = re.compile(
+    rb"(?is)\r\n(content-length|transfer-encoding|connection|retry-after):(.*?)(?=\r\n|\Z)"
+)
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
 
 
@@ -58,6 +61,8 @@ class ResponseParser:
         Raises:
             ValueError: this cannot become a response.
         """
+        if self.head is None and not self._buffer and self._read_whole(data):
+            return
         self._buffer += data
         if self.head is None and not self._read_head():
             return
@@ -86,6 +91,18 @@ class ResponseParser:
         content = b"".join(self._pieces)
         self._pieces.clear()
         return content
+
+    def _read_whole(self, data: bytes) -> bool:
+        """Read a response that arrived in one piece, as most do; return whether it is one."""
+        end = data.find(_END)
+        if not 0 <= end <= _LONGEST_HEAD:
+            return False
+        head, content = read_head(data[:end]), data[end + len(_END) :]
+        if head.length != len(content):
+            return False
+        self.head, self.complete = head, True
+        self._add(content)
+        return True
 
     def _read_head(self) -> bool:
         """Read status line and headers; return whether they are complete."""
@@ -145,16 +162,14 @@ def read_head(text: bytes) -> ResponseHead:
     Raises:
         ValueError: they are not those of a final HTTP/1.x response.
     """
-    first, *lines = text.split(b"\r\n")
-    if not first.startswith(b"HTTP/1.") or not first[9:12].isdigit():
+    if not text.startswith(b"HTTP/1.") or not text[9:12].isdigit():
         raise ValueError("it is not HTTP")
-    if len(lines) > _MOST_HEADERS:
+    if text.count(b"\r\n") > _MOST_HEADERS:
         raise ValueError("it has too many headers")
-    status = int(first[9:12])
+    status = int(text[9:12])
     if status < 200:
         raise ValueError("it is an informational response")
-    parts = [line.partition(b":") for line in lines]
-    headers = {name.lower(): value.strip() for name, _, value in parts}
+    headers = {name.lower(): value.strip() for name, value in _USED_HEADERS.findall(text)}
     empty = status in (204, 304)
     coding = headers.get(b"transfer-encoding")
     if coding not in (None, b"chunked"):
@@ -164,7 +179,7 @@ def read_head(text: bytes) -> ResponseHead:
         status=status,
         length=0 if empty else None if coding else _length(headers.get(b"content-length")),
         chunked=coding is not None and not empty,
-        close=headers.get(b"connection", b"").lower() == b"close" or first.startswith(b"HTTP/1.0"),
+        close=headers.get(b"connection", b"").lower() == b"close" or text.startswith(b"HTTP/1.0"),
         retry_after_s=float(retry_after) if retry_after.isdigit() else 0.0,
     )
 

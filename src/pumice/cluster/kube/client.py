@@ -198,7 +198,7 @@ class KubeClient(RetryingSender):
         uid = uid or self._uid(key)
         body = binding(namespace, pod, node, annotations, uid)
         request = ApiRequest("POST", key, path_of(*key, "binding"), _encode(body), repeatable=False)
-        backoff, doubt = self.backoff(), False
+        backoff, doubt = None, False
         while True:
             try:
                 await self.send(request)
@@ -212,6 +212,7 @@ class KubeClient(RetryingSender):
                     raise known from None
                 if await self._is_bound(request.key, uid, node, known):
                     return
+                backoff = backoff or self.backoff()
                 if not lost or backoff.failures >= self.attempts - 1:
                     raise known from None
                 await backoff.wait()

@@ -3,7 +3,9 @@
 Used by every client of an API server.  Sends nothing.
 """
 
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -25,6 +27,8 @@ ObjectKey = tuple[str, str, str]
 """Kind, namespace and name of an object."""
 
 _KINDS: Final = {kind.name: kind for kind in (*BUILT_IN, *ONLY_REAL)}
+_PLAIN: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
+"""Names that are the same in a path, as nearly all are."""
 _REASONS: Final[Mapping[str, type[ClusterError]]] = {
     "AlreadyExists": AlreadyExistsError,
     "Conflict": ConflictError,
@@ -67,12 +71,17 @@ def kind_named(name: str) -> Kind:
 
 def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
     """Return the path of an object, or of all objects of a kind."""
+    one = f"/{name if _PLAIN.fullmatch(name) else quote(name, safe='')}" if name else ""
+    part = f"/{subresource}" if subresource else ""
+    return f"{_path_of_all(kind, namespace)}{one}{part}"
+
+
+@lru_cache(maxsize=1024)
+def _path_of_all(kind: str, namespace: str) -> str:
     known = kind_named(kind)
     root = f"/apis/{known.api_version}" if known.group else f"/api/{known.version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and known.namespaced else ""
-    one = f"/{quote(name, safe='')}" if name else ""
-    part = f"/{subresource}" if subresource else ""
-    return f"{root}{inside}/{known.plural}{one}{part}"
+    return f"{root}{inside}/{known.plural}"
 
 
 def identity_of(manifest: Manifest) -> ObjectKey:

@@ -47,16 +47,20 @@ class TokenBucket:
 
     async def acquire(self) -> None:
         """Wait for a turn; turns come in the order they were asked for."""
-        if _RESERVED.get():
-            _RESERVED.set(False)
-            return
-        if self._rate == math.inf:
+        if self.use_reserved() or self._rate == math.inf:
             return
         now = self._timing.clock()
         self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1.0
         self._last = now
         if self._tokens < 0.0:
             await self._timing.sleep(-self._tokens / self._rate)
+
+    def use_reserved(self) -> bool:
+        """Use the turn that the running task has reserved; return whether there was one."""
+        reserved = _RESERVED.get()
+        if reserved:
+            _RESERVED.set(False)
+        return reserved
 
     def release(self) -> None:
         """Release a turn that was reserved and not used."""

@@ -7,6 +7,7 @@ may have been done.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -186,7 +187,7 @@ class RetryingSender:
                 ``sent`` is False only if no attempt can have been.
             ClusterError: the server's refusal.
         """
-        backoff = self.backoff()
+        backoff: Backoff | None = None
         doubt = refused = False
         while True:
             wait_s = 0.0
@@ -208,6 +209,7 @@ class RetryingSender:
                 error = refusal(_status(reply.content), request.key, reply.status)
                 again, wait_s = _may_repeat(request, reply), reply.retry_after_s
                 doubt = doubt or reply.status >= 500
+            backoff = backoff or self.backoff()
             if not again or request.is_lease or backoff.failures >= self.attempts - 1:
                 raise _final_error(error, request, doubt=doubt)
             await backoff.wait(min(wait_s, _LONGEST_ASKED_S))
@@ -244,16 +246,18 @@ class RetryingSender:
                 await self.bucket.acquire()
             return await self.transport.read(request.target, request.cap)
 
-        def guard() -> None:
-            if not request.is_lease and not self.fence():
-                raise FencedError(*request.key)
-
-        if not request.is_lease:
+        guard = None if request.is_lease else partial(self._check_fence, request.key)
+        if guard is not None:
             guard()  # a held-back write needs no turn; but the fence may close while it waits
-            await self.bucket.acquire()
+            if not self.bucket.use_reserved():
+                await self.bucket.acquire()
         return await self.transport.write(
             request.method, request.target, request.body, request.content_type, guard
         )
+
+    def _check_fence(self, key: ObjectKey) -> None:
+        if not self.fence():
+            raise FencedError(*key)
 
 
 def in_doubt(error: ClusterError) -> UnavailableError:

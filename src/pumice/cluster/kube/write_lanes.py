@@ -20,16 +20,16 @@ log = logging.getLogger(__name__)
 _MOST_EVENTS: Final = 50_000
 
 
+_Slot = tuple[Lane, ObjectKey, int]
+"""Writes with the same slot are carried out one after another."""
+
+
 class _QueuedWrite(NamedTuple):
     write: Write
     lane: Lane
     done: Done | None
     target: ObjectKey
-
-    @property
-    def slot(self) -> tuple[Lane, ObjectKey, int]:
-        """Writes with the same slot are carried out one after another."""
-        return self.lane, self.target, 0 if self.target[2] else id(self.write)
+    slot: _Slot
 
 
 class WriteLanes:
@@ -48,7 +48,8 @@ class WriteLanes:
         self._workers = workers
         self._is_open = is_open
         self._waiting: dict[Lane, deque[_QueuedWrite]] = {lane: deque() for lane in Lane}
-        self._parked: dict[tuple[Lane, ObjectKey, int], deque[_QueuedWrite]] = {}
+        self._parked: dict[_Slot, list[_QueuedWrite] | None] = {}
+        """Slots of writes that are being carried out, and those that wait behind them."""
         self._running: dict[asyncio.Task[None], None] = {}  # in the order of their start
         self._active = 0
         """Workers that will look for a write again; a task that has ended may still be counted."""
@@ -65,7 +66,9 @@ class WriteLanes:
 
     def submit(self, write: Write, lane: Lane, done: Done | None) -> None:
         """Queue a write, from any thread."""
-        item = _QueuedWrite(write, lane, done, object_key_of(write))
+        target = object_key_of(write)
+        slot = lane, target, 0 if target[2] else id(write)
+        item = _QueuedWrite(write, lane, done, target, slot)
         with self._state:
             loop = self._loop
             full = lane is Lane.EVENT and self._left >= _MOST_EVENTS
@@ -96,7 +99,8 @@ class WriteLanes:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         with self._state:
-            queues = [*self._waiting.values(), *self._parked.values(), self._inbox]
+            parked = [queue for queue in self._parked.values() if queue]
+            queues = [*self._waiting.values(), *parked, self._inbox]
             left = [item for queue in queues for item in queue]
             for queue in queues:
                 queue.clear()
@@ -141,26 +145,35 @@ class WriteLanes:
         for waiting in self._waiting.values():
             while waiting:
                 item = waiting.popleft()
-                busy = self._parked.get(item.slot)
-                if busy is None:
-                    self._parked[item.slot] = deque()
+                if item.slot not in self._parked:
+                    self._parked[item.slot] = None
                     return item
-                busy.append(item)
+                self._park(item)
         return None
 
+    def _park(self, item: _QueuedWrite) -> None:
+        behind = self._parked[item.slot]
+        if behind is None:
+            self._parked[item.slot] = [item]
+        else:
+            behind.append(item)
+
     async def _perform(self, item: _QueuedWrite) -> None:
-        error: ClusterError | None = UnavailableError(*item.target, problem="broken off")
+        error: ClusterError | None = None
         try:
             await self._execute(item.write)
-            error = None
         except ClusterError as found:
             error = found
         except Exception as found:  # a malformed write must not stop the others
             log.exception("%s of %s failed", item.write.verb, item.target)
             error = ClusterError(*item.target, problem=repr(found))
+        except BaseException:
+            error = UnavailableError(*item.target, problem="broken off")
+            raise
         finally:
             parked = self._parked.pop(item.slot)
-            self._waiting[item.lane].extendleft(reversed(parked))
+            if parked:
+                self._waiting[item.lane].extendleft(reversed(parked))
             self._finish(item, error)
 
     def _finish(self, item: _QueuedWrite, error: ClusterError | None) -> None:

@@ -1,7 +1,7 @@
 """The metrics of a served scheduler that come from its cycles: times, attempts, writes, objects."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -9,7 +9,6 @@ from pumice.api.decisions import Decisions
 from pumice.api.groups import PodGroup
 from pumice.api.kinds import POD_GROUP
 from pumice.api.times import epoch
-from pumice.binder import WriteResult
 from pumice.cache.informer import Informer
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
@@ -96,10 +95,8 @@ class CycleMetrics:
             for action in set(decided.evicted_by.values()):
                 metrics.eviction_transaction(action)
         if not cycle.dropped:
-            for pod in decided.binds:
-                self._record_stage(metrics, "Assumed", informer, pod, cycle.at)
-        for write in cycle.writes.results:
-            self._record_write(metrics, write, informer, cycle.at)
+            metrics.task_stage("Assumed", *_waited(informer, decided.binds, cycle.at))
+        self._record_writes(metrics, cycle, informer)
         self._record_jobs(metrics, cycle, informer)
         self._record_objects(metrics, informer, troubles)
         lost = live.binder.events_lost
@@ -110,24 +107,19 @@ class CycleMetrics:
         """Record a failed cycle."""
         self._metrics.attempts("error")
 
-    def _record_write(
-        self, metrics: Metrics, result: WriteResult, informer: Informer, now: float
-    ) -> None:
-        if result.error is not None:
-            metrics.write_failed(result.what, result.error.reason)
-            return
-        metrics.write_done(result.what)
-        if result.what == "bind":
-            metrics.stage_took("Bind", result.took_s)
-            self._record_stage(metrics, "Bound", informer, result.key, now)
-
     @staticmethod
-    def _record_stage(
-        metrics: Metrics, stage: str, informer: Informer, pod: str, now: float
-    ) -> None:
-        known = informer.known("Pod", pod)
-        if known is not None and known.metadata.creation_timestamp:
-            metrics.task_stage(stage, now - epoch(known.metadata.creation_timestamp))
+    def _record_writes(metrics: Metrics, cycle: Cycle, informer: Informer) -> None:
+        done: Counter[str] = Counter()
+        for result in cycle.writes.results:
+            if result.error is not None:
+                metrics.write_failed(result.what, result.error.reason)
+            else:
+                done[result.what] += 1
+        for what, count in done.items():
+            metrics.write_done(what, count=count)
+        binds = [each for each in cycle.writes.results if each.what == "bind" and not each.error]
+        metrics.stage_took("Bind", *(each.took_s for each in binds))
+        metrics.task_stage("Bound", *_waited(informer, (each.key for each in binds), cycle.at))
 
     def _record_jobs(self, metrics: Metrics, cycle: Cycle, informer: Informer) -> None:
         """Record gangs that can start, and forget those that are gone."""
@@ -167,3 +159,11 @@ class CycleMetrics:
             for _ in range(count - before):
                 metrics.bad_object(kind)
             self._bad[kind] = count
+
+
+def _waited(informer: Informer, pods: Iterable[str], now: float) -> Iterator[float]:
+    """Return the seconds since pods were created, of those that are known."""
+    for pod in pods:
+        known = informer.known("Pod", pod)
+        if known is not None and known.metadata.creation_timestamp:
+            yield now - epoch(known.metadata.creation_timestamp)

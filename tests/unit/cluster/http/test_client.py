@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pumice.cluster.http import client as client_module
-from pumice.cluster.http import connection as connection_module
 from pumice.cluster.http.client import HttpClient, Request
 from pumice.errors import RejectedError, UnavailableError
 from tests.unit.cluster.servers import unused_port
@@ -124,7 +123,6 @@ def test_a_stream_whose_end_is_lost_is_an_error_after_what_came() -> None:
 def test_a_stream_that_is_read_slowly_holds_its_server_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection_module, "_MUCH", 1000)
     monkeypatch.setattr(client_module, "_STREAM_CAP", 1 << 20)
     sent = []
 

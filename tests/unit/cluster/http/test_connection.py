@@ -89,6 +89,7 @@ async def post(transport: Any) -> Any:
             b"0\r\n\r\nhi",
         ),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (OK + b"X-Content-Length: 9\r\ncontent-LENGTH:2 \r\nDate: x\r\n\r\nhi", b"hi"),
     ],
 )
 def test_an_answer_comes_whole_in_whatever_pieces_and_the_connection_is_kept(
@@ -132,6 +133,8 @@ def test_an_answer_that_ends_with_its_connection_is_taken_and_the_connection_is_
         b"HTTP/1.1 100 Continue\r\n\r\n",
         b"HTTP/1.1 xyz\r\n\r\n",
         OK + b"Content-Length: many\r\n\r\n",
+        OK + b"Content-Length: 2\nX: y\r\n\r\nhi",
+        OK + b"Content-Length: 2\rX: y\r\n\r\nhi",
         OK + b"Content-Length: 1\r\n\r\nhi",
         OK + b"Transfer-Encoding: gzip\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n0\r\n\r\n",
@@ -192,6 +195,34 @@ def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> None:
                 await post(transport)
             assert (await post(transport)).content == b"hi"
             assert len(connections) == 2
+
+    asyncio.run(main())
+
+
+def test_the_time_of_a_request_is_not_that_of_an_earlier_one() -> None:
+    async def main() -> None:
+        slow: list[bytes] = [WHOLE[:20], WHOLE[20:]]
+        async with wired(WHOLE, slow, [b"HTTP"], timeout_s=0.2) as (transport, connections, _):
+            assert (await post(transport)).content == b"hi"
+            await asyncio.sleep(0.15)  # most of the time that the first one had
+            assert (await post(transport)).content == b"hi"
+            await asyncio.sleep(0.3)  # nobody waits when it is over
+            assert len(connections) == 1
+            started = asyncio.get_running_loop().time()
+            with pytest.raises(UnavailableError, match="no answer in time"):
+                await post(transport)
+            assert 0.15 < asyncio.get_running_loop().time() - started < 5.0
+
+    asyncio.run(main())
+
+
+def test_a_shorter_time_counts_on_a_connection_with_a_longer_one() -> None:
+    async def main() -> None:
+        async with wired(WHOLE, [b"HTTP"], timeout_s=60.0) as (transport, _, _):
+            await post(transport)
+            transport._timeout_s = 0.05
+            with pytest.raises(UnavailableError, match="no answer in time"):
+                await asyncio.wait_for(post(transport), 10)
 
     asyncio.run(main())
 

@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from pumice.cluster.kube.object_cache import ObjectCache
 from pumice.cluster.kube.reflector import Reflector
 from tests.unit.cluster.kube.fakes import (
+    CLOSING,
     PODS,
     Refuse,
     bookmark,
@@ -401,3 +403,43 @@ class TestWatchesThatBeginWithTheObjects:
                 assert reflector.absent
 
         run(scenario)
+
+
+class Trickle:
+    """A watch that sends one step after another, a millisecond apart."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    async def answer(self, request: Any) -> Any:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for number in range(self.steps):
+            await response.write(line("MODIFIED", pod("a", 10 + number)))
+            await asyncio.sleep(0.001)
+        await request.app[CLOSING].wait()
+        return response
+
+
+def test_steps_that_come_one_by_one_are_applied_in_batches() -> None:
+    async def main() -> None:
+        told: list[int] = []
+        trickle, store, ended = Trickle(100), ObjectCache("Pod"), asyncio.Event()
+
+        def changed() -> None:
+            told.append(store.version)
+            if store.version == 109:
+                ended.set()
+
+        answers = {LIST: page(pod("a", 5), version=5), WATCH: [trickle]}
+        async with client_of(answers) as (client, _, _):
+            reflector = Reflector(client, store, changed)
+            task = asyncio.create_task(reflector.run())
+            await asyncio.wait_for(ended.wait(), 20)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert told == sorted(set(told))
+        assert 2 <= len(told) <= 50
+
+    asyncio.run(main())
