@@ -241,6 +241,16 @@ def test_a_pod_that_changes_moves_between_nodes_and_jobs() -> None:
     assert snapshot.queues.allocated[CPU, 0] == 2000
 
 
+def test_the_only_pod_of_a_job_without_a_group_keeps_its_job_when_it_moves() -> None:
+    ingest = Ingest(Snapshot())
+    for on in (None, "n0", None):
+        things = [node("n0"), pod("p", group="g", cpu=1, node=on)]
+        snapshot = ingest.load(from_manifest(each) for each in things)
+        job = snapshot.jobs.row_of["default/g"]
+        assert (snapshot.tasks.job[0], snapshot.jobs.tasks[job]) == (job, [0])
+        check(snapshot)
+
+
 def test_a_pod_before_its_group_joins_when_the_group_comes() -> None:
     world = World(pod("p", group="job", cpu=1))
     assert not world.snapshot.jobs.listed[0]
