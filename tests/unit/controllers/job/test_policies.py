@@ -44,6 +44,17 @@ def test_restart_task_leaves_other_tasks_alone() -> None:
     assert stage.podgroup is not None
 
 
+def test_a_task_that_is_hit_while_another_restarts_counts_no_retry_of_its_own() -> None:
+    tasks = task("a", 2), task("b", 2)
+    stage = Stage().start(job(*tasks, policies=[policy("PodEvicted", "RestartTask")]))
+    stage.gone("j-a-0")
+    stage.gone("j-b-0")
+    assert stage.deleting() == {"j-a-1", "j-b-1"}
+    stage.gone("j-a-1", "j-b-1")
+    stage.run(*stage.pods())
+    assert (stage.phase, stage.status["retryCount"]) == ("Running", 1)
+
+
 def test_restart_partition_kills_the_partition_of_the_pod() -> None:
     parts = {"totalPartitions": 2, "partitionSize": 2}
     given = job(
