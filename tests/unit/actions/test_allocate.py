@@ -6,8 +6,10 @@ from unittest import mock
 import pytest
 
 from pumice.actions.allocate import allocate
+from pumice.core.resources import CPU
 from pumice.framework.equal_tasks import pick_run
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Why
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 
@@ -304,6 +306,31 @@ def test_jobs_of_one_pod_are_all_asked_about_where_a_plugin_looks_at_more_than_a
     allocate(ssn)
     placed = {str(made.pod) for made in ssn.intents.made}
     assert placed == {f"default/j{i}-0" for i in range(1, 40, 2)}
+
+
+class Full(Plugin, name="full"):
+    """Has a queue wait once it holds five cpus, by this hook alone."""
+
+    foreseeable = True
+
+    def overused(self, queue: Any) -> bool:
+        return bool(queue.allocated_or_pipelined[CPU] >= 5000)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_queue_that_has_its_share_gets_no_more_turns(size: int) -> None:
+    """Turns of jobs with one pod are foreseen, others are not; the other queue goes on."""
+    world = [queue("red"), queue("blue"), node("n1", cpu=99)]
+    for i in range(20):
+        world += gang(f"red{i}", size, where="red")
+    world += gang("blue", 4, where="blue")
+    ssn = open_session(world, [Full()])
+    allocate(ssn)
+    placed = [str(made.pod) for made in ssn.intents.made]
+    red = [name for name in placed if "red" in name]
+    assert (len(red), len(placed) - len(red)) == (5, 4)
+    waits = ssn.records.by_job[ssn.snapshot.jobs.row_of["default/red19"]]
+    assert waits.why is Why.QUEUE_OVERUSED
 
 
 def test_records_of_jobs_without_a_node_show_the_nodes_at_their_turn(decide: Any) -> None:

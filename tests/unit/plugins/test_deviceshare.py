@@ -103,6 +103,13 @@ def reported(objects: Any, name: str = "p", *, where: Any = 0, **fields: Any) ->
     return dict(ssn.intents.annotations.get(task_of(ssn, name).row, {}))
 
 
+@pytest.mark.parametrize("way", ["gpu_sharing", "gpu_number", "vgpu"])
+def test_a_pod_that_asks_for_no_card_goes_anywhere_and_gets_none(way: str) -> None:
+    objects = [gpu_node("cards", 20, 2), node("bare"), pod("p", group="g", cpu=1)]
+    assert codes(objects, **{way: True}) in (None, [FITS, FITS])
+    assert reported(objects, **{way: True}) == {}
+
+
 @pytest.mark.parametrize("fields", [{}, {"vgpu": True, "weight": 2}, {"gpu_sharing": True}])
 def test_the_plugin_keeps_its_promises(fields: Any) -> None:
     check_plugin(DeviceShare, **fields)

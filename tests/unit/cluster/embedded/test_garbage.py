@@ -120,6 +120,14 @@ def test_orphaned_objects_stay_and_name_no_owner(cluster: Any) -> None:
     assert "ownerReferences" not in cluster.get("ConfigMap", "default", "child")["metadata"]
 
 
+def test_orphaned_objects_keep_their_other_owners(cluster: Any) -> None:
+    one, two = (cluster.create(config(name)) for name in ("one", "two"))
+    cluster.create(config("child", one, two))
+    cluster.delete("ConfigMap", "default", "one", propagation="Orphan")
+    (left,) = cluster.get("ConfigMap", "default", "child")["metadata"]["ownerReferences"]
+    assert left["uid"] == two["metadata"]["uid"]
+
+
 def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster: Any) -> None:
     owner = cluster.create(config("owner"))
     child = pod("p")

@@ -139,6 +139,13 @@ def test_a_history_names_phases_that_passed_between_two_looks() -> None:
     assert history(view, "a") == ["Pending", "Running", "Aborting", "Aborted"]
 
 
+def test_a_history_names_the_phase_of_a_job_without_conditions() -> None:
+    view = started("a")
+    move(view, "a", "Pending", conditions=None)
+    move(view, "a", "Running", conditions=None)
+    assert history(view, "a") == ["Pending", "Running"]
+
+
 def test_conditions_and_entries_tell_times_counts_and_retries() -> None:
     view = started("a")
     counts = {"w": {"phase": {"Running": 1}}}
