@@ -200,6 +200,11 @@ def test_a_job_short_of_subgroups_is_not_valid() -> None:
     assert why == "not enough sub-groups for gang-scheduling"
 
 
+def test_a_policy_that_states_no_number_needs_no_subgroup() -> None:
+    decisions = decide(*job(n=2, policies=[policy(2)]))
+    assert len(decisions.binds) == 2
+
+
 def test_a_subgroup_that_does_not_fit_holds_up_a_job_that_needs_it() -> None:
     decisions = decide(
         *job(n=4, min_member=2, cpu=4, parts=[0, 0, 0, 1], policies=[policy(3, tier=1, least=1)])
