@@ -155,6 +155,13 @@ def test_one_subgroup_is_broken_up_before_a_second_is_touched() -> None:
     assert world.bundles() == [("safe", ["x-0", "x-2"]), ("whole", ["x-1", "x-3"])]
 
 
+def test_subgroups_beyond_the_least_number_are_all_safe_to_take() -> None:
+    policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 1, "minSubGroups": 1}
+    pods = [{"labels": {"part": part}} for part in "0123"]
+    world = World(*gang("x", 4, min_member=1, pods=pods, spec={"subGroupPolicy": [policy]}))
+    assert world.bundles() == [("safe", ["x-0", "x-1", "x-2"]), ("whole", ["x-3"])]
+
+
 # Order
 
 

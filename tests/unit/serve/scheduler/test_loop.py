@@ -470,6 +470,19 @@ def test_figures_are_counted(cluster: Any) -> None:
         assert line in text
 
 
+def test_actions_and_plugins_take_the_time_between_two_looks_at_the_clock(cluster: Any) -> None:
+    times, metrics = itertools.count(10**6), Metrics()
+    looping(cluster, metrics=metrics, clock=lambda: next(times))._turn()
+    lines = dict(line.rsplit(" ", 1) for line in metrics.text().splitlines() if line[0] != "#")
+    action = 'volcano_action_scheduling_latency_milliseconds_sum{action="allocate"}'
+    assert 0 < float(lines[action]) < 60_000
+    plugins = [
+        float(lines[each]) for each in lines if each.startswith("volcano_plugin") and "_sum" in each
+    ]
+    assert plugins
+    assert all(0 < each < 60_000 for each in plugins)
+
+
 def test_each_lost_event_is_counted_once(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = Metrics()
     loop = looping(cluster, metrics=metrics)

@@ -23,6 +23,7 @@ def test_readings_come_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda *_: Source())
     usage = BackgroundUsage({"type": "prometheus", "address": "http://x"}, lambda: 0.0)
     assert usage.latest() == {}
+    assert usage._thread.daemon  # a reading in progress does not keep the process
     usage.set_nodes([read_as(Node, node("n"))])
     usage.start()
     assert asked.wait(10)
