@@ -308,6 +308,22 @@ def test_jobs_of_one_pod_are_all_asked_about_where_a_plugin_looks_at_more_than_a
     assert placed == {f"default/j{i}-0" for i in range(1, 40, 2)}
 
 
+def test_equal_tasks_use_nodes_that_the_first_of_them_opens(decide: Any) -> None:
+    """Spread closes a, the emptier one, until b has one more, and so in turn."""
+    spread = {
+        "topologyKey": "zone",
+        "maxSkew": 3,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    marked = {"labels": {"app": "x"}, "spec": {"topologySpreadConstraints": [spread]}}
+    world = [QUEUE, *(node(name, cpu=30, labels={"zone": name}) for name in "ab")]
+    world += [pod(f"old-{i}", cpu=1, node="a", labels={"app": "x"}) for i in range(3)]
+    world += [pod("other", cpu=20, node="b"), *gang("g", 5, **marked)]
+    binds = decide(world, "gang", "predicates nodeorder", actions="allocate").binds
+    assert sorted(binds.values()) == ["a", "a", "b", "b", "b"]
+
+
 class Full(Plugin, name="full"):
     """Has a queue wait once it holds five cpus, by this hook alone."""
 
