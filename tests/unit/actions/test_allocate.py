@@ -316,7 +316,10 @@ def test_equal_tasks_use_nodes_that_the_first_of_them_opens(decide: Any) -> None
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "x"}},
     }
-    marked = {"labels": {"app": "x"}, "spec": {"topologySpreadConstraints": [spread]}}
+    marked: dict[str, Any] = {
+        "labels": {"app": "x"},
+        "spec": {"topologySpreadConstraints": [spread]},
+    }
     world = [QUEUE, *(node(name, cpu=30, labels={"zone": name}) for name in "ab")]
     world += [pod(f"old-{i}", cpu=1, node="a", labels={"app": "x"}) for i in range(3)]
     world += [pod("other", cpu=20, node="b"), *gang("g", 5, **marked)]

@@ -106,8 +106,9 @@ def reported(objects: Any, name: str = "p", *, where: Any = 0, **fields: Any) ->
 @pytest.mark.parametrize("way", ["gpu_sharing", "gpu_number", "vgpu"])
 def test_a_pod_that_asks_for_no_card_goes_anywhere_and_gets_none(way: str) -> None:
     objects = [gpu_node("cards", 20, 2), node("bare"), pod("p", group="g", cpu=1)]
-    assert codes(objects, **{way: True}) in (None, [FITS, FITS])
-    assert reported(objects, **{way: True}) == {}
+    chosen: dict[str, Any] = {way: True}
+    assert codes(objects, **chosen) in (None, [FITS, FITS])
+    assert reported(objects, **chosen) == {}
 
 
 @pytest.mark.parametrize("fields", [{}, {"vgpu": True, "weight": 2}, {"gpu_sharing": True}])
