@@ -6,11 +6,12 @@ import pytest
 
 from pumice.api.decisions import Decisions
 from pumice.api.devices import ClaimReservation
-from pumice.api.objects import from_manifest
+from pumice.api.objects import from_manifest, in_namespace
 from pumice.binder.bind_writes import BindWrites
+from pumice.binder.claim_writes import ClaimWrites
 from pumice.cluster.base import Write
 from pumice.errors import ClusterError, ConflictError, NotFoundError, RejectedError
-from pumice.testing import node, pod
+from pumice.testing import node, pod, resource_claim
 
 KEY, CLAIM = "default/p", ClaimReservation(claim="default/c", uid="c-1")
 BIND = Write("bind", {"namespace": "default", "pod": "p", "node": "n"})
@@ -120,3 +121,33 @@ def test_the_lock_of_a_bound_pod_is_left_to_its_device_plugin(
         scene.binds.forget(KEY, "u")
     scene.binds.unreserve(KEY, "u", scene.reports.append)
     assert scene.writer.verbs()[2:] == undone
+
+
+class Unanswered(Writer):
+    """Sends without an answer until asked for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[Any] = []
+
+    def submit(self, write: Write, *, lane: Any, done: Any = None) -> None:
+        self.sent.append(write)
+        self.waiting.append(done)
+
+    def answer(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for done in waiting:
+            done(None)
+
+
+def test_devices_of_a_claim_are_released_by_one_write_at_a_time() -> None:
+    writer = Unanswered()
+    claim: Any = from_manifest(in_namespace(resource_claim("c")))
+    claims = ClaimWrites(writer, lambda _, key: claim if key == "default/c" else None)
+    claims.release("default/unknown")
+    assert writer.sent == []
+    for _ in range(2):
+        claims.release("default/c")
+        claims.release("default/c")
+        writer.answer()
+    assert writer.verbs() == ["patch", "patch"]
