@@ -22,6 +22,7 @@ from pumice.errors import (
     RejectedError,
     UnavailableError,
 )
+from pumice.serve.scheduler.held_pods import HeldPods
 
 Read = Callable[[str, str, str, float], Manifest]
 """Returns an object as the cluster has it now, not as last reported, or fails in time."""
@@ -36,8 +37,6 @@ _READS: Final = 32
 """Maximum objects looked up in one step: the next cycle waits for them."""
 _READ_S: Final = (0.1, 2.0)
 """Minimum and maximum time for one look-up."""
-_LONGEST_S: Final = 60.0
-"""The longest time for which a pod with a refused bind is held back."""
 _LONGEST_UNSENT_S: Final = 8.0
 """The longest hold of a pod whose bind could not be sent: the cluster is down, not the pod."""
 _log = logs.get("recovery")
@@ -88,8 +87,7 @@ class Recovery:
         self._groups: dict[str, float] = {}
         self._releases: dict[str, float] = {}
         """Pods (uid) whose claims are being released, and when these count as released."""
-        self._held: dict[str, float] = {}
-        self._refused: dict[str, tuple[str, int]] = {}
+        self._held = HeldPods(informer)
         self._numbers = 0
         self._unconfirmed: set[str] = set()
         """Pods of which the informer may have nothing to confirm, so that it names none of them."""
@@ -136,7 +134,7 @@ class Recovery:
         """Free room and claims of a pod that was assumed and is not bound; hold it back."""
         self._informer.undo_claims(uid)
         self._undo_bind(pod, now)
-        self._hold(pod, uid, now)
+        self._held.hold(pod, uid, now)
 
     def assume_groups(self, now: float) -> None:
         """Assume the statuses of groups that were just queued."""
@@ -180,13 +178,11 @@ class Recovery:
                     informer.assume_claims(pod, write.claims)
                 else:
                     informer.assume_evicted(pod)
-        for pod in self._held:
-            if self._uid(pod) == self._refused.get(pod, ("", 0))[0]:
-                informer.hold(pod)
+        self._held.move_to(informer)
 
     def step(self, now: float) -> None:
         """Do what is due: send again, look up, release, let go."""
-        self._end_holds(now)
+        self._held.release(now)
         for group in [group for group, due in self._groups.items() if due <= now]:
             del self._groups[group]
             self._informer.undo_group(group)
@@ -204,7 +200,7 @@ class Recovery:
     @property
     def next_release(self) -> float | None:
         """When the first pod that is held back may be placed again; None: none is."""
-        return min(self._held.values(), default=None)
+        return self._held.next_release
 
     # Answers
 
@@ -232,17 +228,17 @@ class Recovery:
         match error:
             case None:
                 write.state, write.due = "done", now + self._confirm_s
-                self._refused.pop(result.key, None)
+                self._held.accepted(result.key)
             case NotFoundError():
                 self._undo_bind(result.key, now)
             case FencedError() if clear:
                 self._undo_bind(result.key, now)
             case UnavailableError(sent=False) if clear:
                 self._undo_bind(result.key, now)
-                self._hold(result.key, write.uid, now, _LONGEST_UNSENT_S)
+                self._held.hold(result.key, write.uid, now, _LONGEST_UNSENT_S)
             case RejectedError() if clear:
                 self._undo_bind(result.key, now)
-                self._hold(result.key, write.uid, now)
+                self._held.hold(result.key, write.uid, now)
             case ConflictError() if clear:
                 write.state, write.due = "doubtful", now
             case RejectedError() | ConflictError():  # an earlier attempt may have succeeded
@@ -337,7 +333,7 @@ class Recovery:
             write.node, write.state, write.due = node, "done", now + self._confirm_s
         else:
             self._undo_bind(pod, now)
-            self._hold(pod, write.uid, now)
+            self._held.hold(pod, write.uid, now)
 
     def _settle_eviction(self, pod: str, write: _PendingWrite, found: Manifest, now: float) -> None:
         metadata = found.get("metadata") or {}
@@ -372,24 +368,6 @@ class Recovery:
         self._evictions.pop(pod, None)
         self._informer.undo(pod, "evicted")
         self.undone += 1
-
-    # Pods held back
-
-    def _hold(self, pod: str, uid: str, now: float, longest_s: float = _LONGEST_S) -> None:
-        """Keep a pod whose bind was refused out of sessions, each time for longer."""
-        known, times = self._refused.get(pod, (uid, 0))
-        times = times + 1 if known == uid else 1
-        self._refused[pod] = uid, times
-        self._held[pod] = now + min(2.0 ** min(times - 1, 10), longest_s)
-        self._informer.hold(pod)
-
-    def _end_holds(self, now: float) -> None:
-        for pod in [pod for pod, until in self._held.items() if until <= now]:
-            del self._held[pod]
-            self._informer.undo(pod, "held")
-        if len(self._refused) > len(self._held) + _READS:
-            there = [pod for pod in self._refused if self._uid(pod) == self._refused[pod][0]]
-            self._refused = {pod: self._refused[pod] for pod in there}
 
     def _uid(self, pod: str) -> str:
         known = self._informer.known("Pod", pod)
