@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pumice.actions import ACTIONS
@@ -48,7 +49,7 @@ def test_an_argument_that_cannot_be_used_is_reported_and_passed_over(
 
 
 @dataclass(kw_only=True)
-class Locked(Plugin, name="locked"):
+class Locked(Plugin, name="stateful"):
     """Has a field that cannot be copied."""
 
     lock: Any = field(default_factory=Lock)
@@ -59,9 +60,24 @@ class Locked(Plugin, name="locked"):
         ssn.memory.setdefault("cycles", []).append(self.cycles)
 
 
-def test_a_plugin_that_cannot_be_copied_is_made_for_every_cycle() -> None:
+class Reflexive(Locked, name="stateful"):
+    """Has a field that refers to the plugin."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.lock, self.ask = None, self._fits
+
+    def filter_nodes(self, task: Any, nodes: Any) -> Any:
+        return self.ask(nodes)
+
+    def _fits(self, nodes: Any) -> Any:
+        return np.full(len(nodes), self.cycles == 1)
+
+
+@pytest.mark.parametrize("plugin", [Locked, Reflexive])
+def test_a_plugin_with_a_state_of_its_own_is_made_for_every_cycle(plugin: Any) -> None:
     scheduler = Scheduler(
-        parse_conf(CONF.replace("gang", "gang\n  - name: locked")), plugins={"locked": Locked}
+        parse_conf(CONF.replace("gang", "gang\n  - name: stateful")), plugins={"stateful": plugin}
     )
     process = ProcessMemory()
     for _ in range(2):

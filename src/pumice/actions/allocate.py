@@ -61,7 +61,7 @@ class Allocation:
         ssn = self._ssn
         if not self._jobs:
             return
-        queues = ssn.ordering.queue_heap(self._jobs)
+        queues = ssn.ordering.queue_heap(self._jobs, keep_keys=True)
         plain = PlainTurns(ssn, self._jobs, self._tasks, self._memory)
         while len(queues):
             if plain.take(queues):

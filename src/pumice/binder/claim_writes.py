@@ -73,8 +73,8 @@ class ClaimWrites:
                 failed.append(error)
             if left:
                 return
-            if not failed:
-                self._reserved.pop((key, uid), None)
+            if not failed and self._reserved.get((key, uid)) is claims:  # else it is bound again
+                del self._reserved[key, uid]
             done(failed[0] if failed else None)
 
         for claim in claims:

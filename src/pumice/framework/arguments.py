@@ -33,6 +33,7 @@ __all__ = [
     "Fault",
     "arg",
     "arg_pattern",
+    "argument_fields",
     "bind_arguments",
     "describe_arguments",
     "dump_arguments",
@@ -137,6 +138,12 @@ def arg(
     if default is MISSING:
         return field(default_factory=default_factory, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+@cache
+def argument_fields(cls: Any) -> frozenset[str]:
+    """Return the names of the fields that are read from the configuration."""
+    return frozenset(each.name for each in dataclasses.fields(cls) if _METADATA in each.metadata)
 
 
 def arg_pattern(

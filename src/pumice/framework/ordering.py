@@ -137,9 +137,14 @@ class Ordering:
             order = -1 if (one.created, one.name) < (two.created, two.name) else left != right
         return -1 if order < 0 else int(order > 0)
 
-    def queue_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
-        """Return a heap of queues, the best first."""
-        may_keep = not (live or self._ask_alone or self.queues_by_pair)
+    def queue_heap(
+        self, rows: Iterable[int] = (), *, live: bool = False, keep_keys: bool = False
+    ) -> Heap:
+        """Return a heap of queues, the best first.
+
+        ``keep_keys``: only moves of tasks may change their order while it is used.
+        """
+        may_keep = keep_keys and not (live or self._ask_alone or self.queues_by_pair)
         keys = self._kept_queue_keys if may_keep else self.queue_keys
         return Heap(keys, rows, live=live, ask_alone=self._ask_alone)
 

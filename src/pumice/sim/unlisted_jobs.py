@@ -18,6 +18,8 @@ from pumice.core.views import Task
 from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import JobRun
 
+_MOST_SAMPLES = 256
+"""Classes of jobs that may have a sample before those without running jobs lose theirs."""
 _SETTLED = "Completed"
 """The phase of a group without pods, so that no session reports it."""
 
@@ -55,6 +57,7 @@ class _Kind:
     def __init__(self, kind: JobClass, task: Task) -> None:
         self.task = task
         """A pod like theirs that belongs to no job."""
+        self.n_running = 0
         held = kind.size * task.shape.step("hold", 1, live=True)[1]
         self.amounts = {1: (held, kind.reserve), -1: (-held, -kind.reserve)}
         """What a job holds and needs, by whether it starts or ends."""
@@ -75,13 +78,22 @@ class UnlistedJobs:
         """Return a waiting pod like those of a job; it belongs to no job."""
         known = self._kinds.get(run.kind)
         if known is None:
+            if len(self._kinds) >= _MOST_SAMPLES:
+                self._remove_samples()
             known = self._kinds[run.kind] = _Kind(run.kind, self._sample(run))
         return known.task
+
+    def _remove_samples(self) -> None:
+        """Remove the samples of classes of which no job runs."""
+        for kind, known in list(self._kinds.items()):
+            if not known.n_running:
+                self._ingest.delete(known.task.pod)
+                del self._kinds[kind]
 
     def _sample(self, run: JobRun) -> Task:
         (_, pod), tasks = next(run.pods([0], run.created, self._uids)), self._snapshot.tasks
         marks = {key: mark for key, mark in pod.metadata.annotations.items() if key != GROUP_NAME}
-        name = f"sample {len(self._kinds)}"  # no object can have this name
+        name = f"sample {pod.metadata.uid}"  # no object can have this name
         meta = msgspec.structs.replace(pod.metadata, name=name, annotations=marks)
         self._ingest.upsert(msgspec.structs.replace(pod, metadata=meta))
         return Task(self._snapshot, tasks.row_of[f"{run.spec.namespace}/{name}"])
@@ -112,5 +124,6 @@ class UnlistedJobs:
         total.add(*self._kinds[run.kind].amounts[n], n)
 
     def _count_on_nodes(self, run: JobRun, nodes: list[int], n: int) -> None:
+        self._kinds[run.kind].n_running += n
         self._moved_nodes += nodes
         self._snapshot.count_absent_pods(self._kinds[run.kind].task.shape, nodes, n)

@@ -1,9 +1,15 @@
 """enqueue: the best queue first, its best pending job first; plugins decide which is admitted."""
 
+from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pumice.api.conf import parse_conf
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.plugin import PERMIT, REJECT, Plugin
+from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
 WORLD = [node("n1", cpu=4, memory="64Gi"), queue("default")]
@@ -73,3 +79,34 @@ def test_one_refusal_is_enough(decide: Any) -> None:
     found = decide(objects, "overcommit proportion", actions="enqueue")
     assert phases(found) == {"j": "Pending"}
     assert found.explanations["default/j"].startswith("not enqueued: over quota at default: cpu")
+
+
+class Even(Plugin, name="even"):
+    """Admits five jobs, each of the queue that has had the fewest."""
+
+    simulator = SimulatorAssumptions(bounded=True)
+
+    def on_open(self, ssn: Any) -> None:
+        self._admitted: Counter[str] = Counter()
+
+    def order_queues(self, queues: Any) -> Any:
+        return np.array([float(self._admitted[name]) for name in queues.names])
+
+    def job_enqueueable(self, job: Any) -> int:
+        return PERMIT if self._admitted.total() < 5 else REJECT
+
+    def on_enqueued(self, job: Any) -> None:
+        self._admitted[job.snapshot.queues.names[job.queue]] += 1
+
+
+def test_queues_are_ordered_again_after_each_job_that_is_admitted() -> None:
+    groups = [
+        pod_group(f"{name}{i}", queue=name, phase="Pending", min_resources={"cpu": 1})
+        for name in "abc"
+        for i in range(4)
+    ]
+    conf = parse_conf('actions: "enqueue"\ntiers:\n- plugins: [{name: even}]')
+    objects = [node("n"), *map(queue, "abc"), *groups]
+    decided = Scheduler(conf, plugins={"even": Even}).cycle(objects, 0.0).pod_groups
+    admitted = [key for key, state in decided.items() if state.phase == "Inqueue"]
+    assert admitted == [f"default/{name}" for name in ("a0", "a1", "b0", "b1", "c0")]

@@ -23,10 +23,15 @@ class Writer:
     def __init__(self) -> None:
         self.sent: list[Write] = []
         self.errors: dict[str, Any] = {}
+        self.held: list[Any] | None = None
+        """Where answers wait, if they do."""
 
     def submit(self, write: Write, *, lane: Any, done: Any = None) -> None:
         self.sent.append(write)
-        done(self.errors.get(write.verb))
+        if self.held is None:
+            done(self.errors.get(write.verb))
+        else:
+            self.held.append(done)
 
     def flush(self, timeout_s: float) -> bool:
         return True
@@ -84,6 +89,18 @@ def test_the_claim_of_a_pod_that_waits_is_given_back_once(scene: Scene) -> None:
     assert not scene.binds.unreserve(KEY, "u", released.append)
     assert scene.writer.verbs() == ["patch", "bind", "patch"]
     assert released == [None]
+
+
+def test_a_claim_that_is_given_back_late_stays_with_the_next_bind(scene: Scene) -> None:
+    scene.bind()
+    late: list[Any] = []
+    scene.writer.held = late
+    scene.binds.unreserve(KEY, "u", scene.reports.append)
+    scene.writer.held = None
+    scene.bind()
+    (answer,) = late
+    answer(None)
+    assert scene.binds.unreserve(KEY, "u", scene.reports.append)
 
 
 def test_a_claim_that_is_not_given_back_is_reported(scene: Scene) -> None:

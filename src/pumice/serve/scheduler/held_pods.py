@@ -1,11 +1,14 @@
 """Pods whose bind was refused: they stay out of sessions for a while, each time for longer."""
 
+from collections.abc import Container
 from typing import Final
 
 from pumice.cache.informer import Informer
 
 _LONGEST_S: Final = 60.0
 """The longest time for which a pod is held back."""
+_PAUSE_S: Final = 1.0
+"""After this time a pod that was busy is looked at again."""
 _SPARE: Final = 32
 """Refusals that are remembered beyond those of pods that are held back now."""
 
@@ -36,9 +39,12 @@ class HeldPods:
         """Forget earlier refusals of a pod that is bound."""
         self._refused.pop(pod, None)
 
-    def release(self, now: float) -> None:
-        """Release the pods whose time is over."""
+    def release(self, now: float, busy: Container[str]) -> None:
+        """Release the pods whose time is over, except those (uid) that are busy."""
         for pod in [pod for pod, until in self._until.items() if until <= now]:
+            if self._refused.get(pod, ("", 0))[0] in busy:
+                self._until[pod] = now + _PAUSE_S
+                continue
             del self._until[pod]
             self._informer.undo(pod, "held")
         if len(self._refused) > len(self._until) + _SPARE:

@@ -85,8 +85,8 @@ class Recovery:
         self._binds: dict[str, _PendingWrite] = {}
         self._evictions: dict[str, _PendingWrite] = {}
         self._groups: dict[str, float] = {}
-        self._releases: dict[str, float] = {}
-        """Pods (uid) whose claims are being released, and when these count as released."""
+        self._releases: dict[str, tuple[float, str, tuple[ClaimReservation, ...]]] = {}
+        """Pods (uid) whose claims are being released: when these count as released, pod, claims."""
         self._held = HeldPods(informer)
         self._numbers = 0
         self._unconfirmed: set[str] = set()
@@ -178,15 +178,18 @@ class Recovery:
                     informer.assume_claims(pod, write.claims)
                 else:
                     informer.assume_evicted(pod)
+        for uid, (_, pod, claims) in self._releases.items():
+            if self._uid(pod) == uid:
+                informer.assume_claims(pod, claims)
         self._held.move_to(informer)
 
     def step(self, now: float) -> None:
         """Do what is due: send again, look up, release, let go."""
-        self._held.release(now)
+        self._held.release(now, self._releases)  # writes about their claims may cross
         for group in [group for group, due in self._groups.items() if due <= now]:
             del self._groups[group]
             self._informer.undo_group(group)
-        for uid in [uid for uid, due in self._releases.items() if due <= now]:
+        for uid in [uid for uid, (due, *_) in self._releases.items() if due <= now]:
             self._end_release(uid)
         self._forget_confirmed()
         self._send_again(now)
@@ -352,7 +355,7 @@ class Recovery:
         write = self._binds.pop(pod, None)
         if write is not None:
             if self._binder.unreserve(pod, write.uid):
-                self._releases[write.uid] = now + self._confirm_s
+                self._releases[write.uid] = now + self._confirm_s, pod, write.claims
             else:
                 self._informer.undo_claims(write.uid)
         self._informer.undo(pod, "bound")

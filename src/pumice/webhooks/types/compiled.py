@@ -21,9 +21,9 @@ def read_usual(value: Any, notation: str) -> dict[str, Any] | None:
     """Return an object as Go would write it again, None if it is not of the usual form."""
     try:
         read = msgspec.convert(value, _struct(notation))
-    except (ValueError, RecursionError):  # a surrogate cannot be encoded
+        written: dict[str, Any] = msgspec.to_builtins(read, order="deterministic")
+    except (ValueError, TypeError, RecursionError):  # such as a surrogate, or keys that are no text
         return None
-    written: dict[str, Any] = msgspec.to_builtins(read, order="deterministic")
     return written
 
 

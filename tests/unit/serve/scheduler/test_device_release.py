@@ -58,7 +58,7 @@ def refuse_release_too(write: Write) -> ClusterError | None:
 class World:
     """Two pods that wait for one device, which the first of them gets."""
 
-    def __init__(self) -> None:
+    def __init__(self, writer: type["Writer"] | None = None) -> None:
         self.clock = VirtualClock(0.0)
         self.cluster = cluster = SilentClaims(self.clock)
         make_queues(cluster)
@@ -70,7 +70,7 @@ class World:
             cluster.create(pod_group(name, phase=None))
             entries = [{"name": "gpu", "resourceClaimName": name}]
             cluster.create(pod(name, group=name, cpu=1, spec={"resourceClaims": entries}))
-        self.writer = Writer(cluster)
+        self.writer: Any = (writer or Writer)(cluster)
         self.live = LiveScheduler(
             cluster, Scheduler(parse_conf(CONF)), assume=True, writer=self.writer, confirm_s=10.0
         )
@@ -107,3 +107,44 @@ def test_a_device_that_may_still_be_held_is_given_to_nobody(world: World) -> Non
     assert world.holders() == ["p"]
     assert "default/r" not in [pod for _ in range(8) for pod in world.cycle()]
     assert world.holders() == ["p"]
+
+
+class Slow(Writer):
+    """Keeps writes about claims and binds until ``go``."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        super().__init__(cluster)
+        self._waiting: list[tuple[Write, Any, Any]] = []
+
+    def submit(self, write: Write, *, lane: Any, done: Any = None) -> None:
+        if write.verb == "bind" or write.arguments.get("kind") == RESOURCE_CLAIM:
+            self._waiting.append((write, lane, done))
+        else:
+            super().submit(write, lane=lane, done=done)
+
+    def go(self) -> None:
+        """Carry out all that waits, and what follows from it."""
+        while self._waiting:
+            write, lane, done = self._waiting.pop(0)
+            super().submit(write, lane=lane, done=done)
+
+
+def test_a_pod_is_not_placed_while_its_claims_are_being_released() -> None:
+    world = World(Slow)
+    world.writer.refuse = refuse_bind_of_p
+    assert world.cycle() == ["default/p"]
+    world.writer.go()
+    assert [world.cycle() for _ in range(6)] == [[]] * 6
+    world.writer.go()
+    assert len(world.cycle()) == 1
+    assert len(world.holders()) <= 1
+
+
+def test_devices_under_release_count_as_taken_after_tables_are_rebuilt() -> None:
+    world = World(Slow)
+    world.writer.refuse = refuse_bind_of_p
+    assert world.cycle() == ["default/p"]
+    world.writer.go()
+    assert world.cycle() == []
+    world.live._start_over()
+    assert world.cycle() == []
