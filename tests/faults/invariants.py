@@ -188,6 +188,7 @@ class Invariants:
         for pod in self._cluster.list("Pod", _split(group)[0])[0]:
             if _group(pod) == _split(group)[1] and pod["spec"].get("nodeName"):
                 members.add(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+        members |= _placed_as_seen(process, group)  # a member that ran may have been deleted since
         if len(members) < wanted:
             self.fail(f"gang {group} starts with {len(members)} of {wanted} pods")
 
@@ -230,6 +231,17 @@ def _cpus(pod: Manifest) -> int:
 
 def _group(pod: Manifest) -> str:
     return str((pod["metadata"].get("annotations") or {}).get(GROUP_NAME, ""))
+
+
+def _placed_as_seen(process: PumiceProcess, group: str) -> set[str]:
+    """Return the pods of a group that have a node as far as a process knows."""
+    live = process.live
+    if live is None:
+        return set()
+    tasks, jobs = live.informer.snapshot.tasks, live.informer.snapshot.jobs
+    rows = jobs.tasks[jobs.row_of[group]] if group in jobs.row_of else []
+    pods: Any = tasks.pods
+    return {tasks.keys[row] for row in rows if pods[row].spec.node_name}
 
 
 def _split(key: str) -> tuple[str, str]:

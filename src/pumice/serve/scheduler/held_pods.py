@@ -35,6 +35,13 @@ class HeldPods:
         self._until[pod] = now + min(2.0 ** min(times - 1, 10), longest_s)
         self._informer.hold(pod)
 
+    def hold_gone(self, pod: str, uid: str, now: float) -> None:
+        """Keep a pod out of sessions that is gone, until the cluster reports it."""
+        if self._is(pod, uid):
+            self._refused[pod] = uid, 1
+            self._until[pod] = now + _LONGEST_S
+            self._informer.hold(pod)
+
     def accepted(self, pod: str) -> None:
         """Forget earlier refusals of a pod that is bound."""
         self._refused.pop(pod, None)

@@ -234,6 +234,7 @@ class Recovery:
                 self._held.accepted(result.key)
             case NotFoundError():
                 self._undo_bind(result.key, now)
+                self._held.hold_gone(result.key, write.uid, now)
             case FencedError() if clear:
                 self._undo_bind(result.key, now)
             case UnavailableError(sent=False) if clear:
@@ -328,6 +329,7 @@ class Recovery:
     def _settle_bind(self, pod: str, write: _PendingWrite, found: Manifest, now: float) -> None:
         if not found or found["metadata"].get("uid", "") != write.uid:
             self._undo_bind(pod, now)
+            self._held.hold_gone(pod, write.uid, now)
             return
         node = (found.get("spec") or {}).get("nodeName")
         if node:

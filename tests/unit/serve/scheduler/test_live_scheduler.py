@@ -13,7 +13,7 @@ from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.status import PHASES
-from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
+from pumice.errors import ConflictError, FencedError, NotFoundError, RejectedError, UnavailableError
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
@@ -221,6 +221,15 @@ def test_a_refusal_after_a_lost_answer_proves_nothing(cluster: Any, writer: Any,
         assert live.cycle().decisions.binds == {}
         cluster.clock.advance(1)
     assert live.recovery.undone == 0
+
+
+def test_a_pod_that_is_gone_is_not_placed_again(cluster: Any, writer: Any, live: Any) -> None:
+    live.cycle()
+    writer.go(NotFoundError("Pod", "default", "p"))
+    assert live.cycle().decisions.binds == {}
+    cluster.delete("Pod", "default", "p", grace_s=0)
+    cluster.create(pod("p", group="g", cpu=1))
+    assert live.cycle().decisions.binds == {"default/p": "n"}
 
 
 def test_a_write_that_was_not_sent_gives_its_room_back_at_once(
