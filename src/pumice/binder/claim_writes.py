@@ -28,6 +28,10 @@ Known = Callable[[str, str], KubeObject | None]
 """Returns an object by kind and key as the cluster had it last."""
 
 
+class _ClaimGoneError(RejectedError):
+    """A refusal because the claim does not exist: then it has no devices either."""
+
+
 class ClaimWrites:
     """Writes claims before pods are bound, and releases them."""
 
@@ -64,12 +68,12 @@ class ClaimWrites:
         Return whether it has any; ``done`` is then called once, with the first failure if any.
         """
         claims = self._reserved.get((key, uid), ())
-        left, failed = [claim.claim for claim in claims], list[ClusterError]()
+        left, failed = list(claims), list[ClusterError]()
 
-        def released(claim: str, error: ClusterError | None) -> None:
+        def released(claim: ClaimReservation, error: ClusterError | None) -> None:
             left.remove(claim)
-            if error is not None:
-                _log_failure(claim)(error)
+            if error is not None and not self._is_gone(claim, error):
+                _log_failure(claim.claim)(error)
                 failed.append(error)
             if left:
                 return
@@ -78,8 +82,14 @@ class ClaimWrites:
             done(failed[0] if failed else None)
 
         for claim in claims:
-            self._send(list(_unreserve(claim, uid)), partial(released, claim.claim))
+            self._send(list(_unreserve(claim, uid)), partial(released, claim))
         return bool(claims)
+
+    def _is_gone(self, claim: ClaimReservation, error: ClusterError) -> bool:
+        """Return whether a claim was not released because it does not exist any more."""
+        known = self._known(_KIND, claim.claim)
+        is_another = known is not None and known.metadata.uid != claim.uid
+        return is_another or isinstance(error, _ClaimGoneError)
 
     def forget(self, key: str, uid: str) -> None:
         """Forget a pod that is bound: the claims are its own."""
@@ -140,8 +150,10 @@ def _as_refusal(done: Done) -> Done:
 
     def report(error: ClusterError | None) -> None:
         if isinstance(error, NotFoundError):
-            problem = "the resource claim is gone" if error.kind == _KIND else "the node is gone"
-            error = RejectedError(error.kind, error.namespace, error.name, problem)
+            is_claim = error.kind == _KIND
+            problem = "the resource claim is gone" if is_claim else "the node is gone"
+            refusal = _ClaimGoneError if is_claim else RejectedError
+            error = refusal(error.kind, error.namespace, error.name, problem)
         done(error)
 
     return report

@@ -11,7 +11,6 @@ from typing import Any, Final
 from pumice.api.quantity import amount
 from pumice.api.schema.grammar import Field, GoType, fields_of, go_type
 from pumice.webhooks.cpu_budget import check_cpu
-from pumice.webhooks.types.compiled import read_usual
 from pumice.webhooks.types.scalars import (
     READERS,
     STRUCTS,
@@ -179,6 +178,8 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
     Raises:
         DecodeError: something in it has the wrong type.
     """
+    from pumice.webhooks.types.compiled import read_usual  # noqa: PLC0415 - not for help
+
     usual = None if from_yaml else read_usual(value, notation)
     return _read_by_field(value, notation, from_yaml=from_yaml) if usual is None else usual
 
