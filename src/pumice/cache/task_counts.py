@@ -58,10 +58,10 @@ class TaskCounts:
     def settle(self) -> bool:
         """Bring all counts up to date; return whether every one was counted again."""
         self.add_up()
-        anew, self.rounded = self.rounded, False
-        if anew:
+        recounts, self.rounded = self.rounded, False
+        if recounts:
             _recount(self._snapshot)
-        return anew
+        return recounts
 
     def add_up(self) -> None:
         """Apply the changes gathered so far; also before a row that they name is removed."""

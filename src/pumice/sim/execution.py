@@ -95,7 +95,7 @@ class Execution:
         for run in started_alone:
             self._cluster.unlisted.write_phase(run)
         self._outdated_phases.clear()
-        return self._apply(decisions) or bool(started_alone)
+        return self._carry_out(decisions) or bool(started_alone)
 
     def write_outdated_phases(self) -> None:
         """Write the phases that skipped cycles would have: jobs with nodes run."""
@@ -106,7 +106,8 @@ class Execution:
                 self._set_phase(run, run.settled_phase())
         self._outdated_phases.clear()
 
-    def _apply(self, decisions: Decisions) -> bool:
+    def _carry_out(self, decisions: Decisions) -> bool:
+        """Evict and start pods and write statuses; return whether anything changed."""
         moved = self._evict(decisions.evictions)
         started = self._bind(decisions.binds, decisions.annotations)
         for run, task, node in self._cluster.nominate(decisions):

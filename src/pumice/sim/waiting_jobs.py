@@ -209,6 +209,7 @@ class WaitingJobs:
     def plan(self) -> bool:
         """Choose the jobs of the next cycle; return whether there are any."""
         self._planned.clear()
+        self.alone = None
         n_planned, newest = len(self._partly_running), None
         if self._waiting:
             bounds = self._fresh_bounds()
@@ -225,8 +226,8 @@ class WaitingJobs:
                 newest = waiting if new else newest
         self._with_new_jobs.clear()
         self.has_freed_room = not self._shortcuts.refusals_last
-        is_new = newest is not None and n_planned == 1 and not newest.entered.runs
-        self.alone = newest.fresh[-1] if newest is not None and is_new else None
+        if newest is not None and n_planned == 1 and not newest.entered.runs:
+            self.alone = newest.fresh[-1]
         return n_planned > 0
 
     def show(self) -> None:

@@ -125,6 +125,7 @@ class Recovery:
         claims: tuple[ClaimReservation, ...],
         now: float,
     ) -> None:
+        """Expect the bind of a pod that is assumed to be on its node already."""
         self._informer.assume_claims(pod, claims)
         write = self._binds[pod] = self._new_write(pod, now)
         self._releases.pop(write.uid, None)
@@ -213,7 +214,7 @@ class Recovery:
         elif result.what == "evict":
             self._learn_eviction(result, now)
         elif result.what == "release":
-            if result.uid in self._releases and isinstance(result.error, NotFoundError | None):
+            if result.uid in self._releases and result.error is None:
                 self._end_release(result.uid)
         elif result.what == "group":
             if result.error is None:
