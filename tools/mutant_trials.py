@@ -178,7 +178,9 @@ def in_new_process(mutant: Mutant, limit_s: float = 300.0) -> bool:
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
         changed = copy / mutant.file.relative_to(ROOT / "src")
         changed.write_text(mutant.source(), encoding="utf-8")
-        env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        # Without coverage: the lines of a copy that is gone cannot be reported.
+        env = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
+        env |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", *OPTIONS, "-x", *near_tests(mutant.file)]
         try:
             done = subprocess.run(  # noqa: S603

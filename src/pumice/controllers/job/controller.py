@@ -204,16 +204,19 @@ def _owner(manifest: Manifest) -> tuple[Key, ...]:
 
 
 def _of_podgroup(group: Manifest, view: View) -> tuple[Key, ...]:
-    """Name the job of a PodGroup; of one that is gone only while the job is yet to run.
+    """Name the job of a PodGroup; of one that is gone only if the job would not change otherwise.
 
-    Pods without a PodGroup are never placed, so no other event of such a job would ever arrive.
-    Once it runs, its PodGroup comes back with the next change of the job, as in the original.
+    A running job changes with its pods, and its PodGroup comes back then, as in the original.
+    Pods that are yet to run are never placed without a PodGroup, and those that have ended
+    change no more: nothing else would ever happen to such a job.
     """
     keys = _owner(group)
     if not keys or view.get(*_place(group)) is not None:
         return keys
     job = view.get(JOB, keys[0].namespace, keys[0].name)
-    return keys if job is not None and phase_of(job) in _YET_TO_RUN else ()
+    if job is None or phase_of(job) in QUIET:
+        return ()
+    return keys if phase_of(job) in _YET_TO_RUN or JobState.read(job, view).ended else ()
 
 
 def _target(command: Manifest) -> tuple[Key, ...]:

@@ -119,6 +119,11 @@ class JobState:
             for name in sorted(self.pods[task]):
                 yield self.pods[task][name]
 
+    @property
+    def ended(self) -> bool:
+        """Whether no pod of the job will change any more by itself."""
+        return all(pod_phase(pod) in ENDED for pod in self.all_pods())
+
     def left_over(self, pod: Manifest) -> bool:
         """Return whether a kill pass should have removed a pod and was interrupted.
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.controllers.base import Key
-from tests.unit.controllers.job.stage import JOB, Stage, job, task
+from tests.unit.controllers.job.stage import JOB, PODGROUP, Stage, job, task
 
 
 def test_the_counts_of_a_finished_job_are_those_of_its_pods() -> None:
@@ -116,6 +116,29 @@ def test_a_job_that_waits_gets_its_pod_group_back() -> None:
     stage.cluster.delete("PodGroup.scheduling.volcano.sh", "ns", name)
     stage.settle()
     assert stage.podgroup["metadata"]["name"] == name
+
+
+def test_a_job_whose_pods_ended_while_its_pod_group_was_gone_finishes() -> None:
+    """No pod will change any more, so the pod group must come back by itself."""
+    stage = Stage().start(job())
+    before = stage.podgroup["metadata"]["name"]
+    stage.cluster.delete(PODGROUP, "ns", before)
+    stage.put("j-w-0", "Succeeded")  # the pod group comes back, waits, and counts nothing
+    stage.put("j-w-1", "Succeeded")
+    assert stage.phase == "Running"
+    stage.cluster.delete(PODGROUP, "ns", stage.podgroup["metadata"]["name"])
+    stage.settle()
+    stage.admit()
+    assert stage.phase == "Completed"
+
+
+def test_a_running_job_gets_its_pod_group_back_when_a_pod_changes() -> None:
+    stage = Stage().start(job())
+    stage.cluster.delete(PODGROUP, "ns", stage.podgroup["metadata"]["name"])
+    stage.settle()
+    assert stage.podgroup is None
+    stage.put("j-w-0", "Succeeded")
+    assert stage.podgroup is not None
 
 
 def test_partitions_are_labelled_and_become_sub_groups() -> None:
