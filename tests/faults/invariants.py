@@ -188,9 +188,22 @@ class Invariants:
         for pod in self._cluster.list("Pod", _split(group)[0])[0]:
             if _group(pod) == _split(group)[1] and pod["spec"].get("nodeName"):
                 members.add(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
-        members |= _placed_as_seen(process, group)  # a member that ran may have been deleted since
+        members |= self._ran_as_seen(process, group)
         if len(members) < wanted:
             self.fail(f"gang {group} starts with {len(members)} of {wanted} pods")
+
+    def _ran_as_seen(self, process: PumiceProcess, group: str) -> set[str]:
+        """Return the members that were bound and whose end, if any, a process has not seen yet."""
+        if process.live is None:
+            return set()
+        snapshot = process.live.informer.snapshot
+        row = snapshot.jobs.row_of.get(group)
+        pods: Any = snapshot.tasks.pods
+        return {
+            snapshot.tasks.keys[task]
+            for task in ([] if row is None else snapshot.jobs.tasks[row])
+            if self._node_of.get(pods[task].metadata.uid) == (pods[task].spec.node_name or None)
+        }
 
     def _group_of(self, process: PumiceProcess, pod: str) -> str:
         live = process.live
@@ -231,17 +244,6 @@ def _cpus(pod: Manifest) -> int:
 
 def _group(pod: Manifest) -> str:
     return str((pod["metadata"].get("annotations") or {}).get(GROUP_NAME, ""))
-
-
-def _placed_as_seen(process: PumiceProcess, group: str) -> set[str]:
-    """Return the pods of a group that have a node as far as a process knows."""
-    live = process.live
-    if live is None:
-        return set()
-    tasks, jobs = live.informer.snapshot.tasks, live.informer.snapshot.jobs
-    rows = jobs.tasks[jobs.row_of[group]] if group in jobs.row_of else []
-    pods: Any = tasks.pods
-    return {tasks.keys[row] for row in rows if pods[row].spec.node_name}
 
 
 def _split(key: str) -> tuple[str, str]:
