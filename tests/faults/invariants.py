@@ -202,7 +202,7 @@ class Invariants:
         return {
             snapshot.tasks.keys[task]
             for task in ([] if row is None else snapshot.jobs.tasks[row])
-            if self._node_of.get(pods[task].metadata.uid) == (pods[task].spec.node_name or None)
+            if self._node_of.get(pods[task].metadata.uid, "?") == pods[task].spec.node_name
         }
 
     def _group_of(self, process: PumiceProcess, pod: str) -> str:
