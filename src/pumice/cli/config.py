@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pumice.api.conf import Problem, SchedulerConf, read_conf
+from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_values
-from pumice.api.text_files import read_text, shown_name
 from pumice.api.wording import nearest
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import all_plugins, conf_problems, print_warnings
@@ -46,14 +46,14 @@ def check(
 
 def _conf_text(file: Path) -> tuple[str, str]:
     """Return the text of a configuration and its place; a scenario has its own inside."""
-    text, name = read_text(file), shown_name(file)
+    text, source = read_conf_file(file)
     try:
         values = load_values(f"{text}\n")
     except ManifestError:  # the check of the configuration names the line
-        return text, name
+        return text, source
     if len(values) == 1 and is_scenario(values[0]):
-        return conf_of(Path(name), values[0])
-    return text, name
+        return conf_of(Path(source), values[0])
+    return text, source
 
 
 def _checked(

@@ -1,6 +1,7 @@
 """`pumice lint`: find in files what a cluster would refuse, without a cluster."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import Any, Final
 
 import click
 
+from pumice.api.kinds import BUILT_IN
 from pumice.api.manifests import TEXT, load_documents
 from pumice.api.text_files import STDIN, read_text
+from pumice.api.wording import nearest
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
 from pumice.errors import ManifestError
@@ -17,6 +20,12 @@ from pumice.webhooks.fields import OMITTED, Key, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
 from pumice.webhooks.lint import lint_object
 
+_VOLCANO: Final = ".volcano.sh"
+_VOLCANO_KINDS: Final = [
+    (f"{kind.group}/{kind.version}", kind.kind)
+    for kind in BUILT_IN
+    if kind.group.endswith(_VOLCANO)
+]
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _STDIN: Final = "-"
 _SHOWN: Final = 80
@@ -65,7 +74,7 @@ def lint(
             click.echo(str(line))
         number = f"{len(lines)} problem{'s' * (len(lines) != 1)}" if lines else "no problems"
         click.echo(f"{number} in {checked} object{'s' * (checked != 1)}")
-    for hint in _hints(documents):
+    for hint in (*_passed_over(documents), *_hints(documents)):
         click.echo(hint, err=True)
     ctx.exit(1 if lines else 0)
 
@@ -74,6 +83,7 @@ def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int
     lines = [one for one in read if isinstance(one, Line)]
     documents = [one for one in read if not isinstance(one, Line)]
     lines += [_configuration(one) for one in documents if _is_configuration(one.content)]
+    lines += [_unknown_kind(one) for one in documents if _is_unknown_kind(one.content)]
     files = Files((one.content for one in documents if is_checked(one.content)), queues)
     checked, seen = 0, dict[tuple[str, ...], str]()
     for document in documents:
@@ -83,6 +93,21 @@ def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int
         found = [_line(document, finding) for finding in lint_object(document.content, files)]
         lines += sorted([*_twice(document, seen), *found], key=lambda line: line.line)
     return lines, checked
+
+
+def _passed_over(read: Sequence[Any]) -> Iterator[str]:
+    """Yield which kinds of objects there are no rules for."""
+    if not read:
+        yield "note: the files have no objects"
+    others = Counter(
+        resource_name(one.content).partition(" ")[0]
+        for one in read
+        if not isinstance(one, Line) and _is_object(one.content)
+        if not is_checked(one.content) and not _is_unknown_kind(one.content)
+    )
+    if others:
+        listed = ", ".join(f"{number} {kind}" for kind, number in sorted(others.items()))
+        yield f"note: without rules, not checked: {listed}"
 
 
 def _hints(read: Iterable[Any]) -> Iterator[str]:
@@ -136,6 +161,30 @@ def _configuration(document: Any) -> Line:
     wanted = f"manifests: check it with 'pumice config check {name}'"
     found = "a scheduler configuration"
     return Line(_file(document), document.line, "", "", found, wanted, f"{found}, not a manifest")
+
+
+def _is_object(content: Any) -> bool:
+    return isinstance(content, dict) and all(
+        isinstance(content.get(key), str) for key in ("apiVersion", "kind")
+    )
+
+
+def _is_unknown_kind(content: Any) -> bool:
+    """Return whether an object claims to be one of Volcano's and is not."""
+    if not _is_object(content) or not content["apiVersion"].partition("/")[0].endswith(_VOLCANO):
+        return False
+    return (content["apiVersion"], content["kind"]) not in _VOLCANO_KINDS
+
+
+def _unknown_kind(document: Any) -> Line:
+    """Return the finding for a misspelt kind or version of Volcano's."""
+    version, kind = document.content["apiVersion"], document.content["kind"]
+    known = [f"{each} of {one}" for one, each in _VOLCANO_KINDS]
+    found = f"{kind} of {version}"
+    near = nearest(found, known)
+    wanted = f"a kind of Volcano{f', such as {near}' if near else ''}"
+    name = resource_name(document.content)
+    return Line(_file(document), document.line, name, "kind", found, wanted, f"no kind {found}")
 
 
 def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_values
 from pumice.api.text_files import STDIN, read_text
 from pumice.api.times import epoch
@@ -48,7 +49,8 @@ def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenari
     else:
         scenario = scenario_from(_only(values), Path("<stdin>"))
     if conf is not None:
-        scenario = replace(scenario, conf=read_text(conf), conf_source=str(conf))
+        text, source = read_conf_file(conf)
+        scenario = replace(scenario, conf=text, conf_source=source)
     return scenario if at is None else replace(scenario, now=at)
 
 

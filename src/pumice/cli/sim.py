@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
+from pumice.api.conf_files import read_conf_file
 from pumice.api.times import rfc3339
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.command_lines.simulation_options import Output
@@ -17,7 +18,7 @@ from pumice.cli.progress import progress
 from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
-from pumice.sim.inputs import SimulationInput, load, read_configuration, simulate
+from pumice.sim.inputs import SimulationInput, load, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.options import SimulationOptions
 from pumice.sim.outcome import Outcome
@@ -84,7 +85,7 @@ def _configurations(paths: Sequence[Path]) -> Named:
         name, n = path.stem, 2
         while name in named:
             name, n = f"{path.stem}-{n}", n + 1
-        named[name] = path, read_configuration(path)
+        named[name] = path, read_conf(read_conf_file(path)[0])  # all errors are reported later
     return named
 
 

@@ -96,6 +96,7 @@ def _to_data(results: list[CaseResult], passed: int) -> dict[str, Any]:
             "outcome": result.outcome,
             "differences": list(result.differences),
             "seconds": round(result.seconds, 4),
+            "warnings": list(result.warnings),
         }
         for result in results
     ]
@@ -108,6 +109,8 @@ def _keep_quiet(result: CaseResult) -> None:
 
 
 def _print_failure(result: CaseResult) -> None:
+    for warning in result.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if result.outcome == "passed":
         return
     click.echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}")

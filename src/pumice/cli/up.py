@@ -15,6 +15,7 @@ import click
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, read_conf
+from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
 from pumice.api.quantity import parse_quantity
@@ -118,8 +119,8 @@ def _read_manifests(file: Path) -> list[Manifest]:
 
 def _read_conf(file: Path) -> str:
     """Read the configuration; warn about settings without effect, refuse errors."""
-    text = read_text(file)
-    warn_of_conf(read_conf(text), str(file))
+    text, source = read_conf_file(file)
+    warn_of_conf(read_conf(text), source)
     return text
 
 

@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 
-from pumice.api.conf import parse_conf
+from pumice.api.conf import read_conf
+from pumice.api.conf_files import read_conf_file
 from pumice.api.duration import parse_duration
+from pumice.api.kinds import kind_of
 from pumice.api.manifests import load_documents
+from pumice.api.schema.build import schema_of
 from pumice.api.text_files import STDIN, read_text, shown_name
 from pumice.api.wording import first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world
@@ -27,6 +31,8 @@ from pumice.diagnosis.settings import (
 )
 from pumice.diagnosis.sources import load_job
 from pumice.diagnosis.whatif import JobAnswer
+from pumice.webhooks.files import is_checked
+from pumice.webhooks.schema.defaults import unknown_fields
 
 _SHOWN = 20
 """Rows of a table before the rest is only counted."""
@@ -54,7 +60,7 @@ def whatif(
     world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     makers: list[Callable[[ClusterState], Change]] = [
         *(partial(_listed, path=path) for path in lists),
-        *([] if new_conf is None else [partial(_conf, path=new_conf)]),
+        *([] if new_conf is None else [partial(_conf, path=new_conf, plugins=plugins)]),
         *(partial(setting_from_text, text=text) for text in settings),
         *(partial(nodes_from_text, text=text) for text in add_nodes),
         *(partial(_removed, name=name) for name in removed),
@@ -103,17 +109,27 @@ def _removed(world: ClusterState, name: str) -> Change:
     return remove_node(name)
 
 
-def _conf(world: ClusterState, path: Path) -> Change:
+def _conf(world: ClusterState, path: Path, plugins: PluginSources) -> Change:
     del world
-    text = read_text(path)
-    parse_conf(text, source=str(path))
-    return use_conf(text, str(path))
+    text, source = read_conf_file(path)
+    warn_of_conf(read_conf(text), source, plugins)
+    return use_conf(text, source)
+
+
+def _warn_of_unknown_fields(file: Path) -> None:
+    """Warn about fields that a cluster would drop: they are probably misspelt."""
+    for document in load_documents(file):
+        content = document.content
+        schema = schema_of(kind_of(content)) if is_checked(content) else None
+        for field in unknown_fields(content, schema) if schema else ():
+            click.echo(f"warning: {document.source}: there is no field {field}", err=True)
 
 
 def _question(job: str, changes: list[Change], default_runtime: str | None, now: float) -> Question:
     runtime = parse_duration(default_runtime) if default_runtime else None
     if job and Path(job).is_file():
         new = load_job(Path(job), now)
+        _warn_of_unknown_fields(Path(job))
         return Question(new_job=new, changes=changes, default_runtime_s=runtime)
     return Question(job=job, changes=changes, default_runtime_s=runtime)
 

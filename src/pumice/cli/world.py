@@ -16,6 +16,7 @@ from pumice.diagnosis import ClusterState, load_world
 from pumice.errors import ClusterError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
 from pumice.garbage_collection import reading
+from pumice.scenarios.suspicious_objects import mistakes
 
 
 def read_world(
@@ -42,6 +43,8 @@ def read_world(
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
     warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
+    for _, mistake in mistakes(world.objects) if files else ():
+        click.echo(f"warning: {mistake}", err=True)
     for note in world.notes:
         click.echo(f"note: {note}", err=True)
     return world

@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
+from pumice.api.conf_files import CONF_SUFFIX, read_conf_file
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, load_documents, object_lines
 from pumice.api.nodes import Node
@@ -27,7 +28,7 @@ from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import created, expand_jobs, is_expected
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
-from pumice.diagnosis.stored_configuration import CONF_SUFFIX, scheduler_configuration
+from pumice.diagnosis.stored_configuration import scheduler_configuration
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
 
@@ -145,7 +146,7 @@ def load_world(
         else:
             _take_cluster(pile, source)
     if conf is not None:
-        pile.conf = (_text(conf), str(conf))
+        pile.conf = read_conf_file(conf)
     objects = list(pile.objects.values())
     if now is None:
         now = pile.now if pile.now is not None else latest_time([*objects, *pile.jobs])

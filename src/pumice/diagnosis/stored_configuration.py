@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import Final
 
+from pumice.api.conf_files import CONF_SUFFIX
 from pumice.api.kinds import SYSTEM_NAMESPACE, Manifest
 from pumice.cluster.base import ReadableCluster
 from pumice.errors import ClusterError
 
 CONF_NAME: Final = "volcano-scheduler-configmap"
-CONF_SUFFIX: Final = "scheduler.conf"
-"""Suffix of a ConfigMap's key whose text is a scheduler configuration."""
 
 
 def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:

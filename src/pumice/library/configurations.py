@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.text_files import read_text
+from pumice.api.conf_files import read_conf_file
 
 Configuration = str | Path | None
 """A file, a text of several lines, or None for the built-in configuration."""
@@ -31,5 +31,5 @@ def read_configuration(given: Configuration) -> ReadConfiguration:
     elif isinstance(given, str) and "\n" in given:
         text, source = given, "the given configuration"
     else:
-        text, source = read_text(Path(given)), str(given)
+        text, source = read_conf_file(Path(given))
     return ReadConfiguration(text, source, parse_conf(text, source=source))

@@ -11,13 +11,13 @@ from time import perf_counter
 from typing import Any, Literal, Protocol
 
 from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.api.conf_files import read_conf_file
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
-from pumice.api.text_files import read_text
 from pumice.api.wording import crash_text
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.services import SERVICES
-from pumice.errors import ManifestError, PumiceError, ScenarioError
+from pumice.errors import ConfError, ManifestError, PumiceError, ScenarioError
 from pumice.scenarios.between_cycles import advance
 from pumice.scenarios.compare import CompareOptions, compare
 from pumice.scenarios.scenario import (
@@ -28,6 +28,7 @@ from pumice.scenarios.scenario import (
     read_document,
     scenario_from,
 )
+from pumice.scenarios.suspicious_objects import mistakes
 
 Outcome = Literal["passed", "failed", "error", "skipped"]
 
@@ -76,6 +77,8 @@ class CaseResult:
     outcome: Outcome
     differences: tuple[str, ...] = ()
     seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+    """Probable mistakes in the file."""
 
 
 def default_scheduler(
@@ -114,7 +117,11 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     """
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
     conf = replace(conf, queue_gates=scenario.queue_gates)
-    scheduler = make_scheduler(conf, scenario.seed)
+    try:
+        scheduler = make_scheduler(conf, scenario.seed)
+    except ConfError as error:  # it knows the plugins, but not where the text is from
+        error.file = error.file or scenario.conf_source
+        raise
     objects = with_made_claims(scenario.objects)
     played: list[PlayedCycle] = []
     for number in range(scenario.cycles):
@@ -180,7 +187,8 @@ def _scenario_in(file: ScenarioFile) -> Scenario | None:
         raise _nothing_expected(file.path, _HOW_TO_EXPECT)
     scenario = scenario_from(document, file.path)
     if file.conf is not None:
-        scenario = replace(scenario, conf=read_text(file.conf), conf_source=str(file.conf))
+        text, source = read_conf_file(file.conf)
+        scenario = replace(scenario, conf=text, conf_source=source)
     return scenario
 
 
@@ -190,11 +198,14 @@ def run_scenario(
     """Run one scenario; any failure becomes its result."""
     start = perf_counter()
     outcome: Outcome
+    warnings: tuple[str, ...] = ()
     try:
         differences = check(scenario, make_scheduler, options)
+        warnings = tuple(f"{scenario.line(n)}: {text}" for n, text in mistakes(scenario.objects))
         outcome = "failed" if differences else "passed"
     except PumiceError as error:
         outcome, differences = "error", [str(error)]
     except Exception as error:  # noqa: BLE001  (a crash is the result of this scenario)
         outcome, differences = "error", [crash_text(error)]
-    return CaseResult(scenario.path, outcome, tuple(differences), perf_counter() - start)
+    spent = perf_counter() - start
+    return CaseResult(scenario.path, outcome, tuple(differences), spent, warnings)

@@ -1,18 +1,41 @@
-"""Objects of a scenario that are probably a mistake: dangling references, objects listed twice.
+"""Objects that are probably a mistake: listed twice, misspelt fields, dangling references.
 
 None of it stops a run: a policy test may well be about a queue that does not exist.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME
+from pumice.api.groups import PodGroup, PodGroupSpec, Queue, QueueSpec
+from pumice.api.kinds import kind_of
 from pumice.api.wording import nearest
+
+_READ: Final = {
+    ("PodGroup", PodGroup.API_VERSION): frozenset(PodGroupSpec.__struct_encode_fields__),
+    ("Queue", Queue.API_VERSION): frozenset(QueueSpec.__struct_encode_fields__),
+}
+"""The fields of specifications that deciding reads; their kinds have a few more."""
+_OWN: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 
 def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield the number of each odd object, and what is odd about it."""
+    yield from mistakes(objects)
+    names = [_name(one) for one in objects]
+    known = set(names)
+    for number, one in enumerate(objects):
+        for what, kind, wanted in _references(one):
+            if (kind, wanted) not in known:
+                near = nearest(wanted, [key for each, key in names if each == kind])
+                hint = f" (did you mean '{near}'?)" if near else ""
+                named = f"{names[number][0]} {names[number][1]}"
+                yield number, f"{named} names {what} '{wanted}', which does not exist{hint}"
+
+
+def mistakes(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Yield what cannot be meant: an object listed twice, a field that does not exist."""
     names = [_name(one) for one in objects]
     times = Counter(names)
     seen: Counter[tuple[str, str]] = Counter()
@@ -21,12 +44,25 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
         if seen[name] == 2:
             yield number, f"{' '.join(name)} occurs {times[name]} times; the last one counts"
     for number, one in enumerate(objects):
-        for what, kind, wanted in _references(one):
-            if (kind, wanted) not in seen:
-                near = nearest(wanted, [key for each, key in names if each == kind])
-                hint = f" (did you mean '{near}'?)" if near else ""
-                named = f"{names[number][0]} {names[number][1]}"
-                yield number, f"{named} names {what} '{wanted}', which does not exist{hint}"
+        for field, hint in _unknown_fields(one):
+            yield number, f"{' '.join(names[number])}: there is no field {field}{hint}"
+
+
+def _unknown_fields(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a gang or a queue that its kind does not have, and those meant."""
+    read = _READ.get((str(manifest["kind"]), str(manifest.get("apiVersion"))))
+    given = manifest.get("spec")
+    spec: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    if read is None or (manifest.keys() <= _OWN and spec.keys() <= read):
+        return
+    from pumice.api.schema.build import declared_schema  # noqa: PLC0415  (rarely needed)
+
+    known = declared_schema(kind_of(manifest)).properties or {}
+    known_in_spec = known["spec"].properties or {}
+    for place, fields, names in (("", manifest, known), ("spec.", spec, known_in_spec)):
+        for field in sorted(map(str, fields.keys() - names.keys())):
+            near = nearest(field, list(names))
+            yield f"{place}{field}", f" (did you mean {place}{near}?)" if near else ""
 
 
 def _name(manifest: Mapping[str, Any]) -> tuple[str, str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pumice.api import text_files
 from pumice.api.annotations import HOSTNAME
 from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
@@ -87,7 +87,8 @@ def read_configuration(path: Path, name: str = "") -> SchedulerConf:
     Raises:
         InputError: The file cannot be read, or is not a configuration.
     """
-    return parse_conf(text_files.read_text(path), source=name or str(path))
+    text, source = read_conf_file(path)
+    return parse_conf(text, source=name or source)
 
 
 def read_cluster(path: Path) -> list[KubeObject]:

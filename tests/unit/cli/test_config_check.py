@@ -30,6 +30,17 @@ def test_config_check_tells_of_a_part_that_is_enabled_without_a_weight(tmp_path:
     assert result.exit_code == 0
 
 
+def test_config_check_reads_the_config_map_of_a_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "cm.yaml"
+    path.write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  volcano-scheduler.conf: |\n"
+        '    actions: "allocate"\n    tiers:\n    - plugins: [{name: gnag}]\n'
+    )
+    result = check(path)
+    assert result.exit_code == 1
+    assert result.output.startswith(f"{path}: volcano-scheduler.conf: line 3: tiers[0].plugins[0]")
+
+
 def conf_with(*plugins: str) -> str:
     return f'actions: "allocate"\ntiers:\n- plugins: [{", ".join(plugins)}]\n'
 

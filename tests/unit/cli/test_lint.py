@@ -171,7 +171,32 @@ def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:
 
 def test_kinds_without_rules_are_passed_over(lint: Any) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n"
-    assert lint("-", given=text) == (0, ["no problems in 0 objects"])
+    note = "note: without rules, not checked: 1 ConfigMap"
+    assert lint("-", given=text) == (0, ["no problems in 0 objects", note])
+
+
+def test_files_without_objects_are_noted(lint: Any) -> None:
+    note = "note: the files have no objects"
+    assert lint("-", given="# nothing\n") == (0, ["no problems in 0 objects", note])
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "wanted"),
+    [
+        ("batch.volcano.sh/v1alpha1", "Jobb", "Job of batch.volcano.sh/v1alpha1"),
+        ("scheduling.volcano.sh/v1beta1", "PodGroop", "PodGroup of scheduling.volcano.sh/v1beta1"),
+        ("batch.volcano.sh/v1", "Job", "Job of batch.volcano.sh/v1alpha1"),
+    ],
+)
+def test_a_misspelt_kind_is_a_finding(lint: Any, version: str, kind: str, wanted: str) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    name = "Job default/a" if kind == "Job" else f"{kind} a"
+    code, lines = lint("-", given=text)
+    assert code == 1
+    assert lines[0] == (
+        f"<stdin>:1: {name}: kind: found {kind} of {version}, "
+        f"wanted a kind of Volcano, such as {wanted}"
+    )
 
 
 TREE = """\

@@ -163,6 +163,13 @@ def mixed(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("verb", [["trace", "describe"], ["sim", "--trace"]])
+def test_a_seed_below_zero_is_refused(mixed: Path, verb: list[str]) -> None:
+    result = CliRunner().invoke(main, [*verb, str(mixed), "--seed", "-1"])
+    assert result.exit_code == 2
+    assert "Invalid value for '--seed': -1" in result.output
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_sample_has_queues_widths_and_run_times_as_often(
     mixed: Path, tmp_path: Path, seed: int

@@ -90,6 +90,43 @@ def test_another_configuration_is_a_change(cluster: Any, tmp_path: Path) -> None
     assert named.output == result.output
 
 
+def test_settings_of_another_configuration_without_effect_are_named(
+    cluster: Any, tmp_path: Path
+) -> None:
+    conf = tmp_path / "new.conf"
+    conf.write_text(
+        'actions: "enqueue"\ntiers:\n- plugins:\n'
+        "  - {name: binpack, arguments: {binpack.wieght: 2}}\n"
+    )
+    result = run("-f", cluster, "--new-conf", str(conf))
+    assert f"warning: {conf}: line 4: binpack.wieght" in result.stderr
+
+
+def test_all_errors_of_another_configuration_are_named(cluster: Any, tmp_path: Path) -> None:
+    conf = tmp_path / "new.conf"
+    conf.write_text(
+        'actions: "prempt"\ntiers:\n- plugins:\n  - {name: gang, enabledJobRedy: true}\n'
+    )
+    result = run("-f", cluster, "--new-conf", str(conf))
+    assert result.exit_code == 2
+    assert "2 problems in the configuration" in result.output
+
+
+def test_unknown_fields_of_a_new_job_are_named(cluster: Any, tmp_path: Path) -> None:
+    container = {"name": "c", "image": "i"}
+    task = {"name": "t", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "new"},
+        "spec": {"minAvailble": 1, "tasks": [task]},
+    }
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(job))
+    result = run("-f", cluster, "--job", str(file))
+    assert f"warning: {file}:1: there is no field spec.minAvailble" in result.stderr
+
+
 def test_a_configuration_that_is_not_text_is_named(cluster: Any, tmp_path: Path) -> None:
     conf = tmp_path / "new.conf"
     conf.write_bytes(b'actions: "enqueue"\n# \xe9t\xe9\n')

@@ -20,6 +20,10 @@ OBJECTS = [node("n1"), pod_group("pg", namespace="ns"), pod("a", namespace="ns",
 BINDS = {"ns/a": "n1"}
 
 
+def refuse(conf: Any, seed: Any) -> Any:
+    raise ConfError(file="")
+
+
 class Fake:
     """Binds every pending pod to the first node, and remembers how it was called."""
 
@@ -169,3 +173,9 @@ def test_a_process_that_dies_is_an_error_on_one_file(tmp_path: Path) -> None:
     assert [result.path.name for result in results if result.outcome == "error"] == ["020.json"]
     assert results[20].differences == ("the process died while running this file",)
     assert len(results) == 48
+
+
+def test_a_configuration_that_the_scheduler_refuses_is_named_with_its_place() -> None:
+    with pytest.raises(ConfError) as raised:
+        play(scenario(), refuse)
+    assert raised.value.file == "case.json: conf"

@@ -24,7 +24,14 @@ from pumice.cli.command_lines.simulation_options import FILE, output_options, si
     type=FILE,
     help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of everything random.",
+)
 @simulation_options
 @output_options
 @plugin_option

@@ -26,7 +26,12 @@ _AS = click.option(
     help="What to write: a table of jobs, SWF, manifests.  [default: by the end of TO's name]",
 )
 _SEED = click.option(
-    "--seed", type=int, default=0, show_default=True, help="For all that is random."
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="For all that is random.",
 )
 
 

@@ -1,0 +1,41 @@
+"""Files with a scheduler configuration: its plain text, or the ConfigMap that a cluster stores."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from pumice.api.manifests import load_values
+from pumice.api.text_files import read_text, shown_name
+from pumice.errors import InputError, ManifestError
+
+CONF_SUFFIX: Final = "scheduler.conf"
+"""Suffix of a ConfigMap's key whose text is a scheduler configuration."""
+
+
+def read_conf_file(file: Path) -> tuple[str, str]:
+    """Return the text of a configuration and the name of its place.
+
+    Raises:
+        InputError: The file cannot be read, or is a ConfigMap without one configuration.
+    """
+    text, name = read_text(file), shown_name(file)
+    config_map = _config_map(text) if "ConfigMap" in text else None
+    if config_map is None:
+        return text, name
+    data = config_map.get("data")
+    found = data if isinstance(data, dict) else {}
+    keys = [str(key) for key in found if str(key).endswith(CONF_SUFFIX)]
+    if len(keys) != 1 or not isinstance(found[keys[0]], str):
+        wanted = f"one text under a key that ends with {CONF_SUFFIX}"
+        raise InputError(wanted=wanted, found=sorted(map(str, found)), field="data", file=name)
+    return found[keys[0]], f"{name}: {keys[0]}"
+
+
+def _config_map(text: str) -> dict[str, Any] | None:
+    """Return the only document of a text if it is a ConfigMap."""
+    try:
+        values = load_values(f"{text}\n")
+    except ManifestError:  # whoever reads the configuration names the line
+        return None
+    if len(values) == 1 and isinstance(values[0], dict) and values[0].get("kind") == "ConfigMap":
+        return values[0]
+    return None
