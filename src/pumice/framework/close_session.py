@@ -303,7 +303,7 @@ def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
             for i, (name, amount) in enumerate(zip(names, allocated[:, row].tolist(), strict=True))
             if amount >= STEP
         }
-        for row in np.flatnonzero(queues.listed).tolist()
+        for row in queues.listed.nonzero()[0].tolist()
     }
 
 
