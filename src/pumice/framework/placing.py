@@ -347,10 +347,10 @@ class Placing:
         short = fit.room == NO_ROOM
         if known is not None:
             short &= known == 0
-        rows = short.nonzero()[0]
-        missing = task.need - Nodes(self.snapshot, rows).future_idle >= STEP
-        codes = fit.verdict.copy()
-        codes[rows] = -1 - np.argmax(missing, axis=0)
+        rows, codes = short.nonzero()[0], fit.verdict.copy()
+        if len(rows):
+            missing = task.need - Nodes(self.snapshot, rows).future_idle >= STEP
+            codes[rows] = -1 - np.argmax(missing, axis=0)
         return codes if known is None else np.where(known == 0, codes, known)
 
     def barred(self, refusals: Codes) -> Mask:
