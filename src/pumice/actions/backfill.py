@@ -1,6 +1,6 @@
 """backfill: place tasks without requests: filters, and a pod slot that is idle now."""
 
-from pumice.core.status import Status
+from pumice.core.status import PENDING, Status
 from pumice.core.views import Task
 from pumice.framework.fits import Fit
 from pumice.framework.job_records import NoNode, Stage
@@ -49,7 +49,7 @@ def _best_effort(ssn: Session, job: int) -> list[int]:
         if tasks.best_effort[row]
         and (
             tasks.status[row] == Status.PIPELINED
-            or (tasks.status[row] == Status.PENDING and not tasks.gated[row])
+            or (tasks.status[row] == PENDING and not tasks.gated[row])
         )
     ]
 

@@ -102,9 +102,8 @@ class SpreadCounter(Counter):
         self.limits: set[int] = set()
         self.least = 0
         codes = domains.codes[eligible]
-        self._present: Mask = np.zeros(len(domains.values), dtype=bool)
-        self._present[codes[codes >= 0]] = True
-        self._is_fixed = int(self._present.sum()) < max(1, min_domains)
+        self._present = np.bincount(codes[codes >= 0]).nonzero()[0]
+        self._is_fixed = len(self._present) < max(1, min_domains)
 
     def fill(self, nodes: Ints) -> None:
         """Count pods from scratch by the nodes they are on."""
@@ -113,7 +112,7 @@ class SpreadCounter(Counter):
 
     def _find_least(self) -> int:
         """Take 0 while there are fewer domains than the constraint wants."""
-        return 0 if self._is_fixed else int(self.counts[:-2][self._present].min())
+        return 0 if self._is_fixed else int(np.minimum.reduce(self.counts.take(self._present)))
 
     def _log(self, code: int, old: int, new: int, log: Log) -> None:
         before = self.least
@@ -130,7 +129,7 @@ class SpreadCounter(Counter):
         then[code] = old
         for limit in self.limits:
             flipped = (then - before > limit) != (now - self.least > limit)
-            for each in np.flatnonzero(flipped).tolist():
+            for each in flipped.nonzero()[0].tolist():
                 if each == code:
                     _log_domain(self.domains, each, log)
                 else:

@@ -1,6 +1,7 @@
 """The states of a task, and the classes of states that policies use."""
 
 from enum import IntEnum
+from typing import Final
 
 
 class Status(IntEnum):
@@ -25,6 +26,8 @@ class Status(IntEnum):
 
 
 N_STATUS = len(Status)
+PENDING: Final = int(Status.PENDING)
+"""To compare columns with: a member of an enumeration costs NumPy 10 µs more than a number."""
 ALLOCATED_CLASS = frozenset({Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING})
 """Statuses that firmly hold their node's resources."""
 

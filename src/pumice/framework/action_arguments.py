@@ -83,5 +83,5 @@ _T = TypeVar("_T")
 
 def arguments_of(configured: Mapping[str, Any], action: str, cls: type[_T]) -> _T:
     """Read an action's arguments; an unusable value leaves the default."""
-    fields, _ = bind_arguments(cls, configured.get(action, {}))
-    return cls(**fields)
+    given = configured.get(action)
+    return cls(**bind_arguments(cls, given)[0]) if given else cls()

@@ -24,7 +24,7 @@ from pumice.api.decisions import (
 )
 from pumice.api.quantity import format_quantity
 from pumice.core.resources import PODS, STEP, IndexArray, Mask
-from pumice.core.status import PHASE_CODE, PHASES, Status
+from pumice.core.status import PENDING, PHASE_CODE, PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.framework.columns import all_jobs
 from pumice.framework.fit_errors import fit_error
@@ -118,7 +118,7 @@ def _failed_for(ssn: Session) -> dict[str, list[str]]:
     lines: dict[int, dict[str, None]] = {}
     for (kind, row), reasons in ssn.failures.about.items():
         if kind == "shape":
-            waiting = (tasks.shape == row) & (tasks.status == Status.PENDING)
+            waiting = (tasks.shape == row) & (tasks.status == PENDING)
             owners = np.unique(tasks.job[waiting]).tolist()
         else:
             owners = [row if kind == "job" else int(tasks.job[row])]
@@ -303,7 +303,7 @@ def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
             for i, (name, amount) in enumerate(zip(names, allocated[:, row].tolist(), strict=True))
             if amount >= STEP
         }
-        for row in np.flatnonzero(queues.listed).tolist()
+        for row in queues.listed.nonzero()[0].tolist()
     }
 
 

@@ -57,9 +57,9 @@ class Jobs(HoldingRows, NamespacedRows):
     @property
     def leaving(self) -> Ints:
         """Tasks that are leaving a node, even one that is gone (n,)."""
-        tasks = self.snapshot.tasks
-        if not self._table.counts[Status.RELEASING].any():
-            return np.zeros_like(self._table.counts[Status.RELEASING][self.rows])
+        tasks, counts = self.snapshot.tasks, self._table.counts[Status.RELEASING]
+        if not counts.any():
+            return counts[self.rows].copy()
         rows = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
         on_node = tasks.node[rows] != NOWHERE
         for i in np.flatnonzero(~on_node).tolist():

@@ -135,6 +135,8 @@ def _keys(tiers: Tiers) -> Ask:
 
 def _first_difference(tiers: Tiers) -> Ask:
     asks = _flat(tiers)
+    if len(asks) == 1:
+        return asks[0]
 
     def compare(*args: Any) -> Any:
         for ask in asks:

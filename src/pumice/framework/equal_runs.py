@@ -50,7 +50,7 @@ class Run:
             best = value.max()
             if best == -np.inf:
                 break
-            ties = np.flatnonzero(value == best)
+            ties = (value == best).nonzero()[0]
             if len(ties) == 1:
                 self._fill(int(ties[0]))
             elif self._stirs:

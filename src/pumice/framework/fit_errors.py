@@ -6,7 +6,7 @@ Used by gang's condition and by the outcome of a session.  Decides nothing.
 from collections.abc import Mapping
 from functools import lru_cache
 
-from pumice.core.status import Status
+from pumice.core.status import PENDING, Status
 from pumice.core.views import Job
 from pumice.framework.session_state import SessionState
 
@@ -28,7 +28,7 @@ def lacking_tasks(state: SessionState, job: Job) -> int:
 def fit_error(state: SessionState, job: Job) -> str:
     """Count a job's tasks by status, its pending ones by reason, and name the first reason."""
     counts = tuple(job.counts)
-    placeable = len(_schedulable(state, job)) if counts[Status.PENDING] else 0
+    placeable = len(_schedulable(state, job)) if counts[PENDING] else 0
     standing = _standing(counts, job.min_member, placeable, is_ready=_is_ready(job))
     return standing + _origin(state, job)
 
@@ -39,7 +39,7 @@ def _standing(counts: tuple[int, ...], min_member: int, placeable: int, *, is_re
     numbers = {Status(code).label: n for code, n in enumerate(counts) if n}
     standing = "pod group is ready" if is_ready else "pod group is not ready"
     text = f"{standing}, {_histogram({**numbers, 'minAvailable': min_member})}"
-    pending = counts[Status.PENDING]
+    pending = counts[PENDING]
     if pending:
         reasons = {"Schedulable": placeable, "Unschedulable": pending - placeable}
         text += f"; Pending: {_histogram({name: n for name, n in reasons.items() if n})}"
@@ -52,7 +52,7 @@ def _schedulable(state: SessionState, job: Job) -> list[int]:
     if not given_up:
         return []
     status = state.snapshot.tasks.status
-    return [row for row in job.tasks if status[row] == Status.PENDING and row in given_up]
+    return [row for row in job.tasks if row in given_up and status[row] == PENDING]
 
 
 def _origin(state: SessionState, job: Job) -> str:

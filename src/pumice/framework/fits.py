@@ -122,7 +122,7 @@ def room_on(need: Column, nodes: Nodes) -> NDArray[np.int8]:
         now = (need - idle < STEP).all(axis=0)
         later = (need - future < STEP).all(axis=0)
     else:
-        asked = np.flatnonzero(need[:, 0] > -np.inf).tolist()  # what is not requested always fits
+        asked = (need[:, 0] > -np.inf).nonzero()[0].tolist()  # what is not requested always fits
         now = np.logical_and.reduce([need[row] - idle[row] < STEP for row in asked])
         later = np.logical_and.reduce([need[row] - future[row] < STEP for row in asked])
     return np.left_shift(later.view(np.int8), now.view(np.int8))  # NO_ROOM is 0, FUTURE 1, IDLE 2

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pumice.core.resources import Mask
-from pumice.core.status import Status
+from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.equal_tasks import SHORTEST, equal_run, has_plain_shape, is_plain, pick_run
@@ -291,7 +291,7 @@ def can_still_start(job: Job, failed_roles: set[int]) -> bool:
         left = sum(
             1
             for row in job.tasks
-            if tasks.status[row] == Status.PENDING and int(tasks.role[row]) not in failed_roles
+            if tasks.status[row] == PENDING and int(tasks.role[row]) not in failed_roles
         )
         return job.ready + left >= job.min_member
     if not wanted:

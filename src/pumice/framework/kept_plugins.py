@@ -38,8 +38,9 @@ class KeptPlugins:
         for fields, plain, others in self._fields:
             fields.clear()
             fields.update(plain)
-            if others:
-                fields.update(deepcopy(others))
+            for name, value in others:
+                is_flat = type(value) is list and all(map(_is_plain, value))
+                fields[name] = value.copy() if is_flat else deepcopy(value)
         self.hooks.failures.forget()
 
 
@@ -56,7 +57,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) in _PLAIN
 
 
-def _as_made(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _as_made(fields: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
     """Copy the fields of a plugin: those that cannot change, and the others."""
     plain = {name: value for name, value in fields.items() if _is_plain(value)}
-    return plain, deepcopy({name: fields[name] for name in fields if name not in plain})
+    return plain, deepcopy([(name, fields[name]) for name in fields if name not in plain])

@@ -167,7 +167,8 @@ class Ordering:
 
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
         """Order tasks once."""
-        return _sorted(self._settled(list(rows)), self.task_keys)
+        tasks = list(rows)
+        return _sorted(self._settled(tasks), self.task_keys) if tasks else tasks
 
     def _settled(self, tasks: list[int]) -> list[int]:
         """Take tasks in an order of their own where their keys may form a cycle.

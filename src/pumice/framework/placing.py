@@ -259,7 +259,7 @@ class Placing:
                 best = value.max()
                 if best == -np.inf:
                     return None
-                return self._draw(np.flatnonzero((value == best).take(group)))
+                return self._draw((value == best).take(group).nonzero()[0])
         fit = self.fit_of(key, task)
         return self._best(task, fit, fit.value)
 
@@ -295,7 +295,7 @@ class Placing:
         if best == -np.inf:
             return None
         if fit.rankers or self._picks:
-            candidates = np.flatnonzero(value > -np.inf)
+            candidates = (value > -np.inf).nonzero()[0]
             if len(candidates) == 1:
                 return int(candidates[0])
             nodes = Nodes(self.snapshot, candidates)
@@ -305,7 +305,7 @@ class Placing:
                 return int(chosen)
             ties = candidates[ranked == ranked.max()]
         else:
-            ties = np.flatnonzero(value == best)
+            ties = (value == best).nonzero()[0]
         return self._draw(ties)
 
     def _draw(self, ties: NDArray[np.intp]) -> int:
@@ -347,10 +347,10 @@ class Placing:
         short = fit.room == NO_ROOM
         if known is not None:
             short &= known == 0
-        rows = np.flatnonzero(short)
-        missing = task.need - Nodes(self.snapshot, rows).future_idle >= STEP
-        codes = fit.verdict.copy()
-        codes[rows] = -1 - np.argmax(missing, axis=0)
+        rows, codes = short.nonzero()[0], fit.verdict.copy()
+        if len(rows):
+            missing = task.need - Nodes(self.snapshot, rows).future_idle >= STEP
+            codes[rows] = -1 - np.argmax(missing, axis=0)
         return codes if known is None else np.where(known == 0, codes, known)
 
     def barred(self, refusals: Codes) -> Mask:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.status import ALLOCATED_CLASS, PENDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 
@@ -29,7 +29,7 @@ def count_roles(
     counts: dict[str, int] = {}
     for row in job.tasks:
         status = int(tasks.status[row])
-        extra = pending_best_effort and status == Status.PENDING and tasks.best_effort[row]
+        extra = pending_best_effort and status == PENDING and tasks.best_effort[row]
         if status in statuses or extra:
             role = int(tasks.role[row])
             name = "" if role == NOWHERE else names[role]

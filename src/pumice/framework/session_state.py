@@ -23,7 +23,7 @@ from pumice.api.decisions import (
 from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import PHASE_CODE, Status
+from pumice.core.status import PENDING, PHASE_CODE, Status
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.job_records import Records
@@ -186,9 +186,7 @@ class SessionState:
     def waiting_jobs(self) -> list[int]:
         """List jobs that were admitted to their queue and have pending tasks, or too few tasks."""
         jobs = self.snapshot.jobs
-        return self.admitted_jobs(
-            (jobs.counts[Status.PENDING] > 0) | (jobs.n_tasks < jobs.min_member)
-        )
+        return self.admitted_jobs((jobs.counts[PENDING] > 0) | (jobs.n_tasks < jobs.min_member))
 
     def admitted_jobs(self, marked: Mask) -> list[int]:
         """List those of the marked jobs (n,) that were admitted to their queue."""
@@ -220,9 +218,9 @@ class SessionState:
         tasks, rows = self.snapshot.tasks, self.snapshot.jobs.tasks[job]
         if len(rows) < _FEW:
             status, gated = tasks.status, tasks.gated
-            return [row for row in rows if status[row] == Status.PENDING and not gated[row]]
+            return [row for row in rows if status[row] == PENDING and not gated[row]]
         several = np.asarray(rows, dtype=np.intp)
-        return several[(tasks.status[several] == Status.PENDING) & ~tasks.gated[several]].tolist()
+        return several[(tasks.status[several] == PENDING) & ~tasks.gated[several]].tolist()
 
     def tasks_to_allocate(self, job: int) -> list[int]:
         """List a job's pending tasks with requests, and all that a queue gate holds back."""

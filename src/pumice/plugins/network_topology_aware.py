@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import STEP, Column, Mask, Resources, fits, weighted_sum
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
+from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
@@ -183,7 +183,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         """Return the pending requests of a sub-group; the same until something moves."""
         now = (part.id, len(self._moved))
         if self._asked[0] != now:
-            waiting = part.rows[self._tasks.status[part.rows] == Status.PENDING]
+            waiting = part.rows[self._tasks.status[part.rows] == PENDING]
             self._asked = (now, self._snapshot.sum_requests(waiting))
         return self._asked[1]
 

@@ -125,7 +125,7 @@ class NodeGroup(Plugin, name="nodegroup"):
         for row in rows:
             node, request = int(tasks.node[row]), self._snapshot.request(row)
             policy.largest = np.maximum(policy.largest, request)
-            if tasks.status[row] in ALLOCATED_CLASS and node != NOWHERE:
+            if int(tasks.status[row]) in ALLOCATED_CLASS and node != NOWHERE:
                 policy.held[:, self._group_of[node]] += request
 
     def _policy(self, row: int) -> _Policy:

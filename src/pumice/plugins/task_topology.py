@@ -117,23 +117,22 @@ class JobTopology:
 
     def _fill(self, job: Job) -> None:
         """Put tasks into buckets: placed ones by node, then by preference."""
-        snapshot, wishes, members = job.snapshot, self.wishes, []
-        for row in job.tasks:
-            task = Task(snapshot, row)
-            if task.role and task.role in wishes.urgency:
-                members.append(task)
-        grades = sorted({wishes.grade(task.role) for task in members}, reverse=True)
-        self._grades = {task.row: grades.index(wishes.grade(task.role)) for task in members}
+        snapshot, wishes = job.snapshot, self.wishes
+        tasks = (Task(snapshot, row) for row in job.tasks)
+        role_of = {task: role for task in tasks if (role := task.role) and role in wishes.urgency}
+        grade_of = {role: wishes.grade(role) for role in set(role_of.values())}
+        grades = sorted(set(grade_of.values()), reverse=True)
+        self._grades = {task.row: grades.index(grade_of[role]) for task, role in role_of.items()}
         by_node: dict[str, Bucket] = {}
-        for task in sorted(members, key=self._turn):
-            node = task.pod.spec.node_name
-            bucket = by_node.get(node) if node else self._best_bucket(task.role)
+        for task in sorted(role_of, key=self._turn):
+            node, role = task.pod.spec.node_name, role_of[task]
+            bucket = by_node.get(node) if node else self._best_bucket(role)
             if bucket is None:
                 bucket = Bucket(len(self.buckets))
                 self.buckets.append(bucket)
                 if node:
                     by_node[node] = bucket
-            self._join(bucket, task, snapshot)
+            self._join(bucket, task, role, snapshot)
 
     def _turn(self, task: Task) -> tuple[bool, str, int, str]:
         node = task.pod.spec.node_name
@@ -147,9 +146,9 @@ class JobTopology:
                 best = (wish, bucket.load, bucket)
         return best[2] if best is not None and best[0] >= 0 else None
 
-    def _join(self, bucket: Bucket, task: Task, snapshot: Snapshot) -> None:
+    def _join(self, bucket: Bucket, task: Task, role: str, snapshot: Snapshot) -> None:
         self.bucket_of[task.row] = bucket
-        bucket.roles[task.role] = bucket.roles.get(task.role, 0) + 1
+        bucket.roles[role] = bucket.roles.get(role, 0) + 1
         node = task.pod.spec.node_name
         if node in snapshot.nodes.row_of:
             row = snapshot.nodes.row_of[node]
@@ -181,9 +180,10 @@ class JobTopology:
 
     def move(self, task: Task, node: int, sign: int) -> None:
         """Count a task on a node, or remove it again."""
-        if task.role:
+        role = task.role
+        if role:
             roles = self.roles_on_node.setdefault(node, {})
-            roles[task.role] = roles.get(task.role, 0) + sign
+            roles[role] = roles.get(role, 0) + sign
         bucket = self.bucket_of.get(task.row)
         if bucket is None:
             return

@@ -13,7 +13,7 @@ import numpy as np
 from pumice.api.annotations import QUEUE_GATE
 from pumice.core.resources import Column, sum_by
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
+from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 
@@ -48,7 +48,7 @@ class QueueGates:
 
     def _open(self, opened: frozenset[tuple[str, str]]) -> None:
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
-        waiting = tasks.opted_in & (tasks.status == Status.PENDING) & (tasks.job != NOWHERE)
+        waiting = tasks.opted_in & (tasks.status == PENDING) & (tasks.job != NOWHERE)
         for row in np.flatnonzero(waiting).tolist():
             if not jobs.listed[tasks.job[row]]:
                 continue
@@ -85,6 +85,6 @@ class QueueGates:
         """Sum by queue the reservations of tasks that wait for a node (R, Q), one task left out."""
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         rows = np.fromiter(self._reserving, dtype=np.intp)
-        rows = rows[(tasks.status[rows] == Status.PENDING) & (rows != beside)]
+        rows = rows[(tasks.status[rows] == PENDING) & (rows != beside)]
         queues = jobs.queue[tasks.job[rows]]
         return sum_by(self._snapshot.requests(rows), queues, self._snapshot.queues.capacity)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pumice.core.resources import Column, IndexArray, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
+from pumice.core.status import ALLOCATED_CLASS, PENDING, PHASE_CODE
 from pumice.core.views import Job, Task
 from pumice.framework.queue_limits.queue_gates import has_only_queue_gate
 
@@ -130,7 +130,7 @@ def _gated_requests(snapshot: Snapshot) -> dict[int, Column]:
     tasks = snapshot.tasks
     if not tasks.gated.any():
         return {}
-    held = tasks.gated & (tasks.status == Status.PENDING) & (tasks.job >= 0)
+    held = tasks.gated & (tasks.status == PENDING) & (tasks.job >= 0)
     out: dict[int, Column] = {}
     for row in np.flatnonzero(held).tolist():
         if has_only_queue_gate(Task(snapshot, row)):

@@ -6,8 +6,6 @@ One object for each session, made of domains and sub-groups; actions, the search
 from collections.abc import Callable
 from functools import cached_property
 
-import numpy as np
-
 from pumice.api.groups import NetworkTopology
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS
@@ -141,7 +139,9 @@ class Topology:
 
     def _domain_of(self, part: SubGroup) -> Domain | None:
         tasks = self._snapshot.tasks
-        nodes = [int(tasks.node[row]) for row in part.rows if tasks.status[row] in ALLOCATED_CLASS]
+        nodes = [
+            int(tasks.node[row]) for row in part.rows if int(tasks.status[row]) in ALLOCATED_CLASS
+        ]
         return None if NOWHERE in nodes else self.tree.smallest_with(nodes)
 
     def widen(self, owner: "SubGroup | Job", domain: Domain) -> Domain:
@@ -162,7 +162,7 @@ class Topology:
 
     def open(self) -> None:
         """Find the places of all jobs, before anything moves."""
-        for row in np.flatnonzero(self._snapshot.jobs.has_topology).tolist():
+        for row in self._snapshot.jobs.has_topology.nonzero()[0].tolist():
             self.allocated(self._job(row))
 
     # The place so far, while a part is being placed

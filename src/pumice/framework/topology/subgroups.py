@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pumice.api.groups import NetworkTopology, PodGroup, SubGroupPolicy
 from pumice.core.labels import selects
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import ALLOCATED_CLASS, N_STATUS, Status
+from pumice.core.status import ALLOCATED_CLASS, N_STATUS, PENDING, Status
 from pumice.core.views import Job
 
 _READY = np.zeros(N_STATUS, dtype=bool)
@@ -50,7 +50,7 @@ class SubGroup:
         """Tasks that hold a node, have succeeded, or wait and request nothing."""
         tasks = self.snapshot.tasks
         status = tasks.status[self.rows]
-        idle = (status == Status.PENDING) & tasks.best_effort[self.rows]
+        idle = (status == PENDING) & tasks.best_effort[self.rows]
         return int((_READY[status] | idle).sum())
 
     @property

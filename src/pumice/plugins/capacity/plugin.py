@@ -130,7 +130,8 @@ class Capacity(Plugin, name="capacity"):
     def compare_queues(self, left: Queue, right: Queue) -> float:
         """Compare priorities, then the shares of the branches in which two leaves differ."""
         a, b = left.row, right.row
-        first, second = self._standing(a), self._standing(b)
+        known = self._standings
+        first, second = known.get(a) or self._stand(a), known.get(b) or self._stand(b)
         if first.priority != second.priority:
             return float(second.priority - first.priority)
         if first.rank != second.rank or first.rank == MISPLACED:
@@ -141,16 +142,13 @@ class Capacity(Plugin, name="capacity"):
                     break
         one, two = self._share(a), self._share(b)
         if one == two:
-            one, two = float(self._best_effort[a]), float(self._best_effort[b])
-        return one - two
+            one, two = self._best_effort.item(a), self._best_effort.item(b)
+        return float(one - two)
 
-    def _standing(self, row: int) -> _Standing:
-        found = self._standings.get(row)
-        if found is None:
-            rank = self._tree.rank(row)
-            path = () if rank == MISPLACED else self._tree.path(row)
-            found = _Standing(int(self._queues.priority[row]), rank, path)
-            self._standings[row] = found
+    def _stand(self, row: int) -> _Standing:
+        rank = self._tree.rank(row)
+        path = () if rank == MISPLACED else self._tree.path(row)
+        found = self._standings[row] = _Standing(int(self._queues.priority[row]), rank, path)
         return found
 
     def compare_victim_queues(self, left: Queue, right: Queue, preemptor: Queue) -> float:

@@ -74,7 +74,7 @@ def job_info(snapshot: Snapshot, row: int) -> Json:
     by_status: dict[str, Json] = {}
     for uid, task in tasks.items():
         by_status.setdefault(str(task["Status"]), {})[uid] = task
-    asking = [t for t in job.tasks if snapshot.tasks.status[t] not in FINISHED]
+    asking = [t for t in job.tasks if int(snapshot.tasks.status[t]) not in FINISHED]
     total = sum((snapshot.request(task) for task in asking), np.zeros(len(names)))
     spec = job.group.spec
     return {

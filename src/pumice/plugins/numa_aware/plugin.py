@@ -67,7 +67,7 @@ class NumaAware(Plugin, name="numa-aware"):
     def _is_on(self, node: int, pod: PlacedPod) -> bool:
         tasks = self._snapshot.tasks
         row = tasks.row_of.get(pod.key)
-        if row is None or tasks.node[row] != node or tasks.status[row] in FINISHED:
+        if row is None or tasks.node[row] != node or int(tasks.status[row]) in FINISHED:
             return False
         return Task(self._snapshot, row).pod.metadata.uid == pod.uid
 
@@ -78,7 +78,7 @@ class NumaAware(Plugin, name="numa-aware"):
         for name in known.keys() - topologies.keys():
             del known[name]
         for task, cpus in self._given.items():
-            if cpus and tasks.status[task] == Status.BINDING:
+            if cpus and int(tasks.status[task]) == Status.BINDING:
                 name, pod = names[tasks.node[task]], Task(ssn.snapshot, task).pod
                 known.setdefault(name, UnreportedPods()).add(pod, cpus, topologies[name])
 

@@ -127,7 +127,8 @@ class FreeVolumes:
             for picked in earlier:
                 better &= picked != number
             best[better] = number
-        return np.where(best < self._free, best, -1).astype(np.int32)
+        best[best == self._free] = -1
+        return best
 
     def _that_suit(self, claim: PersistentVolumeClaim) -> tuple[Pick, Rows, Rows]:
         """List the free volumes that suit a claim: local ones with the nodes they are on, others.

@@ -18,7 +18,7 @@ from pumice.api.devices import Allocation, ClaimReservation, ResourceClaim
 from pumice.core.labels import node_labels
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
+from pumice.core.status import PENDING
 from pumice.core.views import Task
 from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.predicates.devices.demands import Demand, UnmetDemandError, Way
@@ -298,7 +298,7 @@ class DeviceAllocations:
         found: dict[str, None] = {}
         for row in self._asked:
             keys = self.claims.keys(Task(self._snapshot, row))
-            if isinstance(keys, ClaimProblem) or tasks.status[row] != Status.PENDING:
+            if isinstance(keys, ClaimProblem) or tasks.status[row] != PENDING:
                 continue
             for key in keys:
                 status = self.claims.by_key[key].status
