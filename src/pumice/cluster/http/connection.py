@@ -58,8 +58,10 @@ class HttpConnection(asyncio.Protocol):
         """Whether anything arrived in answer to the latest request."""
         return self._parser is not None and self._parser.started
 
-    async def exchange(self, request: bytes, *, timeout_s: float, cap: int) -> Reply:
+    async def exchange(self, request: bytes, *, until: float, cap: int) -> Reply:
         """Send a request and return the whole answer, whatever its status.
+
+        ``until`` is a time of the event loop.
 
         Raises:
             UnavailableError: the connection was lost, or the answer was late or
@@ -67,11 +69,11 @@ class HttpConnection(asyncio.Protocol):
             RejectedError: an answer of more than ``cap`` bytes.
         """
         parser = self._send(request, cap, streams=False)
-        await self._news(timeout_s)
+        await self._news(until)
         head = self._done(parser)
         return Reply(head.status, parser.take(), head.retry_after_s)
 
-    async def open_stream(self, request: bytes, *, timeout_s: float, cap: int) -> ResponseHead:
+    async def open_stream(self, request: bytes, *, until: float, cap: int) -> ResponseHead:
         """Send a request and return the head of its answer; ``read`` returns the content.
 
         ``cap`` bounds the unread bytes.
@@ -80,7 +82,7 @@ class HttpConnection(asyncio.Protocol):
             UnavailableError: as for ``exchange``.
         """
         parser = self._send(request, cap, streams=True)
-        await self._news(timeout_s)
+        await self._news(until)
         return cast("ResponseHead", parser.head)
 
     async def read(self, timeout_s: float) -> bytes:
@@ -93,7 +95,7 @@ class HttpConnection(asyncio.Protocol):
         parser = self._parser
         while parser is not None and not parser.complete and not parser.ready:
             self._resume()
-            await self._news(timeout_s)
+            await self._news(asyncio.get_running_loop().time() + timeout_s)
         if parser is None:
             return b""
         content = parser.take()
@@ -159,14 +161,15 @@ class HttpConnection(asyncio.Protocol):
         self._transport.write(request)
         return self._parser
 
-    async def _news(self, timeout_s: float) -> None:
+    async def _news(self, until: float) -> None:
         """Wait until there is something to read: all of an answer, or more of a stream."""
         if self._error is not None:
             raise self._error
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        self._until = loop.time() + timeout_s
-        self._set_timer(loop)
+        self._until = until
+        if self._timer is None or self._timer_at > until:
+            self._set_timer(loop)
         try:
             await self._waiter
         except BaseException:  # also aborted: late bytes answer no other request
@@ -178,8 +181,6 @@ class HttpConnection(asyncio.Protocol):
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look at the time when the wait is over; an earlier timer looks again then."""
         if self._timer is not None:
-            if self._timer_at <= self._until:
-                return
             self._timer.cancel()
         self._timer_at = self._until
         self._timer = loop.call_at(self._until, self._look_at_time, loop)

@@ -5,7 +5,7 @@ may have been done.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -40,6 +40,9 @@ class Transport:
         self._http = HttpClient(connection.server, tls=self._rules, tls_name=connection.tls_name)
         self._timeout_s = timeout_s
         self._cap = cap
+        self._words = ""
+        self._known_headers: dict[str, Mapping[str, str]] = {}
+        """Headers with the last credentials, by the type of what is sent."""
 
     async def read(self, target: str, cap: int = BIGGEST) -> Reply:
         """Read something once, whatever the status of the answer, of at most ``cap`` bytes.
@@ -49,7 +52,7 @@ class Transport:
             RejectedError: an answer beyond all bounds.
         """
         request = Request("GET", target, await self._headers())
-        return await self._send(request, cap=cap)
+        return await self._send(request, min(cap, self._cap), None)
 
     async def write(
         self,
@@ -67,8 +70,8 @@ class Transport:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
-        headers = {**await self._headers(), "Content-Type": content_type}
-        return await self._send(Request(method, target, headers, body), guard=guard)
+        headers = await self._headers(content_type)
+        return await self._send(Request(method, target, headers, body), self._cap, guard)
 
     @asynccontextmanager
     async def stream(self, target: str, longest_s: float) -> AsyncIterator[Stream]:
@@ -97,17 +100,14 @@ class Transport:
         """Close all connections."""
         self._http.close()
 
-    async def _send(
-        self, request: Request, *, cap: int = BIGGEST, guard: Callable[[], None] | None = None
-    ) -> Reply:
+    async def _send(self, request: Request, cap: int, guard: Callable[[], None] | None) -> Reply:
         try:
-            return await self._http.send(
-                request, timeout_s=self._timeout_s, cap=min(cap, self._cap), guard=guard
-            )
+            return await self._http.send(request, timeout_s=self._timeout_s, cap=cap, guard=guard)
         except UnavailableError as error:
             raise self._about(error, request) from error.__cause__
 
-    async def _headers(self) -> dict[str, str]:
+    async def _headers(self, content_type: str = "") -> Mapping[str, str]:
+        """Return the headers of a request; equal ones are the same object."""
         credentials = self._credentials
         try:
             if credentials.fresh():
@@ -116,7 +116,14 @@ class Transport:
                 words = await asyncio.to_thread(credentials.header)
         except (InputError, ServiceError) as error:
             raise UnavailableError(problem=str(error), sent=False) from error
-        return {"Authorization": words} if words else {}
+        if words != self._words:
+            self._words, self._known_headers = words, {}
+        found = self._known_headers.get(content_type)
+        if found is None:
+            given = {"Authorization": words, "Content-Type": content_type}
+            found = {name: value for name, value in given.items() if value}
+            self._known_headers[content_type] = found
+        return found
 
     def _about(self, error: UnavailableError, request: Request) -> UnavailableError:
         """Name the request in an error, as Go's client does."""

@@ -58,7 +58,8 @@ class WriteLanes:
         self._called = False
         self._left = 0
         self._dropped = 0
-        self._state = threading.Condition()
+        self._lock = threading.Lock()
+        self._emptied = threading.Condition(self._lock)
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to carry writes out."""
@@ -69,7 +70,7 @@ class WriteLanes:
         target = object_key_of(write)
         slot = lane, target, 0 if target[2] else id(write)
         item = _QueuedWrite(write, lane, done, target, slot)
-        with self._state:
+        with self._lock:
             loop = self._loop
             full = lane is Lane.EVENT and self._left >= _MOST_EVENTS
             if loop is not None and not full:
@@ -87,18 +88,18 @@ class WriteLanes:
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until nothing is left; return whether that is so."""
-        with self._state:
-            return self._state.wait_for(lambda: self._left == 0, timeout_s)
+        with self._emptied:
+            return self._emptied.wait_for(lambda: self._left == 0, timeout_s)
 
     async def close(self) -> None:
         """Stop; remaining writes are reported as not done."""
-        with self._state:
+        with self._lock:
             self._loop = None
         running = [*self._running]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        with self._state:
+        with self._lock:
             parked = [queue for queue in self._parked.values() if queue]
             queues = [*self._waiting.values(), *parked, self._inbox]
             left = [item for queue in queues for item in queue]
@@ -109,7 +110,7 @@ class WriteLanes:
 
     def _collect(self) -> None:
         """Sort queued writes into their lanes, and start more workers."""
-        with self._state:
+        with self._lock:
             self._called = False
             if self._loop is None:  # closing has begun, and reports all queued writes
                 return
@@ -178,10 +179,10 @@ class WriteLanes:
 
     def _finish(self, item: _QueuedWrite, error: ClusterError | None) -> None:
         _notify(item, error)
-        with self._state:
+        with self._lock:
             self._left -= 1
             if self._left == 0:
-                self._state.notify_all()
+                self._emptied.notify_all()
 
 
 def object_key_of(write: Write) -> ObjectKey:
