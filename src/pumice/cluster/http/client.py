@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pumice import __version__
-from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Reply
+from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Outcome, Reply
 from pumice.cluster.http.response import ResponseHead
 from pumice.cluster.http.tls import RenewableTls, tls_context
 from pumice.cluster.http.tls_transport import open_tls
@@ -124,6 +124,29 @@ class HttpClient:
                 if not _may_repeat(request, kept, until):
                     raise
         return await self._exchange(await self._dial(until), text, until, cap, guard)
+
+    def begin(
+        self, request: Request, *, timeout_s: float, cap: int, answered: Callable[[Outcome], None]
+    ) -> HttpConnection | None:
+        """Send a request now if a connection is idle; None: there is none, and nothing is sent.
+
+        ``answered`` is called later, once, with what ``send`` would return or raise.
+
+        Raises:
+            UnavailableError: the request cannot be sent at all.
+        """
+        text = self._text(request)
+        now = asyncio.get_running_loop().time()
+        connection = self._pool.take(now, self._rules())
+        if connection is None:
+            return None
+
+        def give_back(outcome: Outcome) -> None:
+            self._pool.give(connection)
+            answered(outcome)
+
+        connection.begin(text, until=now + timeout_s, cap=cap, answered=give_back)
+        return connection
 
     @asynccontextmanager
     async def stream(

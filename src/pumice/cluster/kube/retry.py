@@ -14,7 +14,7 @@ import msgspec
 
 from pumice.api.kinds import LEASE
 from pumice.cluster.http.client import HttpClient, Request, Stream
-from pumice.cluster.http.connection import Reply
+from pumice.cluster.http.connection import Outcome, Reply, reply_of
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.paths import ObjectKey, refusal
 from pumice.cluster.kube.rate_limit import Backoff, Timing, TokenBucket
@@ -73,6 +73,33 @@ class Transport:
         headers = await self._headers(content_type)
         return await self._send(Request(method, target, headers, body), self._cap, guard)
 
+    def begin(
+        self,
+        method: str,
+        target: str,
+        body: bytes,
+        content_type: str,
+        answered: Callable[[Outcome], None],
+    ) -> Callable[[], None] | None:
+        """Write something now if nothing must be waited for; return what breaks it off.
+
+        ``answered`` is called later, once, with what ``write`` would return or raise.
+
+        Raises:
+            UnavailableError: it cannot be sent at all.
+        """
+        if not self._credentials.fresh():
+            return None
+        request = Request(method, target, self._headers_with(self._words_now(), content_type), body)
+
+        def named(outcome: Outcome) -> None:
+            if isinstance(outcome, UnavailableError):
+                outcome = self._about(outcome, request)
+            answered(outcome)
+
+        begun = self._http.begin(request, timeout_s=self._timeout_s, cap=self._cap, answered=named)
+        return None if begun is None else begun.close
+
     @asynccontextmanager
     async def stream(self, target: str, longest_s: float) -> AsyncIterator[Stream]:
         """Open an answer that arrives in pieces.
@@ -107,15 +134,18 @@ class Transport:
             raise self._about(error, request) from error.__cause__
 
     async def _headers(self, content_type: str = "") -> Mapping[str, str]:
-        """Return the headers of a request; equal ones are the same object."""
-        credentials = self._credentials
+        if self._credentials.fresh():
+            return self._headers_with(self._words_now(), content_type)
+        return self._headers_with(await asyncio.to_thread(self._words_now), content_type)
+
+    def _words_now(self) -> str:
         try:
-            if credentials.fresh():
-                words = credentials.header()
-            else:
-                words = await asyncio.to_thread(credentials.header)
+            return self._credentials.header()
         except (InputError, ServiceError) as error:
             raise UnavailableError(problem=str(error), sent=False) from error
+
+    def _headers_with(self, words: str, content_type: str) -> Mapping[str, str]:
+        """Return the headers of a request; equal ones are the same object."""
         if words != self._words:
             self._words, self._known_headers = words, {}
         found = self._known_headers.get(content_type)
@@ -186,8 +216,28 @@ class RetryingSender:
         """Close all connections."""
         self.transport.close()
 
-    async def send(self, request: ApiRequest) -> bytes:
+    def begin(
+        self, request: ApiRequest, answered: Callable[[Outcome], None]
+    ) -> Callable[[], None] | None:
+        """Send a write now if nothing must be waited for; return what breaks it off.
+
+        ``answered`` is called later, once; ``send`` takes what it gets as its first attempt.  None:
+        nothing was sent, because of the fence or a connection to be opened.  The caller sees to
+        the rate limit.
+
+        Raises:
+            UnavailableError: it cannot be sent at all.
+        """
+        if not self.fence():
+            return None
+        return self.transport.begin(
+            request.method, request.target, request.body, request.content_type, answered
+        )
+
+    async def send(self, request: ApiRequest, first: Outcome | None = None) -> bytes:
         """Send a request until there is an answer, as long as sending it again does no harm.
+
+        ``first`` is the outcome of an attempt that was made already.
 
         Raises:
             UnavailableError: no answer, or a refusal after an attempt that may have been done;
@@ -198,8 +248,9 @@ class RetryingSender:
         doubt = refused = False
         while True:
             wait_s = 0.0
+            made, first = first, None
             try:
-                reply = await self._send(request)
+                reply = await self._send(request) if made is None else reply_of(made)
             except ClusterError as lost:
                 error: ClusterError = lost
                 again = isinstance(lost, UnavailableError) and (request.repeatable or not lost.sent)
