@@ -64,6 +64,8 @@ _Names = list[str]
 
 _FIRST_LIST_S: Final = 60.0
 _SHORT_WATCH_S: Final = 1
+_GATHER_S: Final = 0.002
+"""How long answers and changes are left to gather; one alone costs twice as much."""
 
 
 class KubeCluster:
@@ -114,7 +116,7 @@ class KubeCluster:
             workers=workers,
             is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
         )
-        self._thread = LoopThread("kube-cluster")
+        self._thread = LoopThread("kube-cluster", _GATHER_S if kinds else 0.0)
         self._following: list[asyncio.Task[None]] = []
         self._sync = threading.Condition()
         self._first_load = FirstLoad()
