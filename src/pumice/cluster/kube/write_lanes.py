@@ -86,7 +86,7 @@ class WriteLanes:
         item = _QueuedWrite(write, lane, done, target, slot)
         with self._state:
             loop = self._loop
-            full = lane is Lane.EVENT and self._left >= _MOST_EVENTS
+            full = self._left >= _MOST_EVENTS and lane is Lane.EVENT
             if loop is not None and not full:
                 self._left += 1
                 self._inbox.append(item)
