@@ -17,6 +17,7 @@ import msgspec
 from pumice.api.kinds import LEASE
 from pumice.apiserver.failures import failure, status
 from pumice.apiserver.rest import Answer, Request, RestApi
+from pumice.clock import EPOCH
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ClusterError, GoneError
@@ -81,12 +82,12 @@ class Connection(asyncio.Transport):
 
     def break_off(self) -> None:
         """End the connection at once, whatever is still in flight."""
-        self.process.soon(self._cut)
+        self._loop.call_soon(self._cut)
 
     def _later(self, delay_s: float, action: Callable[[], object]) -> None:
         clock = self.process.simulation.clock
         self._arrives_at = max(self._arrives_at, clock.now() + delay_s)
-        self.process.at(self._arrives_at, action)
+        self._loop.call_at(self._arrives_at - EPOCH, action)  # a step of the loop, as in asyncio
 
     def _cut(self) -> None:
         if self.open:

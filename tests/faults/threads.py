@@ -194,7 +194,7 @@ class ThreadPoolExecutor:
 class LoopThread:
     """As Pumice's own: coroutines run for other threads, on an event loop in virtual time."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, gather_s: float = 0.0) -> None:
         self.loop: SimulatedEventLoop | None = None
 
     def start(self) -> SimulatedEventLoop:

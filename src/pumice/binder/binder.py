@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from pumice import logs
 from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITING_WHY
 from pumice.api.decisions import Decisions, PodGroupState
@@ -206,9 +204,10 @@ class Binder:
     def _reporter(self, result: WriteResult) -> Done:
         """Record the result of a write; may be called on any thread."""
         append, clock, started = self._reported.append, self._clock, self._clock()
+        what, key, uid, node = result.what, result.key, result.uid, result.node
 
         def report(error: ClusterError | None) -> None:
-            append(replace(result, error=error, took_s=clock() - started))
+            append(WriteResult(what, key, uid, error, node, clock() - started))
 
         return report
 

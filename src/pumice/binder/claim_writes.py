@@ -23,6 +23,7 @@ _log = logs.get("claims")
 _PodKey = tuple[str, str]
 """``namespace/name`` and uid."""
 _KIND: Final = RESOURCE_CLAIM
+_BIND: Final = Lane.BIND
 
 Known = Callable[[str, str], KubeObject | None]
 """Returns an object by kind and key as the cluster had it last."""
@@ -58,6 +59,9 @@ class ClaimWrites:
         claims = _joined(claims, self._reserved.get(place, ()))
         if claims:
             self._reserved[place] = claims
+        if not claims and len(writes) == 1:  # as of most pods
+            self._writer.submit(writes[0], lane=_BIND, done=done)
+            return
         *before, bind = writes
         reserved = [write for claim in claims for write in _reserve(claim, pod)]
         self._send([*before, *reserved, bind], done)
@@ -131,7 +135,7 @@ class ClaimWrites:
                 return
             write = left.popleft()
             answered = send_next if write.verb == "bind" else _as_refusal(send_next)
-            self._writer.submit(write, lane=Lane.BIND, done=answered)
+            self._writer.submit(write, lane=_BIND, done=answered)
 
         send_next(None)
 

@@ -21,6 +21,7 @@ _NOT_ADMITTED: Final = ("enqueue", "over quota")
 _READY: Final = "tasks in gang are ready to be scheduled"
 _MOST: Final = 20_000
 _EVENT: Final = WriteResult("event", "")
+_LANE: Final = Lane.EVENT
 
 Submit = Callable[[str, Mapping[str, Any], Lane, WriteResult], None]
 
@@ -115,7 +116,7 @@ class EventRecorder:
             "message": message,
             "source": self._source,
         }
-        self._submit("record", arguments, Lane.EVENT, _EVENT)
+        self._submit("record", arguments, _LANE, _EVENT)
 
 
 def _refusal(numbers: Mapping[str, Any]) -> str:

@@ -9,23 +9,21 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from pumice import __version__
-from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Reply
+from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Outcome, Reply
 from pumice.cluster.http.response import ResponseHead
 from pumice.cluster.http.tls import RenewableTls, tls_context
 from pumice.cluster.http.tls_transport import open_tls
 from pumice.errors import UnavailableError
-
-_T = TypeVar("_T")
 
 _CONNECT_S: Final = 10.0
 _IDLE_S: Final = 30.0  # servers close what is idle for longer
@@ -115,19 +113,40 @@ class HttpClient:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer of more than ``cap`` bytes.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout_s
         text = self._text(request)
-
-        async def exchange(connection: HttpConnection) -> Reply:
+        now = asyncio.get_running_loop().time()
+        until = now + timeout_s
+        kept = self._pool.take(now, self._rules())
+        if kept is not None:
             try:
-                if guard is not None:
-                    guard()
-                return await connection.exchange(text, timeout_s=until - loop.time(), cap=cap)
-            finally:
-                self._pool.give(connection)
+                return await self._exchange(kept, text, until, cap, guard)
+            except UnavailableError:
+                if not _may_repeat(request, kept, until):
+                    raise
+        return await self._exchange(await self._dial(until), text, until, cap, guard)
 
-        return await self._connected(exchange, until, repeatable=request.repeatable)
+    def begin(
+        self, request: Request, *, timeout_s: float, cap: int, answered: Callable[[Outcome], None]
+    ) -> HttpConnection | None:
+        """Send a request now if a connection is idle; None: there is none, and nothing is sent.
+
+        ``answered`` is called later, once, with what ``send`` would return or raise.
+
+        Raises:
+            UnavailableError: the request cannot be sent at all.
+        """
+        text = self._text(request)
+        now = asyncio.get_running_loop().time()
+        connection = self._pool.take(now, self._rules())
+        if connection is None:
+            return None
+
+        def give_back(outcome: Outcome) -> None:
+            self._pool.give(connection)
+            answered(outcome)
+
+        connection.begin(text, until=now + timeout_s, cap=cap, answered=give_back)
+        return connection
 
     @asynccontextmanager
     async def stream(
@@ -141,11 +160,7 @@ class HttpClient:
         until = asyncio.get_running_loop().time() + longest_s
         text = self._text(request)
 
-        async def begin(connection: HttpConnection) -> tuple[HttpConnection, ResponseHead]:
-            head = await connection.open_stream(text, timeout_s=silence_s, cap=_STREAM_CAP)
-            return connection, head
-
-        connection, head = await self._connected(begin, until, repeatable=request.repeatable)
+        connection, head = await self._open_stream(request, text, silence_s, until)
         try:
             yield Stream(connection, head, silence_s, until)
         finally:
@@ -158,23 +173,40 @@ class HttpClient:
         """Close all connections; the next request opens new ones."""
         self._pool.close()
 
-    async def _connected(
-        self, use: Callable[[HttpConnection], Awaitable[_T]], until: float, *, repeatable: bool
-    ) -> _T:
-        """Use a connection that waits for work, a new one if there is none or it had died."""
-        loop = asyncio.get_running_loop()
-        kept = self._pool.take(loop.time(), self._rules())
+    async def _exchange(
+        self,
+        connection: HttpConnection,
+        text: bytes,
+        until: float,
+        cap: int,
+        guard: Callable[[], None] | None,
+    ) -> Reply:
+        try:
+            if guard is not None:
+                guard()
+            return await connection.exchange(text, until=until, cap=cap)
+        finally:
+            self._pool.give(connection)
+
+    async def _open_stream(
+        self, request: Request, text: bytes, silence_s: float, until: float
+    ) -> tuple[HttpConnection, ResponseHead]:
+        now = asyncio.get_running_loop().time()
+        kept = self._pool.take(now, self._rules())
         if kept is not None:
             try:
-                return await use(kept)
+                return kept, await kept.open_stream(text, until=now + silence_s, cap=_STREAM_CAP)
             except UnavailableError:
-                if kept.answered or not repeatable or loop.time() >= until:
+                if not _may_repeat(request, kept, until):
                     raise
-        return await use(await self._dial(min(until - loop.time(), _CONNECT_S)))
+        connection = await self._dial(until)
+        latest = asyncio.get_running_loop().time() + silence_s
+        return connection, await connection.open_stream(text, until=latest, cap=_STREAM_CAP)
 
-    async def _dial(self, timeout_s: float) -> HttpConnection:
+    async def _dial(self, until: float) -> HttpConnection:
         """Open one more connection."""
         address, tls = self._address, self._rules()
+        timeout_s = min(until - asyncio.get_running_loop().time(), _CONNECT_S)
         if timeout_s <= 0:
             raise UnavailableError(problem="no answer in time", sent=False)
         try:
@@ -203,7 +235,7 @@ class HttpClient:
         if not _PRINTABLE.fullmatch(request.target):
             raise UnavailableError(problem="wanted a path in ASCII without blanks", sent=False)
         headers, body = request.headers, request.body
-        if headers != self._last_headers:
+        if headers is not self._last_headers and headers != self._last_headers:
             self._last_lines, self._last_headers = self._header_lines(headers), headers
         length = "" if body is None else f"Content-Length: {len(body)}\r\n"
         path = f"{self._address.path}{request.target}"
@@ -238,6 +270,12 @@ class HttpClient:
         given = self._given_tls
         fixed = given if isinstance(given, ssl.SSLContext) else None
         return (fixed or tls_context()) if self._is_tls else None
+
+
+def _may_repeat(request: Request, connection: HttpConnection, until: float) -> bool:
+    """Return whether a request may be sent again: what it met was a connection that had died."""
+    is_late = asyncio.get_running_loop().time() >= until
+    return request.repeatable and not connection.answered and not is_late
 
 
 def _dial_problem(error: Exception, address: _Address) -> str:

@@ -7,6 +7,7 @@ trusted: anything but a plain answer within its bounds ends the connection.
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, cast
 
@@ -27,13 +28,27 @@ class Reply(msgspec.Struct, frozen=True):
     """How long the server asks for no further requests."""
 
 
+Outcome = Reply | ClusterError
+"""What a request comes to."""
+
+
+def reply_of(outcome: Outcome) -> Reply:
+    """Return an answer, or raise what there is instead."""
+    if isinstance(outcome, Reply):
+        return outcome
+    raise outcome
+
+
 class HttpConnection(asyncio.Protocol):
     """One connection to a server."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._parser: ResponseParser | None = None
+        self._answered: Callable[[Outcome], None] | None = None
+        """Waits for a whole answer."""
         self._waiter: asyncio.Future[None] | None = None
+        """Waits for more of a stream."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = self._until = 0.0
         self._error: ClusterError | None = None
@@ -58,20 +73,42 @@ class HttpConnection(asyncio.Protocol):
         """Whether anything arrived in answer to the latest request."""
         return self._parser is not None and self._parser.started
 
-    async def exchange(self, request: bytes, *, timeout_s: float, cap: int) -> Reply:
+    async def exchange(self, request: bytes, *, until: float, cap: int) -> Reply:
         """Send a request and return the whole answer, whatever its status.
+
+        ``until`` is a time of the event loop.
 
         Raises:
             UnavailableError: the connection was lost, or the answer was late or
                 unreadable; the request may have arrived.
             RejectedError: an answer of more than ``cap`` bytes.
         """
-        parser = self._send(request, cap, streams=False)
-        await self._news(timeout_s)
-        head = self._done(parser)
-        return Reply(head.status, parser.take(), head.retry_after_s)
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
-    async def open_stream(self, request: bytes, *, timeout_s: float, cap: int) -> ResponseHead:
+        def answered(outcome: Outcome) -> None:
+            if not waiter.done():
+                waiter.set_result(outcome)
+
+        self.begin(request, until=until, cap=cap, answered=answered)
+        try:
+            return reply_of(await waiter)
+        except asyncio.CancelledError:  # late bytes answer no other request
+            self.close()
+            raise
+
+    def begin(
+        self, request: bytes, *, until: float, cap: int, answered: Callable[[Outcome], None]
+    ) -> None:
+        """Send a request; ``answered`` is called with what ``exchange`` returns or raises.
+
+        Raises:
+            UnavailableError: the connection is closed, and nothing was sent.
+        """
+        self._send(request, cap, streams=False)
+        self._answered = answered
+        self._expect(until)
+
+    async def open_stream(self, request: bytes, *, until: float, cap: int) -> ResponseHead:
         """Send a request and return the head of its answer; ``read`` returns the content.
 
         ``cap`` bounds the unread bytes.
@@ -80,7 +117,7 @@ class HttpConnection(asyncio.Protocol):
             UnavailableError: as for ``exchange``.
         """
         parser = self._send(request, cap, streams=True)
-        await self._news(timeout_s)
+        await self._news(until)
         return cast("ResponseHead", parser.head)
 
     async def read(self, timeout_s: float) -> bytes:
@@ -93,7 +130,7 @@ class HttpConnection(asyncio.Protocol):
         parser = self._parser
         while parser is not None and not parser.complete and not parser.ready:
             self._resume()
-            await self._news(timeout_s)
+            await self._news(asyncio.get_running_loop().time() + timeout_s)
         if parser is None:
             return b""
         content = parser.take()
@@ -131,10 +168,12 @@ class HttpConnection(asyncio.Protocol):
         announced = 0 if self._streams else parser.head.length or 0
         if max(parser.held, announced) > self._cap:
             self._fail(RejectedError(problem=f"answered with more than {self._cap} bytes"))
-        elif parser.complete or self._streams:
+        elif self._streams:
             self._wake()
-            if self._streams and parser.ready and self._transport is not None:
+            if parser.ready and self._transport is not None:
                 self._transport.pause_reading()  # more stays with the system until it is wanted
+        elif parser.complete:
+            self._answer(parser)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Record the end; an answer without a length ends with its connection."""
@@ -148,8 +187,10 @@ class HttpConnection(asyncio.Protocol):
         problem = parser.end() if exc is None else str(exc) or type(exc).__name__
         if problem:
             self._fail(UnavailableError(problem=problem))
-        else:
+        elif self._streams:
             self._wake()
+        else:
+            self._answer(parser)
 
     def _send(self, request: bytes, cap: int, *, streams: bool) -> ResponseParser:
         if self._transport is None:
@@ -159,14 +200,12 @@ class HttpConnection(asyncio.Protocol):
         self._transport.write(request)
         return self._parser
 
-    async def _news(self, timeout_s: float) -> None:
-        """Wait until there is something to read: all of an answer, or more of a stream."""
+    async def _news(self, until: float) -> None:
+        """Wait until there is more of a stream to read."""
         if self._error is not None:
             raise self._error
-        loop = asyncio.get_running_loop()
-        self._waiter = loop.create_future()
-        self._until = loop.time() + timeout_s
-        self._set_timer(loop)
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._expect(until)
         try:
             await self._waiter
         except BaseException:  # also aborted: late bytes answer no other request
@@ -175,18 +214,21 @@ class HttpConnection(asyncio.Protocol):
         finally:
             self._waiter = None
 
+    def _expect(self, until: float) -> None:
+        self._until = until
+        if self._timer is None or self._timer_at > until:
+            self._set_timer(asyncio.get_running_loop())
+
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look at the time when the wait is over; an earlier timer looks again then."""
         if self._timer is not None:
-            if self._timer_at <= self._until:
-                return
             self._timer.cancel()
         self._timer_at = self._until
         self._timer = loop.call_at(self._until, self._look_at_time, loop)
 
     def _look_at_time(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
-        if self._waiter is None:
+        if self._waiter is None and self._answered is None:
             return
         if self._until > self._timer_at:  # of a later request
             self._set_timer(loop)
@@ -206,6 +248,12 @@ class HttpConnection(asyncio.Protocol):
         if self._streams and self._transport is not None and not self._transport.is_reading():
             self._transport.resume_reading()
 
+    def _answer(self, parser: ResponseParser) -> None:
+        answered, self._answered = self._answered, None
+        head = self._done(parser)
+        if answered is not None:
+            answered(Reply(head.status, parser.take(), head.retry_after_s))
+
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -213,6 +261,9 @@ class HttpConnection(asyncio.Protocol):
     def _fail(self, error: ClusterError) -> None:
         self._error = self._error or error
         self.close()
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(error)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
 

@@ -1,7 +1,9 @@
 """An event loop in a thread of its own, for programs that are not written around one."""
 
 import asyncio
+import selectors
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -10,17 +12,44 @@ from pumice.errors import InvariantError, UnavailableError
 _T = TypeVar("_T")
 
 
-class LoopThread:
-    """Runs coroutines for other threads."""
+class GatheringSelector(selectors.DefaultSelector):
+    """Reports what is ready at most every ``gather_s`` seconds, and then all of it.
 
-    def __init__(self, name: str) -> None:
+    A thread that wakes for each answer alone spends as much on waking as on the answers.
+    """
+
+    def __init__(self, gather_s: float) -> None:
+        super().__init__()
+        self._gather_s = gather_s
+        self._woke_at = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait until something is ready, and not less than since the last time."""
+        if timeout is not None and timeout <= 0:  # there is work to do meanwhile
+            return super().select(timeout)
+        early_s = self._woke_at + self._gather_s - time.monotonic()
+        if early_s > 0:
+            time.sleep(early_s)
+        found = super().select(timeout)
+        self._woke_at = time.monotonic()
+        return found
+
+
+class LoopThread:
+    """Runs coroutines for other threads.
+
+    With ``gather_s`` it reads from its connections at most every so many seconds.
+    """
+
+    def __init__(self, name: str, gather_s: float = 0.0) -> None:
         self._name = name
+        self._gather_s = gather_s
         self._thread: threading.Thread | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> asyncio.AbstractEventLoop:
         """Start the loop."""
-        loop = self.loop = asyncio.new_event_loop()
+        loop = self.loop = asyncio.SelectorEventLoop(GatheringSelector(self._gather_s))
         self._thread = threading.Thread(
             target=self._run, args=(loop,), name=self._name, daemon=True
         )

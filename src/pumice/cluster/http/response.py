@@ -12,9 +12,10 @@ _LONGEST_HEAD: Final = 1 << 16
 _MOST_HEADERS: Final = 100
 _LONGEST_SIZE: Final = 256  # of the line before a chunk, extensions included
 _END: Final = b"\r\n\r\n"
-_USED_HEADERS: Final = re.compile(
-    rb"(?is)\r\n(content-length|transfer-encoding|connection|retry-after):(.*?)(?=\r\n|\Z)"
-)
+_CODING: Final = b"\r\ntransfer-encoding:"
+_CONNECTION: Final = b"\r\nconnection:"
+_LENGTH: Final = b"\r\ncontent-length:"
+_RETRY_AFTER: Final = b"\r\nretry-after:"
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
 
 
@@ -30,6 +31,8 @@ class ResponseHead(msgspec.Struct, frozen=True):
 
 class ResponseParser:
     """Reads the bytes of one response and returns its content, decoded."""
+
+    __slots__ = ("_buffer", "_left", "_pieces", "_size", "_taken", "complete", "head")
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -169,22 +172,31 @@ def read_head(text: bytes) -> ResponseHead:
     status = int(text[9:12])
     if status < 200:
         raise ValueError("it is an informational response")
-    headers = {name.lower(): value.strip() for name, value in _USED_HEADERS.findall(text)}
-    empty = status in (204, 304)
-    coding = headers.get(b"transfer-encoding")
+    text = text.lower()  # names and the values used here are the same in any case
+    coding = _header(text, _CODING) if _CODING in text else None
     if coding not in (None, b"chunked"):
         raise ValueError("it has an unknown encoding")
-    retry_after = headers.get(b"retry-after", b"")
+    is_empty = status in (204, 304)
+    has_length = _LENGTH in text and not coding and not is_empty
+    retry_after = _header(text, _RETRY_AFTER) if _RETRY_AFTER in text else b""
+    is_last = _CONNECTION in text and _header(text, _CONNECTION) == b"close"
     return ResponseHead(
-        status=status,
-        length=0 if empty else None if coding else _length(headers.get(b"content-length")),
-        chunked=coding is not None and not empty,
-        close=headers.get(b"connection", b"").lower() == b"close" or text.startswith(b"HTTP/1.0"),
-        retry_after_s=float(retry_after) if retry_after.isdigit() else 0.0,
+        status,
+        0 if is_empty else _length(_header(text, _LENGTH)) if has_length else None,
+        coding is not None and not is_empty,
+        is_last or text.startswith(b"http/1.0"),
+        float(retry_after) if retry_after.isdigit() else 0.0,
     )
 
 
-def _length(text: bytes | None) -> int | None:
-    if text is not None and not text.isdigit():
+def _header(text: bytes, name: bytes) -> bytes:
+    """Return the value of a header that there is, the last one if it is repeated."""
+    start = text.rfind(name) + len(name)
+    end = text.find(b"\r\n", start)
+    return text[start : end if end >= 0 else len(text)].strip()
+
+
+def _length(text: bytes) -> int:
+    if not text.isdigit():
         raise ValueError("its length is not a number")
-    return None if text is None else int(text)
+    return int(text)

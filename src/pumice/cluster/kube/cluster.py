@@ -23,7 +23,7 @@ from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.kube.reflector import Reflector
 from pumice.cluster.kube.retry import ATTEMPTS
 from pumice.cluster.kube.watch_stream import watch_steps
-from pumice.cluster.kube.write_lanes import WriteLanes
+from pumice.cluster.kube.write_lanes import Continue, WriteLanes
 from pumice.errors import NotFoundError, UnavailableError
 from pumice.garbage_collection import collect_rarely
 
@@ -64,6 +64,8 @@ _Names = list[str]
 
 _FIRST_LIST_S: Final = 60.0
 _SHORT_WATCH_S: Final = 1
+_GATHER_S: Final = 0.002
+"""How long answers and changes are left to gather; one alone costs twice as much."""
 
 
 class KubeCluster:
@@ -109,11 +111,12 @@ class KubeCluster:
         }
         self._lanes = WriteLanes(
             self._execute,
+            begin=self._begin,
             bucket=self._client.bucket,
             workers=workers,
             is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
         )
-        self._thread = LoopThread("kube-cluster")
+        self._thread = LoopThread("kube-cluster", _GATHER_S if kinds else 0.0)
         self._following: list[asyncio.Task[None]] = []
         self._sync = threading.Condition()
         self._first_load = FirstLoad()
@@ -283,6 +286,13 @@ class KubeCluster:
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything handed in is done; return whether it is."""
         return self._lanes.flush(timeout_s)
+
+    def _begin(
+        self, write: Write, answered: Callable[[Continue | None], None]
+    ) -> Callable[[], None] | None:
+        if write.verb != "bind":
+            return None
+        return self._client.begin_bind(**write.arguments, answered=answered)
 
     def _execute(self, write: Write) -> Coroutine[Any, Any, Any]:
         carried: Coroutine[Any, Any, Any] = getattr(self._client, write.verb)(**write.arguments)

@@ -49,11 +49,26 @@ class TokenBucket:
         """Wait for a turn; turns come in the order they were asked for."""
         if self.use_reserved() or self._rate == math.inf:
             return
-        now = self._timing.clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1.0
-        self._last = now
+        self._refill()
+        self._tokens -= 1.0
         if self._tokens < 0.0:
             await self._timing.sleep(-self._tokens / self._rate)
+
+    def has_turn(self) -> bool:
+        """Return whether the next turn is now."""
+        if self._rate == math.inf:
+            return True
+        self._refill()
+        return self._tokens >= 1.0
+
+    def take(self) -> None:
+        """Take the turn that there is."""
+        self._tokens -= 1.0
+
+    def _refill(self) -> None:
+        now = self._timing.clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate)
+        self._last = now
 
     def use_reserved(self) -> bool:
         """Use the turn that the running task has reserved; return whether there was one."""

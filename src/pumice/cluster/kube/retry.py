@@ -5,7 +5,7 @@ may have been done.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -14,7 +14,7 @@ import msgspec
 
 from pumice.api.kinds import LEASE
 from pumice.cluster.http.client import HttpClient, Request, Stream
-from pumice.cluster.http.connection import Reply
+from pumice.cluster.http.connection import Outcome, Reply, reply_of
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.paths import ObjectKey, refusal
 from pumice.cluster.kube.rate_limit import Backoff, Timing, TokenBucket
@@ -40,6 +40,9 @@ class Transport:
         self._http = HttpClient(connection.server, tls=self._rules, tls_name=connection.tls_name)
         self._timeout_s = timeout_s
         self._cap = cap
+        self._words = ""
+        self._known_headers: dict[str, Mapping[str, str]] = {}
+        """Headers with the last credentials, by the type of what is sent."""
 
     async def read(self, target: str, cap: int = BIGGEST) -> Reply:
         """Read something once, whatever the status of the answer, of at most ``cap`` bytes.
@@ -49,7 +52,7 @@ class Transport:
             RejectedError: an answer beyond all bounds.
         """
         request = Request("GET", target, await self._headers())
-        return await self._send(request, cap=cap)
+        return await self._send(request, min(cap, self._cap), None)
 
     async def write(
         self,
@@ -67,8 +70,35 @@ class Transport:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
-        headers = {**await self._headers(), "Content-Type": content_type}
-        return await self._send(Request(method, target, headers, body), guard=guard)
+        headers = await self._headers(content_type)
+        return await self._send(Request(method, target, headers, body), self._cap, guard)
+
+    def begin(
+        self,
+        method: str,
+        target: str,
+        body: bytes,
+        content_type: str,
+        answered: Callable[[Outcome], None],
+    ) -> Callable[[], None] | None:
+        """Write something now if nothing must be waited for; return what breaks it off.
+
+        ``answered`` is called later, once, with what ``write`` would return or raise.
+
+        Raises:
+            UnavailableError: it cannot be sent at all.
+        """
+        if not self._credentials.fresh():
+            return None
+        request = Request(method, target, self._headers_with(self._words_now(), content_type), body)
+
+        def named(outcome: Outcome) -> None:
+            if isinstance(outcome, UnavailableError):
+                outcome = self._about(outcome, request)
+            answered(outcome)
+
+        begun = self._http.begin(request, timeout_s=self._timeout_s, cap=self._cap, answered=named)
+        return None if begun is None else begun.close
 
     @asynccontextmanager
     async def stream(self, target: str, longest_s: float) -> AsyncIterator[Stream]:
@@ -97,26 +127,33 @@ class Transport:
         """Close all connections."""
         self._http.close()
 
-    async def _send(
-        self, request: Request, *, cap: int = BIGGEST, guard: Callable[[], None] | None = None
-    ) -> Reply:
+    async def _send(self, request: Request, cap: int, guard: Callable[[], None] | None) -> Reply:
         try:
-            return await self._http.send(
-                request, timeout_s=self._timeout_s, cap=min(cap, self._cap), guard=guard
-            )
+            return await self._http.send(request, timeout_s=self._timeout_s, cap=cap, guard=guard)
         except UnavailableError as error:
             raise self._about(error, request) from error.__cause__
 
-    async def _headers(self) -> dict[str, str]:
-        credentials = self._credentials
+    async def _headers(self, content_type: str = "") -> Mapping[str, str]:
+        if self._credentials.fresh():
+            return self._headers_with(self._words_now(), content_type)
+        return self._headers_with(await asyncio.to_thread(self._words_now), content_type)
+
+    def _words_now(self) -> str:
         try:
-            if credentials.fresh():
-                words = credentials.header()
-            else:
-                words = await asyncio.to_thread(credentials.header)
+            return self._credentials.header()
         except (InputError, ServiceError) as error:
             raise UnavailableError(problem=str(error), sent=False) from error
-        return {"Authorization": words} if words else {}
+
+    def _headers_with(self, words: str, content_type: str) -> Mapping[str, str]:
+        """Return the headers of a request; equal ones are the same object."""
+        if words != self._words:
+            self._words, self._known_headers = words, {}
+        found = self._known_headers.get(content_type)
+        if found is None:
+            given = {"Authorization": words, "Content-Type": content_type}
+            found = {name: value for name, value in given.items() if value}
+            self._known_headers[content_type] = found
+        return found
 
     def _about(self, error: UnavailableError, request: Request) -> UnavailableError:
         """Name the request in an error, as Go's client does."""
@@ -179,8 +216,28 @@ class RetryingSender:
         """Close all connections."""
         self.transport.close()
 
-    async def send(self, request: ApiRequest) -> bytes:
+    def begin(
+        self, request: ApiRequest, answered: Callable[[Outcome], None]
+    ) -> Callable[[], None] | None:
+        """Send a write now if nothing must be waited for; return what breaks it off.
+
+        ``answered`` is called later, once; ``send`` takes what it gets as its first attempt.  None:
+        nothing was sent, because of the fence or a connection to be opened.  The caller sees to
+        the rate limit.
+
+        Raises:
+            UnavailableError: it cannot be sent at all.
+        """
+        if not self.fence():
+            return None
+        return self.transport.begin(
+            request.method, request.target, request.body, request.content_type, answered
+        )
+
+    async def send(self, request: ApiRequest, first: Outcome | None = None) -> bytes:
         """Send a request until there is an answer, as long as sending it again does no harm.
+
+        ``first`` is the outcome of an attempt that was made already.
 
         Raises:
             UnavailableError: no answer, or a refusal after an attempt that may have been done;
@@ -191,8 +248,9 @@ class RetryingSender:
         doubt = refused = False
         while True:
             wait_s = 0.0
+            made, first = first, None
             try:
-                reply = await self._send(request)
+                reply = await self._send(request) if made is None else reply_of(made)
             except ClusterError as lost:
                 error: ClusterError = lost
                 again = isinstance(lost, UnavailableError) and (request.repeatable or not lost.sent)

@@ -7,7 +7,8 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pumice.cluster.base import Done, Lane, Write
@@ -32,27 +33,41 @@ class _QueuedWrite(NamedTuple):
     slot: _Slot
 
 
+Continue = Callable[[], Coroutine[Any, Any, None]]
+"""Carries on with a write whose first attempt did not just succeed."""
+Begin = Callable[[Write, Callable[[Continue | None], None]], Callable[[], None] | None]
+"""Sends a write at once, if it can be, and returns what breaks it off; its argument is called with
+the answer, later and once: with None if the write is done."""
+
+
 class WriteLanes:
-    """Carries writes out in parallel, at most ``workers`` at a time, lower lanes first."""
+    """Carries writes out in parallel, at most ``workers`` at a time, lower lanes first.
+
+    ``begin`` costs less than a coroutine, and is asked first.
+    """
 
     def __init__(
         self,
         execute: Callable[[Write], Awaitable[Any]],
         *,
+        begin: Begin = lambda *_: None,
         bucket: TokenBucket,
         workers: int,
         is_open: Callable[[], bool],
     ) -> None:
         self._execute = execute
+        self._begin = begin
         self._bucket = bucket
         self._workers = workers
         self._is_open = is_open
         self._waiting: dict[Lane, deque[_QueuedWrite]] = {lane: deque() for lane in Lane}
-        self._parked: dict[_Slot, list[_QueuedWrite] | None] = {}
-        """Slots of writes that are being carried out, and those that wait behind them."""
+        self._under_way: dict[_Slot, list[_QueuedWrite]] = {}
+        """Writes that are being carried out, each before those that wait for it."""
         self._running: dict[asyncio.Task[None], None] = {}  # in the order of their start
+        self._begun: dict[_Slot, Callable[[], None]] = {}
+        """What breaks off the writes that were sent at once."""
         self._active = 0
-        """Workers that will look for a write again; a task that has ended may still be counted."""
+        """Writes under way; a task that has ended may still be counted."""
         self._inbox: deque[_QueuedWrite] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._called = False
@@ -71,7 +86,7 @@ class WriteLanes:
         item = _QueuedWrite(write, lane, done, target, slot)
         with self._state:
             loop = self._loop
-            full = lane is Lane.EVENT and self._left >= _MOST_EVENTS
+            full = self._left >= _MOST_EVENTS and lane is Lane.EVENT
             if loop is not None and not full:
                 self._left += 1
                 self._inbox.append(item)
@@ -94,13 +109,17 @@ class WriteLanes:
         """Stop; remaining writes are reported as not done."""
         with self._state:
             self._loop = None
+        begun, self._begun = self._begun, {}
+        for break_off in begun.values():
+            break_off()
         running = [*self._running]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        for item, *_ in [*self._under_way.values()]:  # sent at once, or about to be continued
+            self._settle(item, UnavailableError(*item.target, problem="broken off"))
         with self._state:
-            parked = [queue for queue in self._parked.values() if queue]
-            queues = [*self._waiting.values(), *parked, self._inbox]
+            queues = [*self._waiting.values(), self._inbox]
             left = [item for queue in queues for item in queue]
             for queue in queues:
                 queue.clear()
@@ -108,7 +127,7 @@ class WriteLanes:
             self._finish(item, UnavailableError(*item.target, problem="not sent", sent=False))
 
     def _collect(self) -> None:
-        """Sort queued writes into their lanes, and start more workers."""
+        """Sort queued writes into their lanes, and carry out as many as may be under way."""
         with self._state:
             self._called = False
             if self._loop is None:  # closing has begun, and reports all queued writes
@@ -117,51 +136,83 @@ class WriteLanes:
             self._inbox.clear()
         for item in items:
             self._waiting[item.lane].append(item)
-        waiting = sum(map(len, self._waiting.values()))
-        loop = asyncio.get_running_loop()
-        for _ in range(min(self._workers - self._active, waiting)):
-            self._active += 1
-            task = loop.create_task(self._work())
-            self._running[task] = None
-            task.add_done_callback(self._running.pop)
+        self._carry_out()
 
-    async def _work(self) -> None:
-        """Carry out one write after another until none waits."""
+    def _carry_out(self) -> None:
+        """Carry out the most urgent writes, as many as may be under way."""
+        while self._active < self._workers and any(self._waiting.values()):
+            if self._loop is None:
+                return
+            needs_turn = self._is_open()  # otherwise nothing is sent
+            if needs_turn and not self._bucket.has_turn():
+                self._start(self._wait_for_turn)
+                continue
+            item = self._next()
+            if item is None:
+                return
+            break_off = self._begun_at_once(item)
+            if break_off is None:
+                self._start(partial(self._perform, item, partial(self._execute, item.write)))
+            else:
+                self._bucket.take()
+                self._active += 1
+                self._begun[item.slot] = break_off
+
+    def _begun_at_once(self, item: _QueuedWrite) -> Callable[[], None] | None:
         try:
-            while any(self._waiting.values()):
-                reserved = self._is_open()  # otherwise nothing is sent, and no turn is needed
-                if reserved:
-                    await self._bucket.reserve()  # before choosing: something more urgent may come
-                item = self._next()
-                if item is not None:
-                    await self._perform(item)
-                elif reserved:
-                    self._bucket.release()
+            return self._begin(item.write, partial(self._answered, item))
+        except Exception:  # noqa: BLE001  # the other way reports it
+            return None
+
+    def _answered(self, item: _QueuedWrite, rest: Continue | None) -> None:
+        """Take the answer to a write that was sent at once."""
+        if self._begun.pop(item.slot, None) is None:  # broken off
+            return
+        self._active -= 1
+        if rest is not None:
+            self._start(partial(self._perform, item, rest))
+            return
+        self._settle(item, None)
+        self._carry_out()
+
+    def _start(self, work: Continue) -> None:
+        self._active += 1
+        task = asyncio.get_running_loop().create_task(self._counted(work))
+        self._running[task] = None
+        task.add_done_callback(self._running.pop)
+
+    async def _counted(self, work: Continue) -> None:
+        try:
+            await work()
         finally:
-            self._active -= 1  # at once: writes that arrive before the task is done need a worker
+            self._active -= 1  # at once: others wait, and the task is not done yet
+            self._carry_out()
+
+    async def _wait_for_turn(self) -> None:
+        """Wait before choosing a write: something more urgent may come."""
+        await self._bucket.reserve()
+        item = self._next()
+        if item is None:
+            self._bucket.release()
+        else:
+            await self._perform(item, partial(self._execute, item.write))
 
     def _next(self) -> _QueuedWrite | None:
         """Return the most urgent write; those whose object is busy are parked behind it."""
         for waiting in self._waiting.values():
             while waiting:
                 item = waiting.popleft()
-                if item.slot not in self._parked:
-                    self._parked[item.slot] = None
+                behind = self._under_way.get(item.slot)
+                if behind is None:
+                    self._under_way[item.slot] = [item]
                     return item
-                self._park(item)
+                behind.append(item)
         return None
 
-    def _park(self, item: _QueuedWrite) -> None:
-        behind = self._parked[item.slot]
-        if behind is None:
-            self._parked[item.slot] = [item]
-        else:
-            behind.append(item)
-
-    async def _perform(self, item: _QueuedWrite) -> None:
+    async def _perform(self, item: _QueuedWrite, carry_out: Callable[[], Awaitable[Any]]) -> None:
         error: ClusterError | None = None
         try:
-            await self._execute(item.write)
+            await carry_out()
         except ClusterError as found:
             error = found
         except Exception as found:  # a malformed write must not stop the others
@@ -171,10 +222,13 @@ class WriteLanes:
             error = UnavailableError(*item.target, problem="broken off")
             raise
         finally:
-            parked = self._parked.pop(item.slot)
-            if parked:
-                self._waiting[item.lane].extendleft(reversed(parked))
-            self._finish(item, error)
+            self._settle(item, error)
+
+    def _settle(self, item: _QueuedWrite, error: ClusterError | None) -> None:
+        """Report a write that was under way, and let those for the same object follow."""
+        _, *behind = self._under_way.pop(item.slot)
+        self._waiting[item.lane].extendleft(reversed(behind))
+        self._finish(item, error)
 
     def _finish(self, item: _QueuedWrite, error: ClusterError | None) -> None:
         _notify(item, error)

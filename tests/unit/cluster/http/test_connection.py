@@ -169,7 +169,7 @@ def test_a_connection_that_is_closed_sends_nothing() -> None:
         wire.connection_made(Mock())
         wire.connection_lost(None)
         with pytest.raises(UnavailableError) as caught:
-            await wire.exchange(b"", timeout_s=1.0, cap=1000)
+            await wire.exchange(b"", until=asyncio.get_running_loop().time() + 1.0, cap=1000)
         assert not caught.value.sent
 
     asyncio.run(main())

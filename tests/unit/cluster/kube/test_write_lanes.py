@@ -1,6 +1,7 @@
 """WriteLanes: every queued write gets exactly one result, also at the end."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -84,6 +85,116 @@ def test_a_write_handed_in_while_the_last_worker_ends_is_carried_out() -> None:
 
     asyncio.run(main())
     assert reported == [None, None]
+
+
+class SentAtOnce:
+    """Sends each write at once, up to a number; ``answers`` are what takes their answers."""
+
+    def __init__(self, room: int) -> None:
+        self.answers: dict[str, Any] = {}
+        self.broken_off: list[str] = []
+        self._room = room
+
+    def begin(self, write: Any, answered: Any) -> Any:
+        pod = write.arguments["pod"]
+        if len(self.answers) == self._room:
+            return None
+        self.answers[pod] = answered
+        return lambda: self.broken_off.append(pod)
+
+
+def test_a_write_sent_at_once_is_reported_once_whatever_its_first_attempt_came_to() -> None:
+    reported: dict[str, Any] = {}
+    carried = []
+
+    async def execute(write: Any) -> None:
+        carried.append(write.arguments["pod"])
+
+    async def refuse() -> None:
+        raise UnavailableError("Pod", "lab", "lost")
+
+    async def main() -> None:
+        sent = SentAtOnce(room=3)
+        lanes = WriteLanes(
+            execute,
+            begin=sent.begin,
+            bucket=TokenBucket(0, 1, FakeTime().timing),
+            workers=4,
+            is_open=lambda: True,
+        )
+        lanes.open(asyncio.get_running_loop())
+        for name in ("done", "lost", "open", "coroutine", "done", "last"):
+            lanes.submit(bind(name), Lane.BIND, partial(reported.__setitem__, name))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert list(sent.answers) == ["done", "lost", "open"]
+        sent.answers["done"](None)
+        sent.answers["lost"](refuse)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert carried == ["coroutine", "last", "done"]  # the second one waits for the first
+        await lanes.close()
+        sent.answers["open"](None)  # too late: it counts as broken off
+        assert sent.broken_off == ["open"]
+        assert lanes.flush(0)
+
+    asyncio.run(main())
+    unclear = {name: error.sent for name, error in reported.items() if error is not None}
+    assert unclear == {"lost": True, "open": True}
+    assert reported.keys() == {"done", "lost", "open", "coroutine", "last"}
+
+
+def test_a_write_that_is_to_be_continued_at_the_end_stays_in_doubt() -> None:
+    reported: list[Any] = []
+
+    async def execute(_: Any) -> None:
+        return None
+
+    async def main() -> None:
+        sent = SentAtOnce(room=1)
+        lanes = WriteLanes(
+            execute,
+            begin=sent.begin,
+            bucket=TokenBucket(0, 1, FakeTime().timing),
+            workers=1,
+            is_open=lambda: True,
+        )
+        lanes.open(asyncio.get_running_loop())
+        lanes.submit(bind("lost"), Lane.BIND, reported.append)
+        await asyncio.sleep(0)
+        sent.answers["lost"](partial(execute, None))
+        await lanes.close()
+        assert lanes.flush(0)
+
+    asyncio.run(main())
+    assert [error.sent for error in reported] == [True]
+
+
+def test_what_cannot_be_sent_at_once_is_reported_by_the_other_way() -> None:
+    reported: list[Any] = []
+
+    async def execute(_: Any) -> None:
+        raise UnavailableError("Pod", "lab", "p", sent=False)
+
+    def begin(*_: Any) -> Any:
+        raise ValueError("no such node")
+
+    async def main() -> None:
+        lanes = WriteLanes(
+            execute,
+            begin=begin,
+            bucket=TokenBucket(0, 1, FakeTime().timing),
+            workers=1,
+            is_open=lambda: True,
+        )
+        lanes.open(asyncio.get_running_loop())
+        lanes.submit(bind("p"), Lane.BIND, reported.append)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await lanes.close()
+
+    asyncio.run(main())
+    assert [error.sent for error in reported] == [False]
 
 
 def test_events_beyond_a_number_of_queued_writes_are_dropped_with_one_warning(
