@@ -26,16 +26,27 @@ from pumice.cache.partial_pod import is_partial
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
 from pumice.core.tables import NOWHERE, TaskTable
 
 TASK_PRIORITY = "volcano.sh/task-priority"
 _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)
 """Pod annotations that node hooks read; pods that differ in them differ in shape."""
 _encode = msgspec.json.Encoder().encode
+_PENDING, _BOUND, _RUNNING, _RELEASING = (
+    int(each) for each in (Status.PENDING, Status.BOUND, Status.RUNNING, Status.RELEASING)
+)
+_PHASE_STATUS = {
+    "Succeeded": int(Status.SUCCEEDED),
+    "Failed": int(Status.FAILED),
+    "Unknown": int(Status.UNKNOWN),
+}
+ON_NODE = frozenset({_BOUND, _RUNNING, _RELEASING, int(Status.UNKNOWN)})
+"""Statuses of tasks that count on a node."""
 
 
 class PodCells(NamedTuple):
-    """Cells of a task that come from its pod alone; ``number`` is the one that ends its name."""
+    """Cells that come from a pod alone and that pods alike have in common."""
 
     shape: int
     best_effort: bool
@@ -45,9 +56,6 @@ class PodCells(NamedTuple):
     role: int
     gated: bool
     opted_in: bool
-    created: float
-    started: float
-    number: int
 
 
 def write_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> None:
@@ -61,10 +69,31 @@ def write_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> No
         tasks.role[rows],
         tasks.gated[rows],
         tasks.opted_in[rows],
-        tasks.created[rows],
-        tasks.started[rows],
-        tasks.index[rows],
     ) = cells
+
+
+def write_own_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> None:
+    """Write the cells that a pod has of its own, or those of many, cell by cell."""
+    tasks.created[rows], tasks.started[rows], tasks.index[rows] = cells
+
+
+def status_of(pod: Pod) -> int:
+    """Return the status of a task by its pod."""
+    phase = pod.status.phase
+    if phase in _PHASE_STATUS:
+        return _PHASE_STATUS[phase]
+    if pod.metadata.deletion_timestamp:
+        return _RELEASING
+    if phase == "Running":
+        return _RUNNING
+    return _BOUND if pod.spec.node_name else _PENDING
+
+
+def own_cells(pod: Pod) -> tuple[float, float, int]:
+    """Return what each pod has of its own: two times, and the number that ends its name."""
+    meta, start = pod.metadata, pod.status.start_time
+    created = epoch_or_zero(meta.creation_timestamp)
+    return created, epoch(start) if start else np.nan, index_of(meta.name)
 
 
 class _Marks(NamedTuple):
@@ -120,9 +149,6 @@ class PodReader:
             like.role,
             bool(spec.scheduling_gates),
             like.opted_in,
-            epoch_or_zero(meta.creation_timestamp),
-            epoch(pod.status.start_time) if pod.status.start_time else np.nan,
-            index_of(meta.name),
         )
 
     def _marks(self, meta: ObjectMeta, kept: dict[str, str]) -> _Marks:
@@ -153,7 +179,7 @@ class PodReader:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                spec.volumes and _claiming(spec.volumes),
+                spec.volumes and claiming(spec.volumes),
                 spec.resource_claims,
                 pod.metadata.namespace,
                 kept,
@@ -197,6 +223,6 @@ class PodReader:
         return known
 
 
-def _claiming(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
+def claiming(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
     """Return the volumes that matter: every pod also mounts a token under a name of its own."""
     return tuple(each for each in volumes if each.persistent_volume_claim or each.ephemeral)

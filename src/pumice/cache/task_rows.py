@@ -12,8 +12,16 @@ from pumice.api.pods import Pod, PodSpec
 from pumice.api.times import epoch
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
-from pumice.cache.new_tasks import NewTask, NewTasks
-from pumice.cache.pod_cells import PodCells, PodReader, write_cells
+from pumice.cache.new_tasks import NewTasks
+from pumice.cache.pod_cells import (
+    ON_NODE,
+    PodCells,
+    PodReader,
+    own_cells,
+    status_of,
+    write_cells,
+    write_own_cells,
+)
 from pumice.cache.task_counts import TaskCounts
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
@@ -43,17 +51,8 @@ _settled = attrgetter(
 )
 """Parts of a pod's specification that must be as before for its row to stay as it is."""
 
-_GONE, _PENDING, _BOUND, _RUNNING, _RELEASING = (
-    int(each)
-    for each in (Status.GONE, Status.PENDING, Status.BOUND, Status.RUNNING, Status.RELEASING)
-)
-_PHASE_STATUS = {
-    "Succeeded": int(Status.SUCCEEDED),
-    "Failed": int(Status.FAILED),
-    "Unknown": int(Status.UNKNOWN),
-}
-_ON_NODE = frozenset({_BOUND, _RUNNING, _RELEASING, int(Status.UNKNOWN)})
-_HOLDS = frozenset({_BOUND, _RUNNING})
+_GONE = int(Status.GONE)
+_HOLDS = frozenset({int(Status.BOUND), int(Status.RUNNING)})
 
 
 class TaskRows:
@@ -135,22 +134,28 @@ class TaskRows:
         tasks.uids[row] = pod.metadata.uid or key
         tasks.pods[row] = pod
         write_cells(tasks, row, cells)
+        write_own_cells(tasks, row, own_cells(pod))
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
         tasks.job[row] = self._job(pod)
-        tasks.status[row] = _status(pod)
+        tasks.status[row] = status_of(pod)
         self._settle_in(row, pod.spec.node_name)
         self.share(pod, cells.shape, cells.label_class)
         self._share_node(row, pod)
 
+    def gather_alike(self, pod: Pod) -> bool:
+        """Gather a new pod if it is like the one gathered before it; return whether it is."""
+        is_alike = self._new.add_alike(pod)
+        if is_alike and self._new.is_full:
+            self.write_gathered()
+        return is_alike
+
     def _gather(self, key: str, pod: Pod, cells: PodCells) -> None:
         """Keep a new pod of many, to be written with the others."""
-        status = _status(pod)
-        node = pod.spec.node_name if status in _ON_NODE else ""
-        row = self._new.add(NewTask(key, pod, cells, self._job(pod), status, node))
+        self.share(pod, cells.shape, cells.label_class)
+        row = self._new.add(key, pod, cells, self._job(pod), self._parts[cells.shape])
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
-        self.share(pod, cells.shape, cells.label_class)
         if self._new.is_full:
             self.write_gathered()
 
@@ -188,9 +193,9 @@ class TaskRows:
         snapshot, tasks = self.snapshot, self.snapshot.tasks
         known, node_name = tasks.pods[row], pod.spec.node_name
         assert isinstance(known, Pod)  # noqa: S101  # else it would not be one that only moved
-        old, node, new = int(tasks.status[row]), int(tasks.node[row]), _status(pod)
+        old, node, new = int(tasks.status[row]), int(tasks.node[row]), status_of(pod)
         stays = node != NOWHERE and snapshot.nodes.names[node] == node_name
-        if stays and old in _ON_NODE and new in _ON_NODE:
+        if stays and old in ON_NODE and new in ON_NODE:
             self._change_status(row, node, old, new)
             if self._nominees.pop(row, None) is not None:
                 tasks.nominated[row] = NOWHERE
@@ -266,7 +271,7 @@ class TaskRows:
 
     def _settle_in(self, row: int, node_name: str) -> None:
         tasks = self.snapshot.tasks
-        if node_name and int(tasks.status[row]) in _ON_NODE:
+        if node_name and int(tasks.status[row]) in ON_NODE:
             node = self.snapshot.nodes.row_of.get(node_name)
             if node is None:
                 self.wait_for_node(row, node_name)
@@ -353,14 +358,3 @@ def _parts_of(spec: PodSpec) -> list[tuple[str, Any]]:
     """Return the shared parts by name, but for empty tuples, which are one object anyway."""
     parts = ((name, getattr(spec, name)) for name in _SHARED)
     return [(name, part) for name, part in parts if part is not None and part != ()]
-
-
-def _status(pod: Pod) -> int:
-    phase = pod.status.phase
-    if phase in _PHASE_STATUS:
-        return _PHASE_STATUS[phase]
-    if pod.metadata.deletion_timestamp:
-        return _RELEASING
-    if phase == "Running":
-        return _RUNNING
-    return _BOUND if pod.spec.node_name else _PENDING

@@ -1,4 +1,9 @@
-"""Where the command starts: Ctrl-C is handled before anything large is imported."""
+"""Where the command starts and ends: Ctrl-C is handled before anything large is imported."""
+
+import atexit
+import os
+import sys
+import threading
 
 from pumice.cli.interrupts import leave_on_interrupt
 from pumice.garbage_collection import collect_rarely
@@ -12,5 +17,26 @@ def main() -> None:
 
     try:
         command()
+    except SystemExit as end:
+        leave_on_interrupt()
+        _end_at_once(end.code)
+        raise
     finally:
         leave_on_interrupt()
+
+
+def _end_at_once(code: str | int | None) -> None:
+    """End the process without freeing each object, which takes a sixth of a command's time.
+
+    Return where the usual end has more to do: threads to wait for, a message to print, output that
+    cannot be written.
+    """
+    if threading.active_count() > 1 or isinstance(code, str):
+        return
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no other name for it
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        return
+    os._exit(code or 0)

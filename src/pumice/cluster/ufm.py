@@ -14,8 +14,6 @@ from typing import Final, Protocol
 import msgspec
 
 from pumice import logs
-from pumice.cluster.http.blocking import BlockingClient
-from pumice.cluster.http.tls import tls_context
 from pumice.errors import HttpError, PumiceError
 
 _PATH: Final = "/ufmRest/resources/ports"
@@ -72,6 +70,8 @@ def read_ports(access: UfmAccess) -> list[Port]:
     Raises:
         HttpError: no answer in time, one that is too long, or an unusable one.
     """
+    from pumice.cluster.http.blocking import BlockingClient  # noqa: PLC0415 - few have a manager
+
     client = BlockingClient(access.endpoint, tls=_tls(access))
     user = base64.b64encode(f"{access.username}:{access.password}".encode()).decode()
     try:
@@ -95,6 +95,8 @@ def read_ports(access: UfmAccess) -> list[Port]:
 def _tls(access: UfmAccess) -> ssl.SSLContext | None:
     if not access.endpoint.startswith("https:"):
         return None
+    from pumice.cluster.http.tls import tls_context  # noqa: PLC0415 - see above
+
     context = tls_context(verify=access.verify)
     if access.authority and access.verify:
         try:

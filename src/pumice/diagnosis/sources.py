@@ -21,7 +21,6 @@ from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.times import epoch
 from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.claim_changes import with_made_claims
-from pumice.cluster.usage import usage_source
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState, key_of
@@ -90,6 +89,8 @@ def measured_use(
     names = {plugin.name for tier in conf.tiers for plugin in tier.plugins}
     if not conf.metrics or not names & _MEASURING:
         return {}
+    from pumice.cluster.usage import usage_source  # noqa: PLC0415 - files need no client
+
     nodes = [from_manifest(one) for one in objects if one["kind"] == "Node"]
     try:
         source = usage_source(conf.metrics)

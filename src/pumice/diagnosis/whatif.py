@@ -13,11 +13,12 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.api.wording import counted
 from pumice.diagnosis.changes import Add, Change, chain
-from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
 from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.timeline import Timeline
+from pumice.diagnosis.unseen_jobs import owner_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +165,12 @@ class Played:
     @cached_property
     def _by_job(self) -> dict[str, dict[str, Manifest]]:
         """Pods by job, and by key."""
+        groups = self.timeline.cluster.list(POD_GROUP)[0]
+        titles = {key_of(group): title_of(group) for group in groups}
         found: dict[str, dict[str, Manifest]] = {}
         for key, pod in self._pods.items():
-            found.setdefault(self.timeline.job_of(pod), {})[key] = pod
+            group = group_of(pod)
+            found.setdefault(owner_of(pod) or titles.get(group, group), {})[key] = pod
         return found
 
 

@@ -45,6 +45,69 @@ def drawn(seed: int, *, again: int = 0) -> list[KubeObject]:
     return [from_manifest(in_namespace(each)) for each in objects]
 
 
+SPECS: list[dict[str, Any]] = [
+    {},
+    {"nodeName": "n1"},
+    {"nodeName": "n2"},
+    {"nodeName": "elsewhere"},
+    {"nodeName": "n1", "schedulerName": "other"},
+    {"schedulerName": "other"},
+    {"priority": 7},
+    {"overhead": {"cpu": "1"}},
+    {"nodeSelector": {"zone": "z"}},
+    {"resources": {"requests": {"cpu": "9"}}},
+    {"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "5"}}}]},
+    {"tolerations": [{"key": "t", "operator": "Exists"}]},
+    {"schedulingGates": [{"name": "example.com/wait"}]},
+    {"resourceClaims": [{"name": "c", "resourceClaimName": "claim"}]},
+    {"volumes": [{"name": "token-1"}]},
+    {"volumes": [{"name": "token-2"}]},
+    {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}]},
+    {"affinity": {"podAntiAffinity": {}}},
+    {
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        ]
+    },
+]
+METADATA: list[dict[str, Any]] = [
+    {},
+    {"uid": "u"},
+    {"namespace": "other"},
+    {"labels": {"a": "b"}},
+    {"annotations": {"scheduling.k8s.io/group-name": "job2"}},
+    {"annotations": {"volcano.sh/preemptable": "false"}},
+    {"creationTimestamp": "2026-01-01T00:00:00Z", "uid": "v"},
+    {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+]
+STATUSES: list[dict[str, Any]] = [
+    {},
+    {"phase": "Running"},
+    {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"},
+    {"phase": "Succeeded"},
+    {"nominatedNodeName": "n1"},
+]
+
+
+def drawn_in_runs(seed: int) -> list[KubeObject]:
+    """Draw pods of which each is mostly like the one before, or else differs in one field."""
+    rng = np.random.default_rng(seed)
+    pods, parts = [], {"spec": 0, "metadata": 0, "status": 0}
+    choices = {"spec": SPECS, "metadata": METADATA, "status": STATUSES}
+    for i in range(200):
+        if rng.random() < 0.4:
+            part = str(rng.choice(list(parts)))
+            parts[part] = int(rng.integers(len(choices[part]))) if rng.random() < 0.7 else 0
+        name = f"p-w-{i if rng.random() < 0.95 else int(rng.integers(200))}"
+        one = pod(name, group="job1", cpu=1)
+        for part, which in parts.items():
+            one.setdefault(part, {}).update(choices[part][which])
+        pods.append(one)
+    objects = [pod_group(name, queue="q") for name in JOBS[:2]]
+    objects += [queue("q"), *(node(name, cpu=64) for name in NODES)]
+    return [from_manifest(in_namespace(each)) for each in (*objects, *pods)]
+
+
 def content(snapshot: Snapshot) -> dict[str, Any]:
     """Return the rows in use of every table, with what they are known by."""
     found: dict[str, Any] = {}
@@ -75,6 +138,16 @@ def test_tables_are_those_of_the_way_one_by_one(seed: int) -> None:
     assert_same(whole, single.settle())
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_pod_like_the_one_before_it_gets_the_row_that_it_would_get_alone(seed: int) -> None:
+    single = Ingest(Snapshot())
+    for thing in drawn_in_runs(seed):
+        single.upsert(thing)
+    whole = Ingest(Snapshot()).load(drawn_in_runs(seed))
+    check(whole)
+    assert_same(whole, single.settle())
+
+
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("batch", [1, 4])
 def test_it_does_not_matter_how_many_pods_are_written_together(
@@ -94,3 +167,9 @@ def test_the_later_of_two_groups_of_one_name_counts() -> None:
     assert jobs.keys[: jobs.n] == ["default/b", "default/a"]
     assert jobs.min_member[: jobs.n].tolist() == [2, 3]
     assert jobs.queue[: jobs.n].tolist() == [1, 1]
+
+
+def test_a_pod_of_another_scheduler_counts_only_on_a_node() -> None:
+    objects = [pod(f"p-w-{i}", scheduler="other", node=name) for i, name in enumerate(["n0", None])]
+    snapshot = Ingest(Snapshot()).load(from_manifest(in_namespace(each)) for each in objects)
+    assert list(snapshot.tasks.row_of) == ["default/p-w-0"]
