@@ -24,6 +24,8 @@ class SimulatorAssumptions:
     """A gang of equal pods that waits alone, without volumes and terms about other pods, starts on
     its best nodes, provided that it stays well within the limits that the plugin states.  While it
     runs, nothing about it counts but the sums of its nodes, its queue and its namespace."""
+    oldest_first: bool = False
+    """Of jobs of equal priority that have not started, puts none before an older one."""
 
 
 UNDECLARED = SimulatorAssumptions()
