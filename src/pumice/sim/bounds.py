@@ -5,7 +5,7 @@ otherwise every job takes part in every cycle.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.limits import ClusterLimit, QueueLimits
+from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
@@ -132,12 +132,21 @@ _ROUNDING = 1e-9
 class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
+    ``known_sums`` returns what all jobs hold and reserve (R,), where that need not be added up.
+
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
     computed once.
     """
 
-    def __init__(self, snapshot: Snapshot, classes: JobClasses, shortcuts: Shortcuts) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        classes: JobClasses,
+        shortcuts: Shortcuts,
+        known_sums: Callable[[], tuple[Column, Column] | None] = lambda: None,
+    ) -> None:
         self.snapshot = snapshot
+        self._known_sums = known_sums
         self._classes = classes
         self._evicts = shortcuts.evicts
         self.by_share = shortcuts.by_share
@@ -167,6 +176,7 @@ class Bounds:
         self._reservable: list[list[float]] | None = None
         self._clear: dict[int, list[float]] = {}
         self._current: QueueLimits | None = None
+        self._idle_and_reserved: tuple[ClusterLimit, tuple[Column, Column]] | None = None
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
@@ -270,8 +280,26 @@ class Bounds:
         """Return what jobs of a queue may still reserve."""
         if self._reservable is None:
             assert self._admission is not None  # noqa: S101  # else there is no bound
-            self._reservable = self._admission.reservable().T.tolist()
-        return self._reservable[queue]
+            self._reservable = self._read_left(self._admission)
+        return self._reservable[queue if len(self._reservable) > 1 else 0]
+
+    def _read_left(self, limit: AdmissionLimit) -> list[list[float]]:
+        """Return the same by queue, or once for all of them."""
+        if not isinstance(limit, ClusterLimit):
+            return limit.reservable().T.tolist()  # type: ignore[no-any-return]
+        idle, reserved = self.idle_and_reserved(limit)
+        return [(idle - reserved).tolist()]
+
+    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[Column, Column]:
+        """Return what is unused, and what jobs have reserved of it (R,)."""
+        if self._idle_and_reserved is None or self._idle_and_reserved[0] is not limit:
+            known = self._known_sums()
+            if known is None:
+                found = limit.idle(), limit.reserved()
+            else:
+                found = limit.total - known[0], known[1]
+            self._idle_and_reserved = limit, found
+        return self._idle_and_reserved[1]
 
 
 def _times_within(amounts: Amounts, room: list[float]) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec, PodSpec
 from pumice.cache.requests import learn, pod_request, resource_lists
-from pumice.core.resources import CPU, MEMORY, PODS, Column
+from pumice.core.resources import CPU, MEMORY, PODS, Column, is_coarse
 from pumice.core.shapes import Delta
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import PENDING
@@ -50,6 +50,8 @@ class JobClass:
     places: list[tuple[int, int]]
     """For each pod, which of the job's tasks it belongs to and its number within its role."""
 
+    is_coarse: bool
+    """Whether its amounts are too large for exact sums."""
     waits: Delta | None
     """What one counts that waits to be admitted: its request, if its pods exist by then."""
 
@@ -127,6 +129,7 @@ class JobClasses:
             specs=tuple(self._prioritised(task.spec) for task in job.tasks),
             late_pods=job.late_pods,
             places=_places(job),
+            is_coarse=is_coarse(np.maximum(request, reserve)),
             waits=None if job.late_pods else _as_pending(request),
         )
 

@@ -13,6 +13,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
+from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
@@ -52,6 +53,10 @@ class SimCluster:
         )
         things += [open_queue(name) for name in missing]
         self.ingest.load([_opened(thing) for thing in things])
+
+    def known_sums(self) -> tuple[Column, Column] | None:
+        """Return what all jobs hold and reserve (R,); None if some have rows."""
+        return None if self._runs else self.placeholders.sums()
 
     def settle(self) -> None:
         """Bring links between objects up to date; before each cycle."""

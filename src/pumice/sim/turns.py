@@ -76,7 +76,8 @@ class Admission:
             row, known = self._bounds.snapshot.queues.row_of[queue], []
             for limit in self._bounds.admission_limits:
                 if isinstance(limit, ClusterLimit):
-                    known.append(("", limit.reserved().tolist(), limit.idle().tolist()))
+                    idle, reserved = self._bounds.idle_and_reserved(limit)
+                    known.append(("", reserved.tolist(), idle.tolist()))
                 elif isinstance(limit, WeightedLimits):
                     most = limit.real_capability[:, row].tolist()
                     known.append((queue, limit.committed()[:, row].tolist(), most))

@@ -73,8 +73,8 @@ class UnlistedJobs:
 
     def write_phase(self, run: JobRun) -> None:
         """Write that a job runs; from now on it reserves nothing."""
-        self._count(run, STARTED, -1)
-        self._count(run, RUNNING, 1)
+        share = self._kinds[run.kind].share
+        self._placeholders.settle(run.spec.namespace, run.kind.queue, share)
         run.phase = "Running"
 
     def end(self, run: JobRun, nodes: list[int]) -> None:

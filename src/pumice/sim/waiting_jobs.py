@@ -132,6 +132,7 @@ class WaitingJobs:
         kind = run.kind
         self._with_new_jobs.add(kind)
         self._waiting_class(kind).hide(run)
+        self._placeholders.is_exact &= not kind.is_coarse
         self._hold(run, 1)
 
     def put_back(self, run: JobRun) -> None:
@@ -250,7 +251,9 @@ class WaitingJobs:
         if self.bounds is not None:
             self.bounds.refresh()
         elif self._shortcuts.leave_jobs_out:
-            self.bounds = Bounds(self._snapshot, self.job_classes, self._shortcuts)
+            self.bounds = Bounds(
+                self._snapshot, self.job_classes, self._shortcuts, self._cluster.known_sums
+            )
         return self.bounds
 
     def _count(self, waiting: WaitingClass, bounds: Bounds | None) -> tuple[int, int]:
