@@ -286,7 +286,7 @@ class Bounds:
     def _read_left(self, limit: AdmissionLimit) -> list[list[float]]:
         """Return the same by queue, or once for all of them."""
         if not isinstance(limit, ClusterLimit):
-            return limit.reservable().T.tolist()  # type: ignore[no-any-return]
+            return limit.reservable().T.tolist()
         idle, reserved = self.idle_and_reserved(limit)
         return [(idle - reserved).tolist()]
 

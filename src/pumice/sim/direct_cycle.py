@@ -15,7 +15,8 @@ from pumice.core.resources import PODS
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
-from pumice.framework.equal_tasks import has_host_ports, has_plain_shape, pick_run
+from pumice.framework.equal_runs import Run
+from pumice.framework.equal_tasks import has_host_ports, has_plain_shape
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Bounds, Shortcuts
 from pumice.sim.job_classes import JobClass
@@ -75,7 +76,7 @@ class DirectCycle:
             placing = kept.placing(self._snapshot, hooks, self._seed)
             placing.state = placing.state if state is None else state
             nodes = self._pick(placing, self._unlisted.sample(run), n)
-            if hooks.failures.errors:
+            if nodes is None or hooks.failures.errors:
                 self._undo(decisions)
                 return None
             state = placing.state
@@ -89,16 +90,27 @@ class DirectCycle:
         for run, nodes in decisions.started.items():
             self._unlisted.count_on_nodes(run, nodes, -1)
 
-    def _pick(self, placing: KeptPlacing, task: Task, n: int) -> list[int]:
-        """Return nodes with room now for n equal tasks; fewer if there are not as many."""
+    def _pick(self, placing: KeptPlacing, task: Task, n: int) -> list[int] | None:
+        """Return nodes with room now for n equal tasks; fewer if there are not as many.
+
+        None if they are compared beyond their scores, or something is about to leave them.
+        """
+        key = placing.kind(task)
+        if not is_common(key):
+            return None
         snapshot = self._snapshot
         snapshot.view_is_live = True  # for copies of a pod, as in a session with predicates
         try:
             with np.errstate(all="ignore"):
+                fit = placing.fit_of(key, task)
                 if n > 1:
-                    return pick_run(placing, task, n, None)
-                chosen = placing.choose(task, placing.fit(task))
-                return [chosen[0]] if chosen is not None else []
+                    return (
+                        None if placing.ranks(task, fit) else Run(placing, task, fit, None).pick(n)
+                    )
+                chosen = placing.choose(task, fit)
+                if chosen is None:
+                    return []
+                return [chosen[0]] if chosen[1] else None
         finally:
             snapshot.view_is_live = False
 
@@ -134,18 +146,10 @@ class DirectCycle:
         return found
 
     def _is_plain(self, run: JobRun) -> bool:
-        """Return whether pods of a job ask for something, in exact amounts, and answers are kept.
-
-        Of several pods nodes are compared by their scores alone.
-        """
-        task, kept, hooks = self._unlisted.sample(run), self._kept, self._hooks
-        assert kept is not None  # noqa: S101
-        assert hooks is not None  # noqa: S101
-        placing = kept.placing(self._snapshot, hooks, self._seed)
-        return (
-            not (task.shape.coarse or task.shape.best_effort)
-            and is_common(placing.kind(task))
-            and (run.kind.size == 1 or has_plain_shape(task.shape))
+        """Return whether pods of a job ask for something, in exact amounts, and for no more."""
+        shape = self._unlisted.sample(run).shape
+        return not (shape.coarse or shape.best_effort) and (
+            run.kind.size == 1 or has_plain_shape(shape)
         )
 
     def _all_quiet(self) -> bool:

@@ -182,7 +182,8 @@ class Engine:
         self._last_cycle = self.now
         if skipped:
             self._execution.write_outdated_phases()
-        self.sim_cluster.settle()
+        if self.waiting_jobs:
+            self.sim_cluster.settle()
         if not self.waiting_jobs.plan():
             self.waiting_jobs.show()
             if self._execution.has_outdated_phases:

@@ -51,7 +51,8 @@ class Execution:
     def finish(self) -> bool:
         """End the pods of a job whose time has come; False if they were evicted before."""
         end, _, run = heapq.heappop(self._ends)
-        tasks = [i for i in run.tasks_in(State.RUNNING) if run.ends[i] == end]
+        ends = run.ends
+        tasks = [i for i in run.tasks_in(State.RUNNING) if ends[i] == end]
         if not tasks:
             return False
         if run.is_unlisted:  # all its pods end together

@@ -52,7 +52,7 @@ class Placeholder:
         ingest.settle()
         self._key = f"{namespace}/{name}"
         self._row = self._snapshot.jobs.row_of[self._key]
-        self._snapshot.absent[self._row] = np.zeros((3, len(self._snapshot.resources)))
+        self._snapshot.absent.jobs.add(self._row)
         self._n = 0
 
     def count(self, n: int, share: Share) -> None:
@@ -60,24 +60,22 @@ class Placeholder:
         sums, reserved = share
         if sums is not None:
             self._snapshot.add_to_sums(self._row, sums if n > 0 else -sums)
-        self._note(n, sums, reserved)
+        self._note(n, reserved)
 
     def move_in(self, n: int, share: Share) -> None:
         """Do the same where the sums of queue and namespace stay: another one does the opposite."""
         sums, reserved = share
         if sums is not None:
             self._snapshot.jobs.sums[:, :, self._row] += sums if n > 0 else -sums
-        self._note(n, sums, reserved)
+        self._note(n, reserved)
 
-    def _note(self, n: int, sums: Delta | None, reserved: Column | None) -> None:
-        snapshot, row = self._snapshot, self._row
+    def _note(self, n: int, reserved: Column | None) -> None:
         self._n += n
         if self._n == max(n, 0):  # it was, or is, empty
             self._ingest.set_aside(self._key, aside=not self._n)
-        if sums is not None:
-            snapshot.absent[row] += sums if n > 0 else -sums
         if reserved is not None:
-            snapshot.jobs.min_resources[:, row] += reserved if n > 0 else -reserved
+            amounts = self._snapshot.jobs.min_resources
+            amounts[:, self._row] += reserved if n > 0 else -reserved
 
 
 class Placeholders:
