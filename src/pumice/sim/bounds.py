@@ -76,6 +76,7 @@ class Shortcuts:
         limiting = [entry for entry in entries if entry.offers("allocatable")]
         ordering = [entry for entry in entries if entry.offers("order_queues")]
         refusals_last = bounded and not (timed or evicts or forgets or all_jobs)
+        starts_alone = refusals_last and keep_fits and _starts_alone(actions, entries)
         return cls(
             leave_jobs_out=bounded and not all_jobs,
             await_events=bounded and not timed,
@@ -84,8 +85,8 @@ class Shortcuts:
             keep_fits=keep_fits,
             admitting=_admitting(tiers) if "enqueue" in actions else (),
             limiting=tuple(entry.plugin for entry in limiting),
-            starts_alone=refusals_last and keep_fits and _starts_alone(actions, entries),
-            oldest_first=ordering in ([], limiting) and _oldest_first(entries),
+            starts_alone=starts_alone,
+            oldest_first=starts_alone and ordering in ([], limiting) and _oldest_first(entries),
             by_share=bool(ordering),
         )
 

@@ -11,6 +11,7 @@ from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
+from pumice.framework.columns import Jobs
 from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
@@ -312,3 +313,30 @@ def test_jobs_start_alone_only_where_all_limits_are_known(
     entries = ", ".join(f"{{name: {name}}}" for name in plugins.split(", "))
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins: [{entries}]')
     assert Shortcuts.of(conf.actions, Scheduler(conf).tiers()).starts_alone is may
+
+
+class Longest(Plugin, name="longest"):
+    """Puts large jobs first."""
+
+    simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
+
+    def order_jobs(self, jobs: Jobs) -> Any:
+        return -jobs.min_member.astype(float)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "known"),
+    [
+        ("{name: gang}, {name: predicates}, {name: drf}, {name: priority}", True),
+        ("{name: gang}, {name: predicates}, {name: proportion}", True),
+        ("{name: gang}, {name: predicates}, {name: longest}", False),
+        ("{name: gang}, {name: predicates}, {name: longest, enableJobOrder: false}", True),
+    ],
+)
+def test_several_jobs_need_no_session_only_where_their_order_is_known(
+    plugins: str, *, known: bool
+) -> None:
+    conf = parse_conf(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{plugins}]')
+    tiers = Scheduler(conf, plugins={"longest": Longest}).tiers()
+    assert Shortcuts.of(conf.actions, tiers).starts_alone
+    assert Shortcuts.of(conf.actions, tiers).oldest_first is known
