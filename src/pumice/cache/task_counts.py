@@ -181,7 +181,7 @@ def _nodes(snapshot: Snapshot) -> None:
     nodes.books[RELEASING] = sum_by(requests[:, shapes[leaving]], at[leaving], nodes.capacity)
     nodes.view_pods[:] = np.bincount(at, minlength=nodes.capacity)
     nodes.view_nonzero[:] = sum_by(nonzero[:, shapes], at, nodes.capacity)
-    for (shape, node), n in snapshot.absent_pods.items():
+    for (shape, node), n in snapshot.absent.on_nodes.items():
         snapshot.hold(snapshot.shapes[shape], [node] * n, 1)
 
 
@@ -197,11 +197,12 @@ def _jobs(snapshot: Snapshot) -> None:
     requests = requests[:, tasks.shape[rows]]
     held = (status == Status.BOUND) | (status == Status.RUNNING)
     waiting = status == Status.PENDING
+    absent = [*snapshot.absent.jobs]
+    theirs = jobs.sums[:, :, absent]
     jobs.sums[ALLOCATED] = sum_by(requests[:, held], owner[held], jobs.capacity)
     jobs.sums[BOOKED] = jobs.sums[ALLOCATED]
     jobs.sums[PENDING] = sum_by(requests[:, waiting], owner[waiting], jobs.capacity)
-    for row, sums in snapshot.absent.items():
-        jobs.sums[:, :, row] += sums
+    jobs.sums[:, :, absent] = theirs
     idle = owner[waiting & tasks.best_effort[rows]]
     jobs.n_pending_best_effort[:] = np.bincount(idle, minlength=jobs.capacity)
 

@@ -13,7 +13,7 @@ from pumice.core.resources import STEP
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, BOOKED_CLASS, N_STATUS, Status
 from pumice.core.table import Table
-from pumice.core.tables import IDLE, NOWHERE, PIPELINED, RELEASING, USED, VIEW, SumTable
+from pumice.core.tables import ALLOCATED, IDLE, NOWHERE, PIPELINED, RELEASING, USED, VIEW, SumTable
 from pumice.errors import InvariantError
 
 _HOLDS = [*ALLOCATED_CLASS, Status.RELEASING, Status.UNKNOWN]
@@ -255,19 +255,21 @@ class _Check:
         queue, space = np.full_like(self.job, NOWHERE), np.full_like(self.job, NOWHERE)
         queue[in_job] = s.jobs.queue[self.job[in_job]]
         space[in_job] = s.jobs.namespace[self.job[in_job]]
-        rows = list(s.absent)
+        rows = list(s.absent.jobs)
+        theirs = s.jobs.sums[:, :, rows]
         owners: tuple[_Owner, ...] = (
             ("job", s.jobs, s.jobs.keys, self.job, rows),
             ("queue", s.queues, s.queues.names, queue, s.jobs.queue[rows].tolist()),
             ("namespace", s.namespaces, s.namespaces.names, space, s.jobs.namespace[rows].tolist()),
         )
+        self.check_absent(theirs[ALLOCATED].sum(axis=1))
         statuses = ([*ALLOCATED_CLASS], [*BOOKED_CLASS], [Status.PENDING])
         for kind, table, names, owner, absent in owners:
             for layer, counted in enumerate(statuses):
                 where = self.having(counted) & (owner != NOWHERE)
                 wanted = _add_up(self.request, where, owner, table.n)
-                for at, sums in zip(absent, s.absent.values(), strict=True):
-                    wanted[:, at] += sums[layer]
+                for at, sums in zip(absent, theirs[layer].T, strict=True):
+                    wanted[:, at] += sums
                 found = table.sums[layer, :, : table.n]
                 wrong = np.argwhere(~np.isclose(wanted, found, rtol=1e-9, atol=1e-6))
                 if len(wrong):
@@ -280,6 +282,14 @@ class _Check:
                         owner == at,
                     )
 
+    def check_absent(self, found: _Numbers) -> None:
+        """Compare what jobs hold for pods without rows with those on nodes (R,)."""
+        wanted = self.absent[0].sum(axis=1)
+        if not np.allclose(wanted, found, rtol=1e-9, atol=1e-6):
+            rule = "pods without rows are on nodes as jobs count them"
+            nobody = np.zeros(len(self.job), dtype=bool)
+            self.fail(rule, "all nodes", (wanted.tolist(), found.tolist()), nobody)
+
     # Helpers
 
     def absent_pods(self) -> tuple[_Numbers, NDArray[np.intp], _Numbers]:
@@ -287,7 +297,7 @@ class _Check:
         snapshot, n_nodes = self.snapshot, self.snapshot.nodes.n
         requests, numbers = np.zeros((len(self.names), n_nodes)), np.zeros(n_nodes, dtype=np.intp)
         nonzero = np.zeros((2, n_nodes))
-        for (number, node), n in snapshot.absent_pods.items():
+        for (number, node), n in snapshot.absent.on_nodes.items():
             shape = snapshot.shapes[number]
             requests[:, node] += n * shape.request[:, 0]
             numbers[node] += n

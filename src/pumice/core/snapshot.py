@@ -37,6 +37,16 @@ class _Moves(NamedTuple):
     """Tasks of each shape by node, job, queue and namespace."""
 
 
+class AbsentPods:
+    """Pods that have no rows and count all the same."""
+
+    def __init__(self) -> None:
+        self.jobs: set[int] = set()
+        """Jobs (rows) without tasks of their own, whose sums are those of such pods."""
+        self.on_nodes: dict[tuple[int, int], int] = {}
+        """How many of a shape run on a node, by (shape, node)."""
+
+
 _AFTER = {
     "place": Status.ALLOCATED,
     "bind": Status.BINDING,
@@ -68,10 +78,7 @@ class Snapshot:
         self.taint_sets: list[tuple[Any, ...]] = []
         self.objects: dict[str, dict[str, Any]] = {}
         """Objects without a table of their own, by kind and key."""
-        self.absent: dict[int, NDArray[np.float64]] = {}
-        """Sums (3, R) that a job counts for tasks which have no row, by job."""
-        self.absent_pods: dict[tuple[int, int], int] = {}
-        """Running pods which have no row: how many of a shape are on a node, by (shape, node)."""
+        self.absent = AbsentPods()
         self.derived: dict[str, Any] = {}
         """Values computed from objects that outlive a session; their owner keeps them fresh."""
         self.plugin_columns: dict[str, Column] = {}
@@ -105,11 +112,12 @@ class Snapshot:
 
     def count_absent_pods(self, shape: Shape, nodes: Sequence[int], sign: int) -> None:
         """Count a running pod of a shape, which has no row, on each of some nodes, or remove it."""
+        absent = self.absent.on_nodes
         for node in nodes:
             key = shape.id, node
-            n = self.absent_pods.pop(key, 0) + sign
+            n = absent.pop(key, 0) + sign
             if n:
-                self.absent_pods[key] = n
+                absent[key] = n
         self.hold(shape, nodes, sign)
 
     def hold(self, shape: Shape, on: Sequence[int], sign: int) -> None:

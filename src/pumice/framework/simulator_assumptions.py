@@ -21,9 +21,11 @@ class SimulatorAssumptions:
     """Its answers about a node, for pods without volumes and terms about other pods, depend
     on the pods of that node alone: they hold until a pod is added or removed there."""
     starts_alone: bool = False
-    """A gang of equal pods that waits alone, without volumes and terms about other pods, starts on
-    its best nodes, provided that it stays well within the limits that the plugin states.  While it
-    runs, nothing about it counts but the sums of its nodes, its queue and its namespace."""
+    """A gang of equal pods, without volumes and terms about other pods, is admitted and starts on
+    its best nodes as far as the limits that the plugin states allow it.  While it runs, nothing
+    about it counts but the sums of its nodes, its queue and its namespace."""
+    oldest_first: bool = False
+    """Of jobs of equal priority that have not started, puts none before an older one."""
 
 
 UNDECLARED = SimulatorAssumptions()

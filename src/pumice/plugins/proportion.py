@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.codes import Cause, Spared
-from pumice.core.resources import Column, Mask, dominant_share, fits
+from pumice.core.resources import Column, Mask, fits
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
@@ -56,8 +56,7 @@ class Proportion(Plugin, name="proportion"):
 
     def order_queues(self, queues: Queues) -> Column:
         """Put high priority first, then the queue furthest below its part."""
-        share = dominant_share(queues.allocated_or_pipelined, self._deserved[:, queues.rows])
-        return np.stack([-queues.priority.astype(float), share])
+        return self._limits.order(queues.allocated_or_pipelined, queues.rows)
 
     def overused(self, queue: Queue) -> bool:
         """Return whether a queue has all it deserves, of every resource."""

@@ -5,8 +5,9 @@ otherwise every job takes part in every cycle.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.limits import ClusterLimit, QueueLimits
+from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
+from pumice.sim.job_run import JobRun
 
 _ABOUT_NODES = [
     hook.__name__
@@ -51,7 +53,11 @@ class Shortcuts:
     limiting: tuple[Plugin, ...] = ()
     """The plugins that may refuse a queue one more task."""
     starts_alone: bool = False
-    """Whether a job that waits alone, well within all limits, starts on its best nodes."""
+    """Whether a gang of equal pods starts on its best nodes as soon as all limits allow it."""
+    oldest_first: bool = False
+    """Whether queues take jobs of equal priority by age."""
+    by_share: bool = False
+    """Whether queues are taken by their share of what they deserve, and not merely by age."""
 
     @classmethod
     def of(cls, actions: Sequence[str], tiers: Iterable[Iterable[Enabled]]) -> "Shortcuts":
@@ -67,7 +73,10 @@ class Shortcuts:
         all_jobs = any(each.all_jobs for each in declared)
         asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]
         keep_fits = all(entry.plugin.simulator.nodes_alone for entry in asked)
+        limiting = [entry for entry in entries if entry.offers("allocatable")]
+        ordering = [entry for entry in entries if entry.offers("order_queues")]
         refusals_last = bounded and not (timed or evicts or forgets or all_jobs)
+        starts_alone = refusals_last and keep_fits and _starts_alone(actions, entries)
         return cls(
             leave_jobs_out=bounded and not all_jobs,
             await_events=bounded and not timed,
@@ -75,8 +84,10 @@ class Shortcuts:
             evicts=evicts,
             keep_fits=keep_fits,
             admitting=_admitting(tiers) if "enqueue" in actions else (),
-            limiting=tuple(entry.plugin for entry in entries if entry.offers("allocatable")),
-            starts_alone=refusals_last and keep_fits and _starts_alone(actions, entries),
+            limiting=tuple(entry.plugin for entry in limiting),
+            starts_alone=starts_alone,
+            oldest_first=starts_alone and ordering in ([], limiting) and _oldest_first(entries),
+            by_share=bool(ordering),
         )
 
 
@@ -105,6 +116,14 @@ def _starts_alone(actions: Sequence[str], entries: Sequence[Enabled]) -> bool:
     )
 
 
+def _oldest_first(entries: Sequence[Enabled]) -> bool:
+    """Return whether jobs of equal priority are ordered by age, and queues are not in pairs."""
+    ordering = [entry.plugin for entry in entries if entry.offers("order_jobs")]
+    return all(plugin.simulator.oldest_first for plugin in ordering) and not any(
+        entry.offers("compare_queues") for entry in entries
+    )
+
+
 UNBOUNDED = 1 << 60
 """A number above any number of jobs."""
 _ROUNDING = 1e-9
@@ -114,21 +133,31 @@ _ROUNDING = 1e-9
 class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
+    ``known_sums`` returns what all jobs hold and reserve (R,), where that need not be added up.
+
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
     computed once.
     """
 
-    def __init__(self, snapshot: Snapshot, classes: JobClasses, shortcuts: Shortcuts) -> None:
-        self._snapshot = snapshot
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        classes: JobClasses,
+        shortcuts: Shortcuts,
+        known_sums: Callable[[], tuple[Column, Column] | None] = lambda: None,
+    ) -> None:
+        self.snapshot = snapshot
+        self._known_sums = known_sums
         self._classes = classes
         self._evicts = shortcuts.evicts
+        self.by_share = shortcuts.by_share
         total = snapshot.total()
         limits = (plugin.queue_limits(snapshot, total) for plugin in shortcuts.limiting)
-        self._limits = next((each for each in limits if each is not None), None)
-        self._all_admission = [
+        self.limits = next((each for each in limits if each is not None), None)
+        self.admission_limits = [
             plugin.admission_limit(snapshot, total) for plugin in shortcuts.admitting
         ]
-        known = [limit for limit in self._all_admission if limit is not None]
+        known = [limit for limit in self.admission_limits if limit is not None]
         # of those that must all be kept, one for the whole cluster costs least
         self._admission = min(known, key=lambda each: isinstance(each, QueueLimits), default=None)
         self._spares: dict[int, list[float]] = {}
@@ -137,7 +166,7 @@ class Bounds:
     @property
     def follow_demand(self) -> bool:
         """Whether bounds may grow because jobs have arrived: limits of queues then change."""
-        return self._limits is not None and self._limits.follows_demand
+        return self.limits is not None and self.limits.follows_demand
 
     def refresh(self) -> None:
         """Read the cluster again; expensive bounds are computed on first use."""
@@ -146,6 +175,9 @@ class Bounds:
         self._pods_by_shape: dict[int, int] = {}
         self._holdable: list[list[float]] | None = None
         self._reservable: list[list[float]] | None = None
+        self._clear: dict[int, list[float]] = {}
+        self._current: QueueLimits | None = None
+        self._idle_and_reserved: tuple[ClusterLimit, tuple[Column, Column]] | None = None
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
@@ -158,20 +190,39 @@ class Bounds:
             return int(n)
         return min(int(n), self._pods(kind.pod_shape, room) // kind.to_start)
 
-    def surely_starts(self, kind: JobClass) -> bool:
-        """Return whether no limit on admission or on queues refuses a job of a class.
+    def knows_limits(self, runs: Iterable[JobRun]) -> bool:
+        """Return whether every limit on jobs, of queues that are open, is a known one."""
+        if not self._are_limits_known:
+            return False
+        queues = self.snapshot.queues
+        rows = {queues.row_of.get(run.kind.queue) for run in runs}
+        return all(row is not None and queues.open[row] for row in rows)
 
-        It must be the only one that waits.
-        """
-        row = self._snapshot.queues.row_of.get(kind.queue)
-        if row is None or not self._snapshot.queues.open[row]:
-            return False
-        spare = self._spare(row)
-        left = [UNBOUNDED] * len(spare) if self._admission is None else self._left(row)
-        if any(left[at] - amount < spare[at] for at, amount in kind.reserved_amounts):
-            return False
-        limits = self._limits
-        return limits is None or (isinstance(limits, WeightedLimits) and limits.meets_demand(row))
+    @cached_property
+    def _are_limits_known(self) -> bool:
+        limits = self.limits
+        return (limits is None or isinstance(limits, WeightedLimits)) and all(
+            isinstance(limit, ClusterLimit | WeightedLimits) for limit in self.admission_limits
+        )
+
+    def clear_room(self, queue: str) -> list[float]:
+        """Return what jobs of a queue may reserve for certain; more may be possible."""
+        row = self.snapshot.queues.row_of[queue]
+        known = self._clear.get(row)
+        if known is None:
+            if self._admission is None:
+                known = [math.inf] * len(self.snapshot.resources)
+            else:
+                pairs = zip(self._left(row), self._spare(row), strict=True)
+                known = [left - spare for left, spare in pairs]
+            self._clear[row] = known
+        return known
+
+    def current_limits(self) -> QueueLimits | None:
+        """Return the limits of queues at this moment."""
+        if self._current is None and self.limits is not None:
+            self._current = self.limits.current()
+        return self._current
 
     def _spare(self, queue: int) -> list[float]:
         """Return how much must be left of the chosen limit, so that no other one is exceeded.
@@ -180,8 +231,8 @@ class Bounds:
         """
         known = self._spares.get(queue)
         if known is None:
-            own, spare = self._admission, np.ones(len(self._snapshot.resources))
-            for limit in self._all_admission:
+            own, spare = self._admission, np.ones(len(self.snapshot.resources))
+            for limit in self.admission_limits:
                 if isinstance(own, ClusterLimit) and isinstance(limit, WeightedLimits):
                     spare = np.maximum(spare, own.total - limit.real_capability[:, queue] + 1.0)
                 elif limit is not own:
@@ -192,17 +243,19 @@ class Bounds:
     def _free_room(self) -> Column:
         """Return what pods could hold on each node (R, N)."""
         if self._room is None:
-            nodes = self._snapshot.nodes
+            nodes = self.snapshot.nodes
             self._room = nodes.allocatable if self._evicts else nodes.future_idle
             self._room_in_all = (self._room.sum(axis=1) + STEP * nodes.n).tolist()
         return self._room
 
     def _within_queue(self, kind: JobClass) -> int:
-        row = self._snapshot.queues.row_of.get(kind.queue)
-        if self._evicts or self._limits is None or row is None:
+        row = self.snapshot.queues.row_of.get(kind.queue)
+        if self._evicts or self.limits is None or row is None:
             return UNBOUNDED
         if self._holdable is None:
-            self._holdable = self._limits.current().holdable().T.tolist()
+            limits = self.current_limits()
+            assert limits is not None  # noqa: S101
+            self._holdable = limits.holdable().T.tolist()
         return max(
             math.floor(_times_within(kind.quota_amounts, self._holdable[row]) + _ROUNDING), 0
         )
@@ -219,7 +272,7 @@ class Bounds:
 
     def admissible(self, kind: JobClass) -> int:
         """Return how many jobs of a class could be admitted, if all room were theirs."""
-        row = self._snapshot.queues.row_of.get(kind.queue)
+        row = self.snapshot.queues.row_of.get(kind.queue)
         if self._admission is None or row is None:
             return UNBOUNDED
         return max(int(_times_within(kind.reserved_amounts, self._left(row)) + _ROUNDING), 0)
@@ -228,8 +281,26 @@ class Bounds:
         """Return what jobs of a queue may still reserve."""
         if self._reservable is None:
             assert self._admission is not None  # noqa: S101  # else there is no bound
-            self._reservable = self._admission.reservable().T.tolist()
-        return self._reservable[queue]
+            self._reservable = self._read_left(self._admission)
+        return self._reservable[queue if len(self._reservable) > 1 else 0]
+
+    def _read_left(self, limit: AdmissionLimit) -> list[list[float]]:
+        """Return the same by queue, or once for all of them."""
+        if not isinstance(limit, ClusterLimit):
+            return limit.reservable().T.tolist()
+        idle, reserved = self.idle_and_reserved(limit)
+        return [(idle - reserved).tolist()]
+
+    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[Column, Column]:
+        """Return what is unused, and what jobs have reserved of it (R,)."""
+        if self._idle_and_reserved is None or self._idle_and_reserved[0] is not limit:
+            known = self._known_sums()
+            if known is None:
+                found = limit.idle(), limit.reserved()
+            else:
+                found = limit.total - known[0], known[1]
+            self._idle_and_reserved = limit, found
+        return self._idle_and_reserved[1]
 
 
 def _times_within(amounts: Amounts, room: list[float]) -> float:

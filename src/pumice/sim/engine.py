@@ -12,10 +12,10 @@ from pumice.api.conf import SchedulerConf
 from pumice.api.objects import KubeObject
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
+from pumice.sim.direct_cycle import DirectCycle
 from pumice.sim.execution import Execution
 from pumice.sim.job_run import EPOCH, JobRun
 from pumice.sim.kept_fits import KeptFits
-from pumice.sim.lone_start import LoneStart
 from pumice.sim.options import Evicted
 from pumice.sim.outcome import Outcome
 from pumice.sim.sim_cluster import SimCluster
@@ -61,7 +61,7 @@ class Engine:
         kept = KeptFits(self.sim_cluster.moved_nodes) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
         unlisted = self.sim_cluster.unlisted
-        self._lone = LoneStart(self.snapshot, self._scheduler, self._shortcuts, kept, unlisted)
+        self._direct = DirectCycle(self.snapshot, self._scheduler, self._shortcuts, kept, unlisted)
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
@@ -182,7 +182,8 @@ class Engine:
         self._last_cycle = self.now
         if skipped:
             self._execution.write_outdated_phases()
-        self.sim_cluster.settle()
+        if self.waiting_jobs:
+            self.sim_cluster.settle()
         if not self.waiting_jobs.plan():
             self.waiting_jobs.show()
             if self._execution.has_outdated_phases:
@@ -192,7 +193,8 @@ class Engine:
         released = self._execution.has_outdated_phases
         self.cost.cycles += 1
         self._cycles_since_event += 1
-        if self._start_alone() or self._decide():
+        changed = self._decide_directly()
+        if self._decide() if changed is None else changed:
             self._last_change = self.now
             self._pause = self._period
             self._plan_follow_up(released=released)
@@ -200,17 +202,15 @@ class Engine:
             self._next_cycle = self.now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
-    def _start_alone(self) -> bool:
-        """Start the only job that waits without a session, if that is certain to be the same."""
-        run = self.waiting_jobs.alone
-        if run is None:
-            return False
+    def _decide_directly(self) -> bool | None:
+        """Decide without a session and carry it out; None if it takes one."""
+        planned = self.waiting_jobs.planned_jobs()
+        if planned is None:
+            return None
         start = self._clock()
-        nodes = self._lone.choose(run, self.waiting_jobs.bounds)
+        decisions = self._direct.decide(*planned, self.waiting_jobs.bounds)
         self.cost.deciding_seconds += self._clock() - start
-        if nodes is not None:
-            self._execution.start_alone(run, nodes)
-        return nodes is not None
+        return None if decisions is None else self._execution.apply_directly(decisions)
 
     def _decide(self) -> bool:
         """Decide in a session and carry it out; return whether anything changed."""

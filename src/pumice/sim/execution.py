@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from pumice.api.decisions import Decisions
+from pumice.sim.direct_cycle import DirectDecisions
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import JobRun, State
 from pumice.sim.options import Evicted
@@ -50,7 +51,8 @@ class Execution:
     def finish(self) -> bool:
         """End the pods of a job whose time has come; False if they were evicted before."""
         end, _, run = heapq.heappop(self._ends)
-        tasks = [i for i in run.tasks_in(State.RUNNING) if run.ends[i] == end]
+        ends = run.ends
+        tasks = [i for i in run.tasks_in(State.RUNNING) if ends[i] == end]
         if not tasks:
             return False
         if run.is_unlisted:  # all its pods end together
@@ -68,6 +70,7 @@ class Execution:
     def _end_job(self, run: JobRun) -> None:
         self._waiting_jobs.leave(run)
         run.ended = self.now
+        run.reason = ""
         if not run.is_finished:
             run.reason = (
                 f"{run.tally[State.LOST]} of its {run.spec.size} pods were lost by evictions"
@@ -78,16 +81,31 @@ class Execution:
 
     # Decisions
 
-    def start_alone(self, run: JobRun, nodes: list[int]) -> None:
-        """Admit the only job that waits, and start it on its nodes."""
+    def apply_directly(self, decisions: DirectDecisions) -> bool:
+        """Carry out what was decided without a session; return whether anything changed."""
+        changed = bool(decisions.admitted) or any(map(_is_outdated, self._outdated_phases))
         self.write_outdated_phases()
-        self._waiting_jobs.start_alone(run)
-        self._cluster.unlisted.start(run, nodes)
-        ends = {self._run_pod(run, task, node) for task, node in enumerate(nodes)}
-        self._note_start(run, ends)
+        self._waiting_jobs.hide_all()
+        for run, nodes in decisions.started.items():
+            self._waiting_jobs.start(run)
+            self._cluster.unlisted.start(run)
+            ends = {self._run_pod(run, task, node) for task, node in enumerate(nodes)}
+            self._note_start(run, ends)
+            self.cost.decisions += len(nodes)
+            self._outdated_phases[run] = None
+        for run in sorted(decisions.admitted):
+            if run in decisions.started:
+                self._note_admission(run)
+            elif run.in_tables:
+                self._set_phase(run, "Inqueue")
+            else:
+                self._waiting_jobs.admit(run)
+                self._note_admission(run)
+        return changed or bool(decisions.started)
+
+    def _note_admission(self, run: JobRun) -> None:
+        self.cost.decisions += 1
         self.log.add(self.now, EventKind.ENQUEUE, run.number)
-        self.cost.decisions += 1 + len(nodes)
-        self._outdated_phases[run] = None
 
     def apply(self, decisions: Decisions) -> bool:
         """Carry the decisions of a session out; return whether anything changed."""
@@ -135,8 +153,7 @@ class Execution:
         run.phase = phase
         self._cluster.write_group(run)
         if phase == "Inqueue" and before == "Pending":
-            self.cost.decisions += 1
-            self.log.add(self.now, EventKind.ENQUEUE, run.number)
+            self._note_admission(run)
         self._cluster.create_missing_pods(run, self.now)
         if run.waiting:
             self._waiting_jobs.put_back(run)
@@ -219,3 +236,8 @@ class Execution:
             self._cluster.delete_pod(run, task)
         if run.is_over:
             self._end_job(run)
+
+
+def _is_outdated(run: JobRun) -> bool:
+    """Return whether a session would write another phase of a job that got nodes."""
+    return run.is_unlisted or (run.in_tables and run.settled_phase() != run.phase)

@@ -10,8 +10,10 @@ import numpy as np
 from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec, PodSpec
 from pumice.cache.requests import learn, pod_request, resource_lists
-from pumice.core.resources import CPU, MEMORY, PODS, Column
+from pumice.core.resources import CPU, MEMORY, PODS, Column, is_coarse
+from pumice.core.shapes import Delta
 from pumice.core.snapshot import Snapshot
+from pumice.core.tables import PENDING
 from pumice.sim.workload import JobSpec
 
 Amounts = tuple[tuple[int, float], ...]
@@ -48,10 +50,10 @@ class JobClass:
     places: list[tuple[int, int]]
     """For each pod, which of the job's tasks it belongs to and its number within its role."""
 
-    @property
-    def asked_early(self) -> Column | None:
-        """Its request before it is admitted; None if its pods do not exist by then."""
-        return None if self.late_pods else self.request
+    is_coarse: bool
+    """Whether its amounts are too large for exact sums."""
+    waits: Delta | None
+    """What one counts that waits to be admitted: its request, if its pods exist by then."""
 
 
 class JobClasses:
@@ -110,14 +112,13 @@ class JobClasses:
             min_resources=self._amounts(reserve),
         )
         to_start = max(job.min_member, 1)
+        request = sum((r * n for r, n in zip(requests, counts, strict=True)), start=0.0 * reserve)
         least = np.minimum.reduce(requests) * to_start
         return JobClass(
             size=job.size,
             queue=job.queue,
             group=group,
-            request=sum(
-                (r * n for r, n in zip(requests, counts, strict=True)), start=0.0 * reserve
-            ),
+            request=request,
             reserve=reserve,
             reserved_amounts=_above_zero(reserve, pods=False),
             to_start=to_start,
@@ -128,6 +129,8 @@ class JobClasses:
             specs=tuple(self._prioritised(task.spec) for task in job.tasks),
             late_pods=job.late_pods,
             places=_places(job),
+            is_coarse=is_coarse(np.maximum(request, reserve)),
+            waits=None if job.late_pods else _as_pending(request),
         )
 
     def _request(self, spec: PodSpec) -> Column:
@@ -166,6 +169,12 @@ class JobClasses:
             for row in (CPU, MEMORY, *range(PODS + 1, len(names)))
             if amounts[row] > 0
         }
+
+
+def _as_pending(request: Column) -> Delta:
+    sums = np.zeros((3, len(request)))
+    sums[PENDING] = request
+    return sums
 
 
 def _above_zero(amounts: Column, *, pods: bool) -> Amounts:

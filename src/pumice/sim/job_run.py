@@ -53,9 +53,9 @@ class JobRun:
     """A job of the workload with the state of each of its pods."""
 
     __slots__ = (
+        "_epoch",
         "annotations",
         "conditions",
-        "created",
         "ended",
         "ends",
         "evictions",
@@ -81,7 +81,7 @@ class JobRun:
         self.spec = spec
         self.kind = kind
         self.key = spec.key
-        self.created = time_text(epoch + spec.arrival)
+        self._epoch = epoch
         self.annotations = {**spec.annotations, **({USER: spec.user} if spec.user else {})}
         self.phase = "Pending"
         self.conditions: tuple[Condition, ...] = ()
@@ -107,6 +107,11 @@ class JobRun:
 
     def __lt__(self, other: "JobRun") -> bool:
         return self.number < other.number
+
+    @property
+    def created(self) -> str:
+        """When it arrived, as Kubernetes writes times."""
+        return time_text(self._epoch + self.spec.arrival)
 
     @property
     def waiting(self) -> int:

@@ -6,7 +6,6 @@ that look at nothing but the node.
 """
 
 from collections.abc import Hashable
-from copy import copy
 
 from pumice.core.journal import Rows
 from pumice.core.shapes import Shape
@@ -79,8 +78,8 @@ class KeptPlacing(Placing):
 
     def anew(self) -> "KeptPlacing":
         """Return one like this for another cycle: bound to the same hooks, without fits."""
-        made = copy(self)
-        made._fits = {}  # noqa: SLF001  # of the same class
+        made = object.__new__(type(self))  # copy() takes ten times as long
+        made.__dict__.update(self.__dict__, _fits={})
         return made
 
     def _new_fit(self, key: Hashable, task: Task) -> Fit:

@@ -13,9 +13,11 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
+from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
+from pumice.sim.placeholders import Placeholders
 from pumice.sim.unlisted_jobs import UnlistedJobs
 
 _ROOT = "root"
@@ -39,7 +41,8 @@ class SimCluster:
         """Waiting pods that were promised a node, with their job."""
         self.moved_nodes: list[int] = []
         """Rows of nodes on which pods were added or removed since it was last cleared."""
-        self.unlisted = UnlistedJobs(self.ingest, self.moved_nodes)
+        self.placeholders = Placeholders(self.ingest)
+        self.unlisted = UnlistedJobs(self.ingest, self.placeholders, self.moved_nodes)
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
         """Load a cluster; queues without a description get a share like any other."""
@@ -50,6 +53,10 @@ class SimCluster:
         )
         things += [open_queue(name) for name in missing]
         self.ingest.load([_opened(thing) for thing in things])
+
+    def known_sums(self) -> tuple[Column, Column] | None:
+        """Return what all jobs hold and reserve (R,); None if some have rows."""
+        return None if self._runs else self.placeholders.sums()
 
     def settle(self) -> None:
         """Bring links between objects up to date; before each cycle."""
@@ -136,6 +143,11 @@ class SimCluster:
         self.ingest.delete(run.group())
         self._runs.pop(run.key, None)
         run.in_tables = False
+
+    def unlist_job(self, run: JobRun) -> None:
+        """Remove the rows of a job that waits."""
+        self.delete_job(run)
+        run.missing = list(range(run.kind.size))
 
     def _note_node(self, pod: str) -> None:
         """Record that the node of a pod, if it has one, is about to change."""

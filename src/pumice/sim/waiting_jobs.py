@@ -7,15 +7,10 @@ reservation still count for its queue, so the cycle decides as if it took part.
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
-from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
-from pumice.cache.ingest import Ingest
-from pumice.core.resources import Column
-from pumice.core.tables import PENDING
 from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
 from pumice.sim.job_classes import JobClass, JobClasses
 from pumice.sim.job_run import JobRun
+from pumice.sim.placeholders import WAITING, Share
 from pumice.sim.sim_cluster import SimCluster
 
 SetAside = Callable[[JobRun, bool], None]
@@ -47,6 +42,10 @@ class Line:
             self.shown -= 1
         else:
             self._set_aside(run, False)  # noqa: FBT003
+
+    def withdraw(self, run: JobRun) -> None:
+        """Remove a job that does not take part."""
+        del self.runs[bisect_left(self.runs, run)]
 
     def shows(self, run: JobRun) -> bool:
         """Return whether one of its jobs takes part."""
@@ -87,48 +86,8 @@ class WaitingClass:
         insort(self.fresh, run, key=lambda each: -each.number)
 
 
-NAMESPACE = "pumice-sim"
-
-
-class Placeholder:
-    """A pod group without pods that holds the requests of absent jobs of one queue."""
-
-    def __init__(self, ingest: Ingest, queue: str) -> None:
-        self._ingest = ingest
-        self._snapshot = ingest.snapshot
-        group = PodGroup(
-            metadata=ObjectMeta(name=queue, namespace=NAMESPACE, uid=f"{NAMESPACE}/{queue}"),
-            # one member that never arrives: the group stays in its queue and is never valid
-            spec=PodGroupSpec(min_member=1, queue=queue, min_resources={}),
-            status=PodGroupStatus(phase="Inqueue"),
-        )
-        ingest.upsert(group)
-        ingest.settle()
-        self._row = self._snapshot.jobs.row_of[f"{NAMESPACE}/{queue}"]
-        self.n = 0
-        self._snapshot.absent[self._row] = np.zeros((3, len(self._snapshot.resources)))
-        self._list()
-
-    def count(self, sign: int, pending: Column | None, reserved: Column | None) -> None:
-        """Represent one job more, or one less."""
-        was_listed, self.n = self.n > 0, self.n + sign
-        if pending is not None:
-            sums = np.zeros((3, len(pending)))
-            sums[PENDING] = sign * pending
-            self._snapshot.add_to_sums(self._row, sums)
-            self._snapshot.absent[self._row] += sums
-        if reserved is not None:
-            self._snapshot.jobs.min_resources[:, self._row] += sign * reserved
-        if was_listed != (self.n > 0):
-            self._list()
-
-    def _list(self) -> None:
-        self._ingest.set_aside(f"{NAMESPACE}/{self._queue}", aside=self.n == 0)
-
-    @property
-    def _queue(self) -> str:
-        group = self._snapshot.jobs.groups[self._row]
-        return group.spec.queue  # type: ignore[attr-defined]
+_NAMESPACE = "pumice-sim"
+"""Where jobs count that wait without taking part."""
 
 
 class WaitingJobs:
@@ -138,6 +97,7 @@ class WaitingJobs:
         self._cluster = cluster
         self._ingest = cluster.ingest
         self._snapshot = cluster.snapshot
+        self._placeholders = cluster.placeholders
         self._shortcuts = shortcuts
         self.job_classes = JobClasses(self._snapshot)
         self._waiting: dict[JobClass, WaitingClass] = {}
@@ -146,15 +106,12 @@ class WaitingJobs:
         """Where each job waits that is known to the scheduler and has not started."""
         self._partly_running: set[JobRun] = set()
         """Jobs that have started and still have pods without a node."""
-        self._placeholders: dict[str, Placeholder] = {}
         self.bounds: Bounds | None = None
         """Those of the last cycle, None if every job takes part in every cycle."""
         self._with_new_jobs: set[JobClass] = set()
         """Classes with jobs that no cycle has considered."""
         self._planned: list[tuple[WaitingClass, int, int]] = []
         """How many jobs of each class take part in the next cycle: admitted, and not yet."""
-        self.alone: JobRun | None = None
-        """The only job of the next cycle, if no cycle has considered it yet."""
         self.has_freed_room = True
         """Whether something was released since the last cycle: only then may a job that was
         refused succeed."""
@@ -175,7 +132,8 @@ class WaitingJobs:
         kind = run.kind
         self._with_new_jobs.add(kind)
         self._waiting_class(kind).hide(run)
-        self._placeholder(kind.queue).count(1, kind.asked_early, None)
+        self._placeholders.is_exact &= not kind.is_coarse
+        self._hold(run, 1)
 
     def put_back(self, run: JobRun) -> None:
         """Make a job wait that lost pods: with those of its phase, or apart if it runs."""
@@ -209,8 +167,7 @@ class WaitingJobs:
     def plan(self) -> bool:
         """Choose the jobs of the next cycle; return whether there are any."""
         self._planned.clear()
-        self.alone = None
-        n_planned, newest = len(self._partly_running), None
+        n_planned = len(self._partly_running)
         if self._waiting:
             bounds = self._fresh_bounds()
             anew = self.has_freed_room or (bounds is not None and bounds.follow_demand)
@@ -223,12 +180,23 @@ class WaitingJobs:
                     admitted, new = self._count(waiting, bounds)
                 self._planned.append((waiting, admitted, new))
                 n_planned += admitted + new
-                newest = waiting if new else newest
         self._with_new_jobs.clear()
         self.has_freed_room = not self._shortcuts.refusals_last
-        if newest is not None and n_planned == 1 and not newest.entered.runs:
-            self.alone = newest.fresh[-1]
         return n_planned > 0
+
+    def planned_jobs(self) -> tuple[list[JobRun], list[JobRun]] | None:
+        """List the jobs of the next cycle, admitted and new ones; None if some run in part."""
+        if self._partly_running:
+            return None
+        admitted: list[JobRun] = []
+        new: list[JobRun] = []
+        for waiting, n_admitted, n_new in self._planned:
+            admitted += waiting.admitted.runs[:n_admitted]
+            if n_new:
+                entered, more = waiting.entered.runs, n_new - len(waiting.entered.runs)
+                unseen = waiting.fresh[: -more - 1 : -1] if more > 0 else []
+                new += sorted([*entered, *unseen])[:n_new]
+        return admitted, new
 
     def show(self) -> None:
         """Show the jobs that were planned, and no others."""
@@ -236,7 +204,7 @@ class WaitingJobs:
             waiting.admitted.show(admitted)
             while waiting.fresh and len(waiting.entered.runs) < new:
                 run = waiting.fresh.pop()
-                self._hold_no_more(run)
+                self._hold(run, -1)
                 self._cluster.add_job(run)
                 self._line_up(run, waiting.entered)
             waiting.entered.show(new)
@@ -250,23 +218,42 @@ class WaitingJobs:
         self._planned = [(waiting, UNBOUNDED, UNBOUNDED) for waiting in self._waiting.values()]
         self.show()
 
-    def start_alone(self, run: JobRun) -> None:
-        """Remove the only job of this cycle, which no session will see; show no other."""
-        self._waiting[run.kind].fresh.remove(run)
-        self._hold_no_more(run)
+    def hide_all(self) -> None:
+        """Let no job take part in the next cycle: it runs without a session."""
         self._planned = [(waiting, 0, 0) for waiting, *_ in self._planned]
         self.show()
 
-    def _hold_no_more(self, run: JobRun) -> None:
-        """Remove what a placeholder holds for a job that was not seen so far."""
-        self._placeholder(run.kind.queue).count(-1, run.kind.asked_early, None)
+    def start(self, run: JobRun) -> None:
+        """Remove a job that starts without a session; none takes part."""
+        if run.in_tables:
+            self.leave(run)
+            self._cluster.unlist_job(run)
+        else:
+            self._withdraw(run)
+
+    def admit(self, run: JobRun) -> None:
+        """Let a job wait for nodes that has no rows and is admitted without a session."""
+        self._withdraw(run)
+        run.phase = "Inqueue"
+        self._line_up(run, self._waiting_class(run.kind).admitted)
+
+    def _withdraw(self, run: JobRun) -> None:
+        """Remove a job that has no rows."""
+        line = self._line_of.pop(run, None)
+        if line is None:
+            self._waiting[run.kind].fresh.remove(run)
+        else:
+            line.withdraw(run)
+        self._hold(run, -1)
 
     def _fresh_bounds(self) -> Bounds | None:
         """Return the bounds of this moment, None if every job has to take part."""
         if self.bounds is not None:
             self.bounds.refresh()
         elif self._shortcuts.leave_jobs_out:
-            self.bounds = Bounds(self._snapshot, self.job_classes, self._shortcuts)
+            self.bounds = Bounds(
+                self._snapshot, self.job_classes, self._shortcuts, self._cluster.known_sums
+            )
         return self.bounds
 
     def _count(self, waiting: WaitingClass, bounds: Bounds | None) -> tuple[int, int]:
@@ -285,21 +272,23 @@ class WaitingJobs:
         self._line_of[run] = line
 
     def _set_aside(self, run: JobRun, aside: bool) -> None:  # noqa: FBT001
-        """Set a job aside, or call it back; a placeholder holds its reservation."""
-        if not run.in_tables:
-            return
-        self._ingest.set_aside(run.key, aside=aside)
-        reserved = run.kind.reserve if run.phase == "Inqueue" else None
-        self._placeholder(run.kind.queue).count(1 if aside else -1, None, reserved)
+        """Set a job aside, or call it back; one that has no rows gets them then."""
+        self._hold(run, 1 if aside else -1)
+        if run.in_tables:
+            self._ingest.set_aside(run.key, aside=aside)
+        elif not aside:
+            self._cluster.add_job(run)
+
+    def _hold(self, run: JobRun, n: int) -> None:
+        """Let a placeholder hold what a job counts that takes no part (n is 1), or no longer."""
+        kind = run.kind
+        share = Share(
+            None if run.in_tables else kind.waits, kind.reserve if run.phase == "Inqueue" else None
+        )
+        self._placeholders.count(n, (_NAMESPACE, kind.queue, WAITING), share)
 
     def _waiting_class(self, kind: JobClass) -> WaitingClass:
         known = self._waiting.get(kind)
         if known is None:
             known = self._waiting[kind] = WaitingClass(kind, self._set_aside)
-        return known
-
-    def _placeholder(self, queue: str) -> Placeholder:
-        known = self._placeholders.get(queue)
-        if known is None:
-            known = self._placeholders[queue] = Placeholder(self._ingest, queue)
         return known

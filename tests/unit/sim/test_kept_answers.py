@@ -11,15 +11,15 @@ from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
+from pumice.framework.columns import Jobs
 from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Bounds, Shortcuts
+from pumice.sim.bounds import Shortcuts
+from pumice.sim.direct_cycle import DirectCycle, DirectDecisions
 from pumice.sim.engine import Engine
-from pumice.sim.job_run import JobRun
-from pumice.sim.lone_start import LoneStart
 from pumice.sim.outcome import Outcome
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
@@ -189,6 +189,20 @@ def single_jobs(rng: Generator) -> Workload:
     return Workload(name="drawn", format="test", jobs=in_order(jobs))
 
 
+def noted_cycles(monkeypatch: pytest.MonkeyPatch) -> list[DirectDecisions]:
+    """Note what cycles without a session decide."""
+    noted: list[DirectDecisions] = []
+    decide = DirectCycle.decide
+
+    def noting(cycle: DirectCycle, *args: Any) -> DirectDecisions | None:
+        found = decide(cycle, *args)
+        noted.extend([] if found is None else [found])
+        return found
+
+    monkeypatch.setattr(DirectCycle, "decide", noting)
+    return noted
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_job_that_waits_alone_starts_as_in_a_session(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -196,21 +210,88 @@ def test_a_job_that_waits_alone_starts_as_in_a_session(
     rng = np.random.default_rng(seed)
     jobs, machines = single_jobs(rng), kube_objects(*cluster(rng))
     conf = parse_conf(DEFAULT_CONF)
-    chosen: list[list[int] | None] = []
-    choose = LoneStart.choose
-
-    def noted(lone: LoneStart, run: JobRun, bounds: Bounds | None) -> list[int] | None:
-        chosen.append(choose(lone, run, bounds))
-        return chosen[-1]
-
-    monkeypatch.setattr(LoneStart, "choose", noted)
+    direct = noted_cycles(monkeypatch)
     keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, seed=seed)).run()
-    started = [each for each in chosen if each is not None]
+    started = [nodes for each in direct for nodes in each.started.values()]
     assert len(started) >= 10
     assert any(len(each) > 1 for each in started)
     fresh = Engine(jobs, machines, conf, scheduler=forgetful(conf, seed=seed)).run()
     assert reported(keeping) == reported(fresh)
     assert keeping.cost.cycles == fresh.cost.cycles
+
+
+PLAIN = "{name: predicates}, {name: nodeorder}"
+DIRECT = {
+    "default": DEFAULT_CONF,
+    "no overcommit": f"""
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{{name: gang}}, {{name: proportion}}, {{name: drf}}, {PLAIN}]
+""",
+    "queues by age": f"""
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{{name: gang}}, {{name: overcommit}}]
+- plugins: [{{name: proportion, enableQueueOrder: false}}, {PLAIN}]
+""",
+    "no queue limits": f"""
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{{name: gang}}, {{name: overcommit}}, {PLAIN}]
+""",
+}
+
+
+def crowded_jobs(rng: Generator, *, several_classes: bool) -> Workload:
+    """Gangs that arrive faster than the cluster serves them, some at the same moment."""
+    made, at, jobs = PodSpecs(), 0.0, []
+    specs = [made.spec({"cpu": cpu, "memory": "1Gi"}) for cpu in ("500m", "1", "3")]
+    for number in range(90):
+        at += one(rng, (0.0, 0.0, 0.4, 1.0, 2.0))
+        size = one(rng, (1, 1, 2, 3, 5, 9))
+        part = TaskSpec(one(rng, specs), size, one(rng, (1.0, 20.0, 33.3, 60.0)))
+        jobs.append(
+            JobSpec(
+                f"job-{rng.integers(100)}-{number}",
+                at,
+                (part,),
+                size,
+                queue=one(rng, ("q1", "q2", "q3")),
+                priority_class=one(rng, CLASSES) if several_classes else "low",
+            )
+        )
+    return Workload(name="drawn", format="test", jobs=in_order(jobs))
+
+
+def crowded_cluster(rng: Generator) -> list[Manifest]:
+    """A cluster that is soon full, with limits on some queues."""
+    machines = [node(f"n{i}", cpu=one(rng, (4, 8)), memory="32Gi") for i in range(4)]
+    queues = [
+        queue("q1", weight=1, capability={"cpu": "12"}),
+        queue("q2", weight=3, priority=one(rng, (0, 7))),
+        queue("q3", weight=2, guarantee={"cpu": "4"}),
+    ]
+    return [*machines, *queues, priority_class("low", 1), priority_class("high", 100)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("policy", DIRECT)
+def test_jobs_of_full_queues_are_admitted_and_start_as_in_a_session(
+    policy: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng([seed, *policy.encode()])
+    jobs = crowded_jobs(rng, several_classes=seed == 2)
+    machines, conf = kube_objects(*crowded_cluster(rng)), parse_conf(DIRECT[policy])
+    direct = noted_cycles(monkeypatch)
+    keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, seed=seed)).run()
+    assert sum(len(each.started) for each in direct) >= (5 if seed == 2 else 20)
+    if seed != 2:  # else sessions decide between priorities
+        assert any(len(each.started) > 1 for each in direct)
+        assert any({*each.admitted} - {*each.started} for each in direct)
+    fresh = Engine(jobs, machines, conf, scheduler=forgetful(conf, seed=seed)).run()
+    assert reported(keeping) == reported(fresh)
+    assert keeping.cost.cycles == fresh.cost.cycles
+    assert keeping.cost.decisions == fresh.cost.decisions
 
 
 @pytest.mark.parametrize(
@@ -232,3 +313,30 @@ def test_jobs_start_alone_only_where_all_limits_are_known(
     entries = ", ".join(f"{{name: {name}}}" for name in plugins.split(", "))
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins: [{entries}]')
     assert Shortcuts.of(conf.actions, Scheduler(conf).tiers()).starts_alone is may
+
+
+class Longest(Plugin, name="longest"):
+    """Puts large jobs first."""
+
+    simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
+
+    def order_jobs(self, jobs: Jobs) -> Any:
+        return -jobs.min_member.astype(float)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "known"),
+    [
+        ("{name: gang}, {name: predicates}, {name: drf}, {name: priority}", True),
+        ("{name: gang}, {name: predicates}, {name: proportion}", True),
+        ("{name: gang}, {name: predicates}, {name: longest}", False),
+        ("{name: gang}, {name: predicates}, {name: longest, enableJobOrder: false}", True),
+    ],
+)
+def test_several_jobs_need_no_session_only_where_their_order_is_known(
+    plugins: str, *, known: bool
+) -> None:
+    conf = parse_conf(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{plugins}]')
+    tiers = Scheduler(conf, plugins={"longest": Longest}).tiers()
+    assert Shortcuts.of(conf.actions, tiers).starts_alone
+    assert Shortcuts.of(conf.actions, tiers).oldest_first is known

@@ -64,7 +64,11 @@ class QueueLimits:
 
     def reservable(self) -> Column:
         """Return what jobs of each queue may still reserve, at this moment (R, Q)."""
-        return self._left(self.real_capability, QueueCommitments(self.snapshot).by_queue())
+        return self._left(self.real_capability, self.committed())
+
+    def committed(self) -> Column:
+        """Return what queues hold or have reserved, at this moment (R, Q)."""
+        return QueueCommitments(self.snapshot).by_queue()
 
     def _left(self, limit: Column, used: Column) -> Column:
         """Return what the tightest limit up to the root leaves; infinite for misplaced queues."""
@@ -89,9 +93,13 @@ class ClusterLimit:
         """Return the unused amounts (R,)."""
         return np.asarray(self.total - self.snapshot.nodes.used.sum(axis=1))
 
+    def reserved(self) -> Column:
+        """Return what jobs have reserved, at this moment (R,)."""
+        return Reservations(self.snapshot).total()
+
     def reservable(self) -> Column:
         """Return what jobs of each queue may still reserve, at this moment (R, Q)."""
-        left = self.idle() - Reservations(self.snapshot).total()
+        left = self.idle() - self.reserved()
         return np.broadcast_to(left[:, None], (len(left), self.snapshot.queues.capacity))
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, fits, is_empty
+from pumice.core.resources import Column, dominant_share, fits, is_empty
 from pumice.core.snapshot import Snapshot
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
@@ -77,6 +77,11 @@ class WeightedLimits(QueueLimits):
         first = self.total * (queues.weight[queue] / queues.weight[rows].sum())
         most = self.real_capability[:, queue]
         return bool(((request <= first) & (request <= most)).all())
+
+    def order(self, held: Column, rows: NDArray[np.intp]) -> Column:
+        """Return keys of queues that hold amounts (R, n): priority, then how much of their part."""
+        priority = -self.snapshot.queues.priority[rows].astype(float)
+        return np.stack([priority, dominant_share(held, self.deserved[:, rows])])
 
     def current(self) -> Self:
         """Divide the cluster again, unless the requests of jobs are those of the last time."""
