@@ -76,3 +76,42 @@ def test_what_is_forgotten_stays() -> None:
     journal.forget()
     journal.rollback(0)
     assert (cells[0], journal.moved, journal.mark()) == (1, [], 0)
+
+
+def test_undoing_a_session_is_told_apart_from_a_rollback() -> None:
+    journal, seen = Journal(), []
+    for end in (lambda: journal.rollback(0), journal.end_session, lambda: journal.rollback(0)):
+        journal.on_rollback(lambda: seen.append(journal.is_ending))
+        end()
+    assert seen == [False, True, False]
+    assert journal.session == 1
+
+
+def test_deferred_work_runs_once_before_the_first_write_whatever_that_is() -> None:
+    for write in (
+        lambda journal: journal.save(np.zeros(1), 0),
+        lambda journal: journal.put({}, "key", 1),
+        lambda journal: journal.on_rollback(print),
+        lambda journal: journal.settle(),
+    ):
+        journal, done = Journal(), []
+        journal.defer(lambda: 1 / 0, lambda: done.append(1))
+        journal.touch(0)
+        assert done == []
+        write(journal)
+        write(journal)
+        assert done == [1]
+
+
+def test_deferred_work_of_a_session_that_ends_does_not_run() -> None:
+    journal, done = Journal(), []
+    journal.defer(lambda: done.append(1))
+    journal.forget()
+    journal.settle()
+    assert done == []
+
+
+def test_a_tick_moves_no_row() -> None:
+    journal = Journal()
+    journal.tick()
+    assert [rows.tolist() for rows in journal.moved if not isinstance(rows, int)] == [[]]
