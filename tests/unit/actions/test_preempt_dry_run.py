@@ -160,7 +160,7 @@ LOWEST = -(2**31)
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cheapest_plan_is_found_as_by_comparing_all(seed: int) -> None:
-    """Highest priority, their sum from the lowest there is, their number, the latest first start."""
+    """Highest priority, sum above the lowest there is, number, the latest first start."""
     rng = np.random.default_rng(seed)
     pods = []
     for i in range(10):

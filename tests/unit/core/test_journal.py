@@ -1,5 +1,6 @@
 """The journal undoes every write, newest first, and logs which node rows moved."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_deferred_work_runs_once_before_the_first_write_whatever_that_is() -> No
         lambda journal: journal.settle(),
     ):
         journal, done = Journal(), []
-        journal.defer(lambda: 1 / 0, lambda: done.append(1))
+        journal.defer(lambda: 1 / 0, partial(done.append, 1))
         journal.touch(0)
         assert done == []
         write(journal)

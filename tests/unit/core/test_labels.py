@@ -247,7 +247,9 @@ class TestNodeLabels:
     ) -> None:
         assert names(cluster, node_labels(cluster).labelled(selector)) == want
         nodes = cluster.nodes
-        each = [n for n, own in zip(nodes.names, nodes.labels, strict=True) if selects(selector, own)]
+        each = [
+            n for n, own in zip(nodes.names, nodes.labels, strict=True) if selects(selector, own)
+        ]
         assert each == want
 
     def test_a_selector_demands_every_label(self, cluster: Any) -> None:

@@ -39,9 +39,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "silent": {},
     "far": {"affinity": {"podAntiAffinity": {REQUIRED: [near("web", ZONE), near("db", HOST)]}}},
     "quoting": {
-        "affinity": {
-            "podAntiAffinity": {REQUIRED: [near("web", ZONE, matchLabelKeys=["version"])]}
-        }
+        "affinity": {"podAntiAffinity": {REQUIRED: [near("web", ZONE, matchLabelKeys=["version"])]}}
     },
     "wishing": {
         "affinity": {
@@ -155,9 +153,7 @@ def recounts(snapshot: Any, terms: PodTerms) -> list[Recount]:
         Recount(terms.matching([web], None), None, is_web),
         Recount(terms.matching([web, first], ZONE), ZONE, both),
         Recount(terms.matching([web], ZONE, eligible=some), ZONE, is_web, some),
-        Recount(
-            terms.matching([web], ZONE, staying=True), ZONE, lambda t: is_web(t) and stays(t)
-        ),
+        Recount(terms.matching([web], ZONE, staying=True), ZONE, lambda t: is_web(t) and stays(t)),
         Recount(
             terms.holding(("1.2.3.4", "TCP", 8080)),
             None,
@@ -168,22 +164,14 @@ def recounts(snapshot: Any, terms: PodTerms) -> list[Recount]:
         ),
     ]
     assert terms.matching([web], ZONE) is found[0].counter
-    for anti in terms.anti:
-        found.append(
-            Recount(
-                terms.owning(anti),
-                anti.key,
-                lambda t, anti=anti: bool(terms_of(t)) and anti in terms_of(t).anti,  # type: ignore[misc]
-            )
-        )
-    for each in terms.preferred:
-        found.append(
-            Recount(
-                terms.wishing(each),
-                each[1].key,
-                lambda t, each=each: bool(terms_of(t)) and each in terms_of(t).preferred,  # type: ignore[misc]
-            )
-        )
+
+    def owns(field: str, term: Any) -> Callable[[int], bool]:
+        return lambda task: bool(terms_of(task)) and term in getattr(terms_of(task), field)
+
+    found += [Recount(terms.owning(one), one.key, owns("anti", one)) for one in terms.anti]
+    found += [
+        Recount(terms.wishing(one), one[1].key, owns("preferred", one)) for one in terms.preferred
+    ]
     evenly = next(s for s in snapshot.shapes if s.spec.topology_spread_constraints)
     constraints = present_terms(book.of(evenly, 0)).hard_spread
     for constraint, eligible in terms.eligible(evenly, constraints):

@@ -156,9 +156,7 @@ def condition(key: str, operator: Any, *values: str) -> LabelSelectorRequirement
         (LabelSelector(match_expressions=(condition("a", "In", "1", "2"),)), None),
         (LabelSelector(match_expressions=(condition("a", "NotIn", "1"),)), None),
         (
-            LabelSelector(
-                match_expressions=(condition("a", "Exists"), condition("b", "In", "2"))
-            ),
+            LabelSelector(match_expressions=(condition("a", "Exists"), condition("b", "In", "2"))),
             ("b", "2"),
         ),
     ],
@@ -167,6 +165,7 @@ def test_classes_are_those_that_are_meant_and_grow_with_new_ones(
     selector: Any, anchor: Any
 ) -> None:
     """The anchor only narrows the search: a label that each of them must have."""
+
     def one(i: int) -> Any:
         labels = {"a": str(i % 3), "b": str(i % 4)}
         return pod(f"p{i}", labels={k: v for k, v in labels.items() if v != "0"})

@@ -59,7 +59,12 @@ FILLED = {
     NamespaceTable: {},
 }
 SHAPES = {
-    NodeTable: {"books": (5, 3), "allocatable": (3,), "capacity_amounts": (3,), "view_nonzero": (2,)},
+    NodeTable: {
+        "books": (5, 3),
+        "allocatable": (3,),
+        "capacity_amounts": (3,),
+        "view_nonzero": (2,),
+    },
     TaskTable: {},
     JobTable: {
         "sums": (3, 3),

@@ -19,7 +19,6 @@ from pumice.framework.equal_tasks import (
     longest,
     pick_run,
 )
-from pumice.framework.columns import Queues
 from pumice.framework.imagined_rows import ImaginedQueues, cumulate
 from pumice.framework.plugin import Plugin
 from pumice.framework.statement import Statement

@@ -360,12 +360,16 @@ def test_the_node_that_lacks_least_is_named_for_a_job_that_is_watched() -> None:
 
 def test_the_reason_of_a_plugin_takes_precedence_and_the_last_record_counts() -> None:
     records = Round(*gang(1)).ssn.records
-    records.note_refused(0, Stage.QUOTA, False, Why.OVER_QUOTA, task="t")  # noqa: FBT003
+    records.note_refused(0, Stage.QUOTA, False, Why.OVER_QUOTA, task="t")
     assert (record_of(records).why, record_of(records).code) == (Why.OVER_QUOTA, None)
     no = Refusal(Why.PLUGIN_FAILED, {"problem": "x"})
     records.note_refused(0, Stage.ENQUEUE, no, Why.OVER_QUOTA, task="t")
     record = record_of(records)
-    assert (record.why, record.numbers, record.code) == (no.why, {"task": "t", "problem": "x"}, no.code)
+    assert (record.why, record.numbers, record.code) == (
+        no.why,
+        {"task": "t", "problem": "x"},
+        no.code,
+    )
     records.note(0, Stage.DONE, Why.SCHEDULED)
     assert record_of(records).stage is Stage.DONE
     assert set(records.stops[0]) == {Stage.QUOTA, Stage.ENQUEUE}

@@ -413,7 +413,13 @@ def test_a_node_picked_once_is_the_one_that_is_chosen(
 
 @pytest.mark.parametrize(
     ("answers", "anywhere", "wanted"),
-    [(None, False, False), (None, True, False), (3, False, False), (3, True, True), (1, False, True)],
+    [
+        (None, False, False),
+        (None, True, False),
+        (3, False, False),
+        (3, True, True),
+        (1, False, True),
+    ],
 )
 def test_nodes_are_ranked_if_a_plugin_has_something_to_say_of_candidates(
     answers: Any, anywhere: bool, wanted: bool

@@ -1,5 +1,6 @@
 """Candidates and their scopes against a plain look at every task, while tasks go and come back."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,9 @@ class Scoped:
         for at in range(n):
             here = [row for row in live if tasks.node[row] == at]
             assert sorted(candidates.on_node(self.scope, at)) == here, self.name
-        np.testing.assert_array_equal(candidates.room(self.scope), snapshot.nodes.future_idle + sums)
+        np.testing.assert_array_equal(
+            candidates.room(self.scope), snapshot.nodes.future_idle + sums
+        )
         np.testing.assert_array_equal(candidates.sums(self.scope), sums)
         assert candidates.occupied(self.scope).tolist() == (sums[PODS] > 0).tolist()
 
@@ -103,17 +106,16 @@ def scopes(ssn: Any, candidates: Candidates) -> list[Scoped]:
                     ),
                 )
             )
-    for row in range(3):
-        found.append(
-            Scoped(
-                ssn,
-                f"others than {row}",
-                candidates.of_other_queues(row),
-                lambda t, row=row: (
-                    jobs.queue[tasks.job[t]] != row and queues.reclaimable[jobs.queue[tasks.job[t]]]
-                ),
-            )
+
+    def takes(row: int) -> Callable[[int], bool]:
+        return lambda task: bool(
+            jobs.queue[tasks.job[task]] != row and queues.reclaimable[jobs.queue[tasks.job[task]]]
         )
+
+    found += [
+        Scoped(ssn, f"others than {row}", candidates.of_other_queues(row), takes(row))
+        for row in range(3)
+    ]
     return found
 
 
@@ -134,7 +136,9 @@ def test_scopes_are_what_a_look_at_every_task_finds(
     for _ in range(3):
         rows = [row for row in range(snapshot.tasks.n) if is_candidate(ssn, row)]
         snapshot.evict(int(rng.choice(rows)))
-        snapshot.evict_each(np.array(rng.choice([row for row in rows if is_candidate(ssn, row)], 1)))
+        snapshot.evict_each(
+            np.array(rng.choice([row for row in rows if is_candidate(ssn, row)], 1))
+        )
         waiting = np.flatnonzero(
             (snapshot.tasks.status[: snapshot.tasks.n] == Status.PENDING)
             & (snapshot.tasks.job[: snapshot.tasks.n] >= 0)
@@ -143,9 +147,7 @@ def test_scopes_are_what_a_look_at_every_task_finds(
         for each in found:
             each.check(candidates)
         late = Candidates(ssn, RUNNING).of_other_queues(0)
-        np.testing.assert_array_equal(
-            late.sums, candidates.sums(candidates.of_other_queues(0))
-        )
+        np.testing.assert_array_equal(late.sums, candidates.sums(candidates.of_other_queues(0)))
     snapshot.journal.rollback(mark)
     for each in found:
         each.check(candidates)
@@ -170,9 +172,7 @@ def test_candidates_of_some_nodes_are_those_of_each_in_turn(hook: Any, own: bool
     ssn = open_session(world(1))
     candidates, tasks = Candidates(ssn, RUNNING), ssn.snapshot.tasks
     waiting = [
-        row
-        for row in range(tasks.n)
-        if tasks.status[row] == Status.PENDING and tasks.job[row] >= 0
+        row for row in range(tasks.n) if tasks.status[row] == Status.PENDING and tasks.job[row] >= 0
     ]
     spared = 0
     for row in waiting:

@@ -1,4 +1,4 @@
-"""Runs of equal tasks that evict: which tasks are equal, who is served alone, which nodes are best."""
+"""Runs of equal tasks that evict: which tasks are equal, who is served alone, the best nodes."""
 
 from typing import Any
 
@@ -76,9 +76,7 @@ def served(runs: EvictionRuns, stmt: Any, tasks: list[int], takes: Any, moves: A
 def test_a_task_that_nothing_can_be_done_for_ends_its_equals() -> None:
     pods = [*some(4), *some(2, first=4, cpu=2), *some(1, first=6, role="r")]
     ssn, runs, tasks = runs_of(*pods)
-    alone, offered = served(
-        runs, ssn.statement(), tasks, lambda _: (False, 0), lambda _: None
-    )
+    alone, offered = served(runs, ssn.statement(), tasks, lambda _: (False, 0), lambda _: None)
     assert alone == [tasks[0], tasks[4], tasks[6]]
     assert offered == [tasks, tasks[4:]], "two at least are too few to be tried together"
 
@@ -162,7 +160,10 @@ def test_those_in_line_are_offered_up_to_the_first_that_is_kept(
     def ask(_: Any, rows: list[int]) -> Any:
         return None if refused is None else np.array([row not in refused for row in rows])
 
-    judges = [(ask, np.array(bound, dtype=bool)), (lambda _, rows: np.ones(len(rows)), ~np.zeros(4, bool))]
+    judges = [
+        (ask, np.array(bound, dtype=bool)),
+        (lambda _, rows: np.ones(len(rows)), ~np.zeros(4, bool)),
+    ]
     ssn, _, tasks = runs_of(*some(1))
     found = _offered(judges, Task(ssn.snapshot, tasks[0]), np.arange(10, 14), [0, 1, 2, 3])
     assert found == wanted

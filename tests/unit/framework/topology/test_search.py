@@ -362,9 +362,7 @@ def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(
 # Trials that fail, and sub-groups that must come first
 
 
-def trial_session(
-    *objects: Any, cpus: Any = (4, 4, 4, 4, 4, 4), plugins: Any = None
-) -> Any:
+def trial_session(*objects: Any, cpus: Any = (4, 4, 4, 4, 4, 4), plugins: Any = None) -> Any:
     nodes = [node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus)]
     tier = plugins or [Priority(), Gang(), NetworkTopologyAware()]
     world = [queue("default"), *nodes, *TREE, *objects]
