@@ -95,7 +95,7 @@ class Recount:
         return row if self.key is None else snapshot.nodes.labels[row].get(self.key)
 
     def counts(self, snapshot: Any) -> dict[Any, int]:
-        tasks, found = snapshot.tasks, {}
+        tasks, found = snapshot.tasks, dict[Any, int]()
         for task in range(tasks.n):
             row = int(tasks.node[task])
             if tasks.in_view[task] and self.eligible[row] and self.meant(task):
@@ -106,7 +106,9 @@ class Recount:
 
     def least(self, snapshot: Any) -> int:
         counts = self.counts(snapshot)
-        domains = {self.domain(snapshot, row) for row in np.flatnonzero(self.eligible)} - {None}
+        domains = {self.domain(snapshot, row) for row in np.flatnonzero(self.eligible).tolist()} - {
+            None
+        }
         few = len(domains) < max(1, self.min_domains)
         return 0 if few else min(counts.get(domain, 0) for domain in domains)
 

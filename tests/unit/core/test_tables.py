@@ -47,7 +47,7 @@ def test_sums_are_named_layers() -> None:
         assert [float(layer[1, row]) for layer in named] == [1, 2, 3]
 
 
-FILLED = {
+FILLED: dict[Any, dict[str, Any]] = {
     NodeTable: {},
     TaskTable: {
         **dict.fromkeys(("node", "job", "shape", "label_class", "role", "nominated"), NOWHERE),
@@ -58,7 +58,7 @@ FILLED = {
     QueueTable: {"capability": np.inf, "reclaimable": True, "parent": NOWHERE},
     NamespaceTable: {},
 }
-SHAPES = {
+SHAPES: dict[Any, dict[str, Any]] = {
     NodeTable: {
         "books": (5, 3),
         "allocatable": (3,),

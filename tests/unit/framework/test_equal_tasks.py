@@ -25,7 +25,7 @@ from pumice.framework.statement import Statement
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 
-TOPOLOGY = {"affinity": {"nodeAffinity": {}}}
+TOPOLOGY: dict[str, Any] = {"affinity": {"nodeAffinity": {}}}
 PORT = {"containerPort": 80, "hostPort": 8080}
 
 

@@ -107,7 +107,7 @@ def test_tasks_served_together_are_not_tried_again(cut: bool) -> None:
 
 def test_where_plugins_follow_evictions_tasks_are_served_one_by_one() -> None:
     class Follower(Plugin, name="follower"):
-        def on_evict(self, task: Any) -> None:
+        def on_evict(self, task: Any, node: int) -> None:
             pass
 
     ssn, runs, tasks = runs_of(*some(4), plugins=[Follower()])

@@ -31,10 +31,8 @@ BASE = [
 
 def gang(name: str, n: int, least: int = 1, on: int = 0, **more: Any) -> list[Any]:
     """Make a running gang, its pods on one node after the other."""
-    pods = [
-        pod(f"{name}-{i}", group=name, **({"cpu": 2, "node": f"n{on + i // 2}"} | more))
-        for i in range(n)
-    ]
+    given: dict[str, Any] = {"cpu": 2} | more
+    pods = [pod(f"{name}-{i}", group=name, node=f"n{on + i // 2}", **given) for i in range(n)]
     return [pod_group(name, min_member=least, phase="Running", priority_class="low"), *pods]
 
 
@@ -117,7 +115,7 @@ def test_a_node_that_refused_a_role_is_not_asked_again_in_an_attempt(
     configured = {"allocate": {"predicateErrorCacheEnable": remembers}}
     pods = [*gang("old", 2), *asker(role=role)]
     ssn, found = evictor(*pods, configured=configured)
-    domain, refused = ssn.topology.tree.by_name["s0"], {}
+    domain, refused = ssn.topology.tree.by_name["s0"], dict[int, Any]()
     task = Task(ssn.snapshot, row(ssn, "asker-0"))
     assert found._choose(task, domain, refused) == 1
     ssn.snapshot.evict(row(ssn, "old-0"))

@@ -43,7 +43,7 @@ def job(
     return made + ([pod(f"{name}-g", group=name, cpu=1, spec=held)] if gates else [])
 
 
-CASES = [
+CASES: list[dict[str, Any]] = [
     dict(zip(("phase", "states", "least", "running", "gates"), case, strict=True))
     for case in product(
         ("Pending", "Inqueue", "Running", "Unknown"),
@@ -113,7 +113,7 @@ def test_what_waits_behind_a_gate_of_others_is_not_reserved(gates: str, wanted: 
 
 
 def test_a_job_that_states_nothing_reserves_nothing_when_it_is_admitted() -> None:
-    case = {"phase": "Pending", "states": None, "least": 1, "running": 0}
+    case: dict[str, Any] = {"phase": "Pending", "states": None, "least": 1, "running": 0}
     snapshot = snapshot_of([NODE, queue("q"), *job("j", **case)])
     commitments = QueueCommitments(snapshot)
     commitments.admit(Job(snapshot, 0))

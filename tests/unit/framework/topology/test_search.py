@@ -461,6 +461,7 @@ def test_the_best_score_wins_and_of_equals_that_take_the_part_the_best_rank(
     if wanted is None:
         assert (found, len(stmt)) == (None, 0)
         return
+    assert found is not None
     assert (found.domain.name, found.score, len(stmt)) == (wanted, score, 2)
     stmt.discard()
 
