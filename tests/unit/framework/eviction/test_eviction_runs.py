@@ -5,13 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.api.conf import parse_conf
+from pumice.core.resources import CPU
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.eviction.candidates import Candidates
 from pumice.framework.eviction.eviction_runs import EvictionRuns, _best, _offered
 from pumice.framework.plugin import Plugin
-from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.samples import open_session
+from pumice.plugins import builtin_plugins
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, priority_class, queue
+from pumice.testing.samples import open_session, snapshot_of
 
 
 def runs_of(*pods: Any, plugins: Any = ()) -> tuple[Any, EvictionRuns, list[int]]:
@@ -167,3 +171,87 @@ def test_those_in_line_are_offered_up_to_the_first_that_is_kept(
     ssn, _, tasks = runs_of(*some(1))
     found = _offered(judges, Task(ssn.snapshot, tasks[0]), np.arange(10, 14), [0, 1, 2, 3])
     assert found == wanted
+
+
+# Runs against one task after the other
+
+
+class Taste(Plugin, name="taste"):
+    """Scores nodes by what they promise, in one of several ways."""
+
+    foreseeable = True
+    way = "spread"
+
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
+        free = nodes.future_idle[CPU] / 1000
+        return {
+            "spread": free,
+            "pack": -free,
+            "equal": np.zeros(len(free)),
+            "rows": -np.asarray(nodes.index, dtype=float),
+            "waves": (free * 7 + nodes.index) % 5,
+            "drops": 3.0 * (nodes.index % 3) - 4 * (nodes.pipelined[CPU] > 0),
+        }[self.way]
+
+
+WAYS = ("spread", "pack", "equal", "rows", "waves", "drops")
+CONF = """
+actions: "{}"
+tiers:
+- plugins: [{{name: priority}}, {{name: taste}}, {{name: conformance}}]
+- plugins: [{{name: {}}}]
+"""
+
+
+def full(rng: Any) -> list[Any]:
+    """Make a few nodes full of small pods, and gangs that need the room of several."""
+    made: list[Any] = [
+        queue("mine", weight=5),
+        queue("other", weight=int(rng.integers(1, 3))),
+        priority_class("low", value=1),
+        priority_class("high", value=9),
+    ]
+    for i in range(int(rng.integers(2, 7))):
+        cpu = int(rng.integers(2, 9))
+        made.append(node(f"n{i}", cpu=cpu))
+        for k in range(cpu):
+            name = f"old{i}-{k}"
+            where = "mine" if rng.random() < 0.5 else "other"
+            made.append(pod_group(name, queue=where, phase="Running", priority_class="low"))
+            critical = "kube-system" if rng.random() < 0.1 else "default"
+            one = pod(name, group=name, cpu=1, node=f"n{i}", namespace=critical)
+            made.append(one)
+    for j in range(2):
+        n, cpu = int(rng.integers(3, 9)), int(rng.integers(1, 4))
+        least = int(rng.integers(1, n + 1))
+        group = pod_group(
+            f"new{j}", queue="mine", phase="Inqueue", min_member=least, priority_class="high"
+        )
+        made += [group, *(pod(f"new{j}-{k}", group=f"new{j}", cpu=cpu) for k in range(n))]
+    return made
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("action", ["preempt", "reclaim"])
+def test_runs_evict_as_one_task_after_the_other(
+    way: str, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Taste, "way", way)
+    rng = np.random.default_rng(WAYS.index(way))
+    evicted = 0
+    for seed in range(12):
+        conf = parse_conf(CONF.format(action, "gang" if seed % 3 else "proportion"))
+        snapshots = [snapshot_of(world) for world in [full(rng)] * 2]
+        found = []
+        for snapshot, alone in zip(snapshots, (False, True), strict=True):
+            with monkeypatch.context() as patch:
+                if alone:
+                    patch.setattr(EvictionRuns, "equals", lambda *_: 0)
+                    patch.setattr(EvictionRuns, "_failing_with", lambda *_: 1)
+                scheduler = Scheduler(
+                    conf, seed=seed, plugins={**builtin_plugins(), "taste": Taste}
+                )
+                found.append(scheduler.decide(snapshot, 0.0))
+        assert found[0] == found[1]
+        evicted += len(found[0].evictions)
+    assert evicted > 10
