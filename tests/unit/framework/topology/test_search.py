@@ -466,6 +466,13 @@ def test_the_best_score_wins_and_of_equals_that_take_the_part_the_best_rank(
     stmt.discard()
 
 
+def test_a_trial_leaves_no_place_that_is_followed() -> None:
+    ssn = trial_session(*job(n=2))
+    (part,) = ssn.topology.subgroups(ssn.snapshot.jobs.row_of["default/j"])
+    assert trial(ssn, "g0") is not None
+    assert ssn.topology.near(part) is None
+
+
 def test_a_trial_is_made_once_while_nothing_is_placed() -> None:
     ssn = trial_session(*job(n=2))
     row = ssn.snapshot.jobs.row_of["default/j"]
