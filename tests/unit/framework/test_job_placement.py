@@ -14,6 +14,7 @@ from pumice.framework.job_records import NoNode, Record, Records, Stage
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason, Refusal, Why
 from pumice.framework.roles import READY, count_roles, meets_minima, minima, roles_ready
+from pumice.plugins.predicates import Predicates
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 
@@ -242,6 +243,46 @@ def test_a_role_of_different_tasks_is_refused_by_nodes_together(
     found = Round(*pods, min_member=1, plugins=[Opening()])
     assert found.run("p0", "p1", remember_errors=remember) == {"p0": "n1", "p1": wanted}
     assert (found.memory.mixed_roles is not None) == remember
+
+
+def test_tasks_of_a_role_are_left_while_one_of_them_is() -> None:
+    pods = [pod(f"p{i}", group="g", role=role, cpu=1) for i, role in enumerate("aab")]
+    found = Round(*pods, min_member=1, plugins=[lowest()])
+    roles = {name: found.snapshot.roles.index(name) for name in "ab"}
+    for names, wanted in ((["p0", "p2"], "ab"), (["p1"], "a"), (["p2"], "b"), ([], "")):
+        left = deque(found.rows[name] for name in names)
+        placement = JobPlacement(found.ssn, 0, left, found.memory, lambda: False)
+        assert "".join(name for name, row in roles.items() if placement._has_more(row)) == wanted
+
+
+HOST = "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize("n", [4, 6])
+@pytest.mark.parametrize("others", [0, 2])
+def test_gangs_that_keep_apart_are_placed_as_one_by_one_with_others_of_their_role(
+    n: int, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where refusals are remembered and a role has more tasks, its run is not kept."""
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "x"}}}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    apart = {"affinity": {"podAntiAffinity": {required: [term]}}}
+    for role, other in (("w", "w"), ("w", "v")):
+        pods = [
+            pod(f"p{i}", group="g", role=role, cpu=1, labels={"app": "x"}, spec=apart)
+            for i in range(n)
+        ]
+        pods += [pod(f"q{i}", group="g", role=other, cpu=1) for i in range(others)]
+        names = [one["metadata"]["name"] for one in pods]
+        found = []
+        for runs in (True, False):
+            with monkeypatch.context() as patch:
+                if not runs:
+                    patch.setattr(JobPlacement, "_run_of_equals", lambda *_: False)
+                made = Round(*pods, cpus=(4, 4, 4, 4, 4), min_member=1, plugins=[Predicates()])
+                found.append(made.run(*names))
+        assert found[0] == found[1]
+        assert len(found[0]) >= min(n, 5)
 
 
 # Whether a job can still start

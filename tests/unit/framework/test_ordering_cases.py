@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pumice.framework.heaps import Heap
-from pumice.framework.ordering import _sift
+from pumice.framework.ordering import _sift, _TaskTie
 from pumice.framework.plugin import Plugin
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.testing import node, pod, pod_group, queue
@@ -218,6 +218,20 @@ def test_the_first_task_of_a_job_is_the_first_of_all_sorted(plugin: Any, seed: i
         first = ssn.ordering.first_task(rng.permutation(tasks).tolist())
         assert first == ordered[0]
         tasks.remove(first)
+
+
+TIES = [(0, 5.0, "d"), (1, 9.0, "c"), (-1, 7.0, "b"), (1, 9.0, "e"), (-1, 7.0, "a")]
+
+
+def test_ties_are_equal_for_one_task_only_and_in_order_otherwise() -> None:
+    """Numbers decide if both have one and they differ, else age and then the uid."""
+    for i, one in enumerate(TIES):
+        for j, two in enumerate(TIES):
+            left, right = _TaskTie(*one), _TaskTie(*two)
+            assert (left == right) == (i == j)
+            both = one[0] >= 0 <= two[0] and one[0] != two[0]
+            assert (left < right) == (one[0] < two[0] if both else one[1:] < two[1:])
+    assert _TaskTie(*TIES[0]) != TIES[0]
 
 
 # Victims
