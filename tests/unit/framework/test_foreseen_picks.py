@@ -41,7 +41,7 @@ def cluster(rng: Any, seed: int) -> tuple[list[Any], list[str]]:
         node(f"n{i}", cpu=int(rng.integers(2, 9)) if seed % 3 == 0 else 6, pods=[4, 110][i % 2])
         for i in range(int(rng.integers(2, 9)))
     ]
-    sizes = [1, 2, "500m", "1500m"][: int(rng.integers(1, 5))]
+    sizes: list[Any] = ["1", "2", "500m", "1500m"][: int(rng.integers(1, 5))]
     n = int(rng.integers(12, 45))
     pods = [
         pod(f"p{i:02d}", group=f"g{i:02d}", cpu=sizes[int(rng.integers(len(sizes)))])
