@@ -245,6 +245,13 @@ def test_a_role_of_different_tasks_is_refused_by_nodes_together(
     assert (found.memory.mixed_roles is not None) == remember
 
 
+def test_where_refusals_are_remembered_only_allowed_nodes_are_used() -> None:
+    pods = [pod(f"p{i}", group="g", role="w", cpu=1, spec=SPREAD) for i in range(2)]
+    found = Round(*pods, cpus=(4, 4, 4), min_member=1, plugins=[Opening()])
+    allowed = np.array([True, False, True])
+    assert found.run("p0", "p1", allowed=allowed) == {"p0": "n2", "p1": "n2"}
+
+
 def test_tasks_of_a_role_are_left_while_one_of_them_is() -> None:
     pods = [pod(f"p{i}", group="g", role=role, cpu=1) for i, role in enumerate("aab")]
     found = Round(*pods, min_member=1, plugins=[lowest()])

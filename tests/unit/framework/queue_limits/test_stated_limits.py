@@ -131,15 +131,16 @@ def test_children_share_the_limit_of_their_parent_beside_guarantees() -> None:
         queue("a1", parent="a", capability={"cpu": 0}),
         queue("a2", parent="a", capability={"cpu": 4}, guarantee={"cpu": 1}),
         queue("a3", parent="a", capability={"cpu": 40}),
+        queue("a4", parent="a", capability={"cpu": "1m"}),
         hierarchy=True,
     )
-    names = ("root", "a", "b", "a1", "a2", "a3")
+    names = ("root", "a", "b", "a1", "a2", "a3", "a4")
     real = [amounts(snapshot, limits.real_capability, name) for name in names]
     stated = [amounts(snapshot, limits.capability, name) for name in names]
-    assert real == [16, 10, 14, 9, 4, 9]
-    assert stated == [16, 10, 16, 10, 4, 40]
-    assert [amounts(snapshot, limits.guarantee, name) for name in names] == [5, 2, 3, 0, 1, 0]
-    assert [amounts(snapshot, limits.deserved, name) for name in names] == [5, 2, 3, 0, 1, 0]
+    assert real == [16, 10, 14, 9, 4, 9, 0.001]
+    assert stated == [16, 10, 16, 10, 4, 40, 0.001]
+    assert [amounts(snapshot, limits.guarantee, name) for name in names] == [5, 2, 3, 0, 1, 0, 0]
+    assert [amounts(snapshot, limits.deserved, name) for name in names] == [5, 2, 3, 0, 1, 0, 0]
 
 
 def test_a_root_that_states_nothing_is_unlimited_in_what_nodes_offer() -> None:
