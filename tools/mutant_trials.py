@@ -85,6 +85,15 @@ class ForkedTrials:
         self._reach = Reach()
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Let property tests end with the first example that fails: none has to be the simplest."""
+        from hypothesis import Phase, settings  # noqa: PLC0415  # pytest must import it first
+
+        phases = [phase for phase in settings().phases if phase is not Phase.shrink]
+        settings.register_profile("mutants", settings(phases=phases))
+        settings.load_profile("mutants")
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Find out which tests reach which mutant, then try each mutant."""
         kept = reach.kept_reach(self._mutants, session.items)

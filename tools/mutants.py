@@ -20,8 +20,12 @@ _TESTS: Final = (
     *("tests/unit/framework", "tests/unit/actions", "tests/unit/plugins", "tests/unit/core"),
     *("tests/unit/cache", "tests/unit/binder", "tests/unit/controllers", "tests/unit/cluster"),
     *("tests/unit/serve", "tests/unit/test_scheduler.py", "tests/controllers", "tests/scenarios"),
+    *(
+        f"tests/properties/test_{name}.py"
+        for name in ("evictions", "neighbour_runs", "placing", "plain_turns")
+    ),
 )
-"""What is quick; further tests, as those of properties, can be named for a survivor."""
+"""What is quick, and the comparisons of fast ways with slow ones; others can be named."""
 
 
 class Count:

@@ -33,7 +33,8 @@ class Reach:
 
     def of(self, mutant: Mutant) -> list[str]:
         """Return the tests that reach a mutant: nearest in name first, then quick ones."""
-        names = [mutant.file.stem.strip("_"), f"unit/{mutant.file.relative_to(PACKAGE).parts[0]}"]
+        file, area = mutant.file, mutant.file.relative_to(PACKAGE).parts[0]
+        names = [file.stem.strip("_"), file.parent.name, f"unit/{area}"]
         return sorted(
             self.tests.get(mutant.place, []),
             key=lambda test: (*(name not in test for name in names), self.times[test]),

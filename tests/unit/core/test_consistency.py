@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.core.consistency import check
+from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import CPU
 from pumice.core.status import Status
 from pumice.core.tables import IDLE, PIPELINED, RELEASING, USED, VIEW
@@ -137,6 +137,126 @@ def test_a_node_may_come_over_committed() -> None:
     check(snapshot)
     snapshot.place(snapshot.tasks.row_of["default/b"], 0)
     check(snapshot)
+
+
+@pytest.fixture
+def busy() -> Any:
+    """Return a session under way: tasks of every kind, of jobs and of none, with rows and without.
+
+    The table of tasks starts with one that runs, so that row 0 is not where nothing is.
+    """
+    snapshot = snapshot_of(
+        [
+            queue("default"),
+            queue("blue"),
+            *(node(f"n{i}", cpu=8, resources={"x.org/gpu": 2}) for i in range(3)),
+            pod("stray", cpu=1, memory="1Gi", node="n2", scheduler="other"),
+            pod_group("job", min_member=1),
+            pod_group("far", queue="blue", namespace="team", min_member=1),
+            *(pod(f"p{i}", group="job", cpu=1, resources={"x.org/gpu": 1}) for i in range(4)),
+            *(pod(f"t{i}", namespace="team", group="far", memory="2Gi") for i in range(3)),
+            pod("idle", group="job"),
+            pod("placed-idle", group="job"),
+            *(pod(f"runs{i}", group="job", cpu=2, node="n0") for i in range(2)),
+            pod("lost", group="job", cpu=1, node="n1", phase="Unknown"),
+            pod("done", group="job", cpu=1, node="n1", phase="Succeeded"),
+            pod("homeless", group="job", cpu=1, node="gone-node"),
+        ]
+    )
+    snapshot.view_is_live = True
+    rows = snapshot.tasks.row_of
+    snapshot.count_absent_pods(snapshot.shapes[snapshot.tasks.shape[0]], [1, 1, 2], 1)
+    snapshot.place(rows["default/p0"], 0)
+    snapshot.bind(rows["default/p1"], 2)
+    snapshot.pipeline(rows["team/t0"], 1)
+    snapshot.place(rows["default/placed-idle"], 1)
+    snapshot.evict(rows["default/runs1"])
+    snapshot.evict(rows["default/homeless"])
+    absent = np.arange(3.0 * len(snapshot.resources)).reshape(3, -1)
+    far = snapshot.jobs.row_of["team/far"]
+    snapshot.absent[far] = absent
+    snapshot.add_to_sums(far, absent)
+    return snapshot
+
+
+SUMMED = {
+    "nodes": ["books", "view_pods", "view_nonzero"],
+    "jobs": ["counts", "n_tasks", "n_pending_best_effort", "sums"],
+    "queues": ["sums"],
+    "namespaces": ["sums"],
+}
+
+
+def test_a_session_under_way_agrees_and_each_single_cell_matters(busy: Any) -> None:
+    check(busy)
+    for kind, names in SUMMED.items():
+        table = getattr(busy, kind)
+        for name in names:
+            column = getattr(table, name)[..., : table.n]
+            for at in np.ndindex(column.shape):
+                old = column[at]
+                column[at] += 1 if old < 1e6 else 100
+                with pytest.raises(InvariantError):
+                    check(busy)
+                column[at] = old
+    check(busy)
+
+
+@pytest.mark.parametrize(
+    ("column", "rule"),
+    [
+        ("shape", "a task's shape"),
+        ("label_class", "a task's label class"),
+        ("role", "a task's role"),
+        ("node", "a task's node"),
+        ("nominated", "a task's nominated node"),
+        ("job", "a task's job"),
+    ],
+)
+def test_a_row_number_just_beyond_the_last_row_is_noticed(
+    busy: Any, column: Any, rule: Any
+) -> None:
+    rows = {
+        "shape": len(busy.shapes),
+        "label_class": len(busy.label_classes),
+        "role": len(busy.roles),
+        "node": busy.nodes.n,
+        "nominated": busy.nodes.n,
+        "job": busy.jobs.n,
+    }
+    for row in (busy.tasks.row_of["default/p3"], 0):
+        old = int(getattr(busy.tasks, column)[row])
+        getattr(busy.tasks, column)[row] = rows[column]
+        with pytest.raises(InvariantError) as caught:
+            check(busy)
+        assert caught.value.rule == f"{rule} names a row"
+        getattr(busy.tasks, column)[row] = old
+    check(busy)
+
+
+@pytest.mark.parametrize(("over", "refused"), [(0.0, False), (0.3, False), (0.5, True)])
+def test_each_placement_may_overshoot_by_less_than_a_step(over: float, refused: bool) -> None:
+    pods = [pod(f"p{i}", group="g", cpu=1) for i in range(3)]
+    snapshot = snapshot_of([queue("default"), node("n0", cpu=3), node("n1"), pod_group("g"), *pods])
+    snapshot.place_many(np.arange(3), np.zeros(3, dtype=np.intp))
+    snapshot.nodes.allocatable[CPU, 0] -= over
+    snapshot.nodes.books[IDLE, CPU, 0] -= over
+    if not refused:
+        check(snapshot)
+        return
+    with pytest.raises(InvariantError, match="filled beyond what it offers") as caught:
+        check(snapshot)
+    assert caught.value.story[0].startswith("n0, cpu idle: the tasks say 0.0, the table says -0.5")
+
+
+def test_columns_that_differ_are_named_and_new_ones_are_not(snapshot: Any) -> None:
+    snapshot.plugin_columns["weight"] = np.array([1.0, np.nan])
+    before = cells(snapshot)
+    assert changed(before, cells(snapshot)) == []
+    snapshot.plugin_columns["weight"][0] = 2.0
+    snapshot.plugin_columns["late"] = np.zeros(2)
+    snapshot.nodes.view_pods[0] += 1
+    assert sorted(changed(before, cells(snapshot))) == ["nodes.view_pods", "nodes.weight"]
 
 
 def test_checking_changes_nothing(snapshot: Any) -> None:

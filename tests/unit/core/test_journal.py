@@ -1,8 +1,11 @@
 """The journal undoes every write, newest first, and logs which node rows moved."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pumice.core.journal import Journal
 
@@ -76,3 +79,45 @@ def test_what_is_forgotten_stays() -> None:
     journal.forget()
     journal.rollback(0)
     assert (cells[0], journal.moved, journal.mark()) == (1, [], 0)
+
+
+def test_undoing_a_session_is_told_apart_from_a_rollback() -> None:
+    journal, seen = Journal(), list[bool]()
+    for end in (partial(journal.rollback, 0), journal.end_session, partial(journal.rollback, 0)):
+        journal.on_rollback(lambda: seen.append(journal.is_ending))
+        end()
+    assert seen == [False, True, False]
+    assert journal.session == 1
+
+
+WRITES: dict[str, Callable[[Journal], None]] = {
+    "save": lambda journal: journal.save(np.zeros(1), 0),
+    "put": lambda journal: journal.put({}, "key", 1),
+    "on_rollback": lambda journal: journal.on_rollback(print),
+    "settle": lambda journal: journal.settle(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_deferred_work_runs_once_before_the_first_write_whatever_that_is(write: str) -> None:
+    journal, done = Journal(), list[int]()
+    journal.defer(lambda: 1 / 0, lambda: done.append(1))
+    journal.touch(0)
+    assert done == []
+    WRITES[write](journal)
+    WRITES[write](journal)
+    assert done == [1]
+
+
+def test_deferred_work_of_a_session_that_ends_does_not_run() -> None:
+    journal, done = Journal(), list[int]()
+    journal.defer(lambda: done.append(1))
+    journal.forget()
+    journal.settle()
+    assert done == []
+
+
+def test_a_tick_moves_no_row() -> None:
+    journal = Journal()
+    journal.tick()
+    assert [rows.tolist() for rows in journal.moved if not isinstance(rows, int)] == [[]]

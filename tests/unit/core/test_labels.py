@@ -89,6 +89,10 @@ class TestTolerates:
             (Toleration(operator="Exists"), True),
             (Toleration(operator="Exists", effect="NoExecute"), False),
             (Toleration(key="other", operator="Exists"), False),
+            (Toleration(key="dedicated", operator="Exists", effect="NoExecute"), False),
+            (Toleration(key="other", operator="Equal", value="batch"), False),
+            (Toleration(value="batch"), True),
+            (Toleration(key="dedicated", operator="Gt", value="batch"), False),
             (
                 Toleration(key="dedicated", operator="Equal", value="batch", effect="NoSchedule"),
                 True,
@@ -114,6 +118,13 @@ class TestTolerates:
         spec = PodSpec(tolerations=(Toleration(key="y", operator="Exists"),))
         assert present(untolerated(snapshot, spec, ("PreferNoSchedule",))).tolist() == [1, 0]
         assert untolerated(snapshot, spec, ("NoExecute",)) is None
+        both = untolerated(snapshot, PodSpec(), ("NoExecute", "PreferNoSchedule"))
+        assert present(both).tolist() == [2, 0]
+
+    def test_taints_of_nodes_that_are_gone_do_not_count(self) -> None:
+        snapshot = snapshot_of([node("a")])
+        snapshot.taint_sets.append((self.TAINT,))
+        assert untolerated(snapshot, PodSpec(), ("NoSchedule",)) is None
 
 
 class TestNodeLabels:
@@ -133,6 +144,14 @@ class TestNodeLabels:
             (demand("rank", "Lt", "9" * 5000), []),
             (demand("rank", "Gt", "-" + "9" * 5000), []),
             (demand("rank", "Lt", "0" * 5000 + "7"), ["b"]),
+            (demand("rank", "Gt", "-9223372036854775808"), ["a", "b"]),
+            (demand("rank", "Gt", "-9223372036854775809"), []),
+            (demand("rank", "Gt", "+6"), ["a"]),
+            (demand("rank", "Gt", "7"), []),
+            (demand("rank", "Gt", "1", "2"), []),
+            (demand("rank", "Gt"), []),
+            (demand("zone", "Exists", "z1"), []),
+            (demand("zone", "NotIn"), []),
         ],
     )
     def test_a_condition_is_tried_on_every_node(
@@ -198,6 +217,62 @@ class TestNodeLabels:
     def test_a_required_selector_without_terms_allows_no_node(self, cluster: Any) -> None:
         spec = PodSpec(affinity=Affinity(node_affinity=NodeAffinity(required=NodeSelector())))
         assert not present(node_labels(cluster).demanded(spec)).any()
+
+    @pytest.mark.parametrize(
+        ("selector", "want"),
+        [
+            (None, []),
+            (LabelSelector(), ["a", "b", "c"]),
+            (LabelSelector(match_labels={"zone": "z1"}), ["a"]),
+            (LabelSelector(match_labels={"zone": "z9"}), []),
+            (LabelSelector(match_labels={"zone": "z1", "rank": "-2"}), []),
+            (LabelSelector(match_expressions=(condition("zone", "NotIn", "z1"),)), ["b", "c"]),
+            (LabelSelector(match_expressions=(condition("zone", "In"),)), []),
+            (
+                LabelSelector(
+                    match_labels={"rank": "7"}, match_expressions=(condition("zone", "Exists"),)
+                ),
+                ["a"],
+            ),
+            (
+                LabelSelector(
+                    match_expressions=(condition("zone", "Exists"), condition("rank", "In", "-2"))
+                ),
+                ["b"],
+            ),
+        ],
+    )
+    def test_nodes_are_selected_by_labels_as_anything_else(
+        self, cluster: Any, selector: Any, want: Any
+    ) -> None:
+        assert names(cluster, node_labels(cluster).labelled(selector)) == want
+        nodes = cluster.nodes
+        each = [
+            n for n, own in zip(nodes.names, nodes.labels, strict=True) if selects(selector, own)
+        ]
+        assert each == want
+
+    def test_a_selector_demands_every_label(self, cluster: Any) -> None:
+        labels = node_labels(cluster)
+        for selector, want in (
+            ({"zone": "z1"}, ["a"]),
+            ({"zone": "z1", "rank": "7"}, ["a"]),
+            ({"zone": "z1", "rank": "-2"}, []),
+            ({"zone": "z9"}, []),
+        ):
+            spec = PodSpec(node_selector=selector)
+            assert names(cluster, labels.demanded(spec)) == want
+            assert labels.selected_by_affinity(spec) is None
+        assert labels.selected_by_labels(PodSpec(affinity=Affinity())) is None
+
+    def test_a_column_finds_rows_and_knows_whether_it_is_everywhere(self, cluster: Any) -> None:
+        zone, rank = (node_labels(cluster).column(key) for key in ("zone", "rank"))
+        assert [column.is_everywhere for column in (zone, rank)] == [False, True]
+        assert (zone.values, zone.codes.tolist()) == (["z1", "z2"], [0, 1, -1])
+        assert [zone.rows_of(code).tolist() for code in (0, 1, -1, -2)] == [[0], [1], [2], []]
+        assert zone.rows_of(0) is zone.rows_of(0)
+        assert node_labels(cluster).column("zone") is zone
+        assert node_labels(cluster).names() is node_labels(cluster).names()
 
     def test_columns_last_until_a_node_changes(self, cluster: Any) -> None:
         before = node_labels(cluster)

@@ -115,6 +115,151 @@ def test_many_at_once_equal_one_after_the_other(snapshot: Any) -> None:
     assert changed(before, cells(snapshot)) == []
 
 
+@pytest.fixture(params=[False, True], ids=["view still", "view live"])
+def mixed(request: pytest.FixtureRequest) -> Any:
+    """Return jobs of two queues and namespaces, with tasks of two shapes that wait and that run."""
+    built = snapshot_of(
+        [
+            queue("default"),
+            queue("blue"),
+            *(node(f"n{i}", cpu=16) for i in range(4)),
+            pod_group("job", min_member=1),
+            pod_group("far", queue="blue", namespace="team", min_member=1),
+            *(pod(f"a{i}", group="job", cpu=1 + i % 2) for i in range(4)),
+            *(pod(f"b{i}", namespace="team", group="far", cpu=1 + i % 2) for i in range(4)),
+            *(pod(f"c{i}", group="job", cpu=1 + i % 2, node=f"n{i // 2}") for i in range(4)),
+            *(pod(f"d{i}", namespace="team", group="far", cpu=1, node="n1") for i in range(3)),
+        ]
+    )
+    built.view_is_live = request.param
+    return built
+
+
+TOGETHER = {
+    "one": (["default/a0"], [2]),
+    "of one shape on one node": (["default/a0", "default/a2"], [1, 1]),
+    "of one shape on two nodes": (["default/a0", "default/a2"], [1, 3]),
+    "of two shapes on one node": (["default/a0", "default/a1"], [0, 0]),
+    "of two jobs": (["default/a0", "team/b1", "team/b0", "default/a2"], [3, 0, 3, 1]),
+}
+
+
+@pytest.mark.parametrize("step", ["bind", "pipeline"])
+@pytest.mark.parametrize("which", TOGETHER)
+def test_tasks_that_come_together_equal_tasks_that_come_one_by_one(
+    mixed: Any, step: Any, which: Any
+) -> None:
+    names, nodes = TOGETHER[which]
+    tasks = [mixed.tasks.row_of[name] for name in names]
+    compare_ways(
+        mixed,
+        lambda: [getattr(mixed, step)(*pair) for pair in zip(tasks, nodes, strict=True)],
+        lambda: getattr(mixed, f"{step}_each")(np.array(tasks), np.array(nodes)),
+    )
+
+
+LEAVING = {
+    "one": ["default/c1"],
+    "of one node": ["team/d0", "team/d1", "team/d2"],
+    "of two jobs on one node": ["team/d0", "default/c2"],
+    "of several nodes, one not yet running": ["default/c0", "default/c3", "team/d1", "team/d0"],
+}
+
+
+@pytest.mark.parametrize("which", LEAVING)
+def test_tasks_that_leave_together_equal_tasks_that_leave_one_by_one(
+    mixed: Any, which: Any
+) -> None:
+    mixed.set_status(mixed.tasks.row_of["default/c0"], Status.BOUND)
+    tasks = [mixed.tasks.row_of[name] for name in LEAVING[which]]
+    compare_ways(
+        mixed,
+        lambda: [mixed.evict(task) for task in tasks],
+        lambda: mixed.evict_each(np.array(tasks)),
+    )
+
+
+def compare_ways(snapshot: Any, singly: Any, together: Any) -> None:
+    """Compare cells, logged nodes and what watchers hear; both ways roll back to the start."""
+    told: list[Any] = []
+    snapshot.view_watchers.append(lambda *change: told.append(change))
+    before, mark = cells(snapshot), snapshot.journal.mark()
+    found = []
+    for way in (singly, together):
+        start = len(snapshot.journal.moved)
+        way()
+        check(snapshot)
+        moved = {int(row) for rows in snapshot.journal.moved[start:] for row in np.atleast_1d(rows)}
+        found.append((cells(snapshot), moved, sorted(told)))
+        snapshot.journal.rollback(mark)
+        assert changed(before, cells(snapshot)) == []
+        check(snapshot)
+        told.clear()
+    (one, *heard), (many, *heard_too) = found
+    assert changed(one, many) == []
+    assert heard == heard_too
+    assert changed(before, one) != []
+
+
+@pytest.mark.parametrize("on", [[1], [1, 1], [0, 2, 0]])
+def test_pods_without_rows_are_held_and_let_go(mixed: Any, on: Any) -> None:
+    shape = mixed.shapes[mixed.tasks.shape[mixed.tasks.row_of["default/a0"]]]
+    before = cells(mixed)
+    mixed.count_absent_pods(shape, on, 1)
+    check(mixed)
+    assert mixed.absent_pods == {(shape.id, at): on.count(at) for at in on}
+    assert mixed.nodes.used[CPU, :4].tolist() == [
+        before["nodes.books"][1, CPU, at] + 1000 * on.count(at) for at in range(4)
+    ]
+    mixed.count_absent_pods(shape, on, -1)
+    assert mixed.absent_pods == {}
+    assert changed(before, cells(mixed)) == []
+
+
+def test_sums_of_requests_and_shapes_are_those_of_the_tasks(mixed: Any) -> None:
+    tasks = [mixed.tasks.row_of[f"default/a{i}"] for i in (1, 0, 3)]
+    shapes, which = mixed.shapes_of(np.array(tasks))
+    assert [shapes[i].id for i in which] == mixed.tasks.shape[tasks].tolist()
+    assert len(shapes) == 2
+    for given in (tasks, iter(tasks), np.array(tasks)):
+        assert mixed.sum_requests(given)[CPU] == 5000
+    assert not mixed.sum_requests([]).any()
+    assert mixed.request(tasks[0])[CPU] == 2000
+
+
+def test_the_total_follows_nodes_and_is_a_copy(mixed: Any) -> None:
+    mixed.total()[CPU] = 5
+    assert mixed.total()[CPU] == 64000
+    mixed.nodes.allocatable[CPU, 0] += 1000
+    mixed.nodes.generation += 1
+    assert mixed.total()[CPU] == 65000
+
+
+def test_counting_ahead_moves_counts_and_sums_of_the_job(mixed: Any) -> None:
+    task, job = mixed.tasks.row_of["team/b1"], mixed.jobs.row_of["team/far"]
+    queue_row = mixed.queues.row_of["blue"]
+    for pipelined, status, booked in ((False, Status.ALLOCATED, 9), (True, Status.PIPELINED, 3)):
+        mixed.count_ahead(task, 3, pipelined=pipelined)
+        assert mixed.jobs.counts[[Status.PENDING, status], job].tolist() == [1, 3]
+        assert mixed.queues.allocated[CPU, queue_row] == 1000 * booked
+        assert mixed.queues.allocated_or_pipelined[CPU, queue_row] == 9000
+        assert mixed.jobs.pending[CPU, job] == 0
+        mixed.count_ahead(task, -3, pipelined=pipelined)
+    check(mixed)
+
+
+def test_a_status_of_several_tasks_changes_inside_its_class_and_back(mixed: Any) -> None:
+    tasks = np.array([mixed.tasks.row_of[f"team/d{i}"] for i in range(3)])
+    before = cells(mixed)
+    mixed.set_status(tasks, Status.BOUND)
+    check(mixed)
+    assert mixed.tasks.status[tasks].tolist() == [Status.BOUND] * 3
+    mixed.set_status(int(mixed.tasks.row_of["default/c0"]), Status.BOUND)
+    check(mixed)
+    mixed.journal.rollback(0)
+    assert changed(before, cells(mixed)) == []
+
+
 def test_a_status_changes_inside_its_class_and_back(snapshot: Any) -> None:
     (task,) = rows(snapshot, "p0")
     snapshot.place(task, 0)

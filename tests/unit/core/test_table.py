@@ -106,3 +106,51 @@ def test_a_table_exactly_at_capacity_grows_by_the_next_row_and_not_before(
     assert table.names[room] == f"row {room}"
     table.trim()
     assert (table.n, table.capacity, len(table.names)) == (room + 1,) * 3
+
+
+def test_a_new_table_has_no_room_and_no_rows() -> None:
+    table = Table(2)
+    table.column("amount", lead=("R",))
+    table.listing("names")
+    assert (table.n, table.capacity, table.free) == (0, 0, [])
+    found: Any = table
+    assert (found.amount.shape, found.names) == ((2, 0), [])
+
+
+def test_several_rows_at_once_are_cleared_copied_and_added() -> None:
+    table: Any = Table(2)
+    table.column("amount", lead=("R",), fill=7)
+    table.listing("names")
+    assert list(table.add_rows(3)) == [0, 1, 2]
+    assert table.capacity == 3
+    table.amount[:, 1] = 1, 2
+    table.names[:] = ["a", "b", "c"]
+    table.copy_row(1, np.array([0, 2]))
+    assert table.amount.tolist() == [[1, 1, 1], [2, 2, 2]]
+    assert table.names == ["a", "b", "c"]
+    table.clear_rows(np.array([0, 2]))
+    assert table.amount.tolist() == [[7, 1, 7], [7, 2, 7]]
+    assert (table.names, table.free) == ([None, "b", None], [0, 2])
+    assert [table.new_row(), table.new_row(), table.n] == [2, 0, 3]
+
+
+def test_rows_added_to_a_table_with_room_leave_its_columns_alone() -> None:
+    table: Any = Table(1)
+    table.column("amount")
+    table.reserve(10)
+    column = table.amount
+    table.add_rows(4)
+    table.add_rows(6)
+    assert table.amount is column
+    table.add_rows(1)
+    assert (table.n, table.amount is column) == (11, False)
+    assert table.capacity >= 11
+
+
+def test_widening_by_nothing_changes_no_column() -> None:
+    table: Any = Table(2)
+    table.column("amount", lead=("R",))
+    column = table.amount
+    table.widen(2)
+    assert table.amount is column
+    assert table.n_resources == 2

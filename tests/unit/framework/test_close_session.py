@@ -130,6 +130,25 @@ def test_only_tasks_that_end_pipelined_for_an_eviction_are_nominated() -> None:
     assert Scheduler(conf).cycle(world, 0.0).nominated == {}
 
 
+@pytest.mark.parametrize(
+    ("freed", "again", "wanted"),
+    [(True, None, {"default/p1": "n1"}), (True, False, {}), (False, True, {"default/p1": "n1"})],
+)
+def test_a_task_is_nominated_if_its_last_promise_was_freed_for_it(
+    freed: bool, again: bool | None, wanted: Any
+) -> None:
+    world = [node("n1"), queue("default"), pod_group("g"), member("p0", "running")]
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, [*world, member("p1", "pending")]))
+    ssn = Session(snapshot, [[Enabled(Gang(), {})]])
+    stmt, task = ssn.statement(), snapshot.tasks.row_of["default/p1"]
+    stmt.pipeline(task, 0, freed=freed)
+    if again is not None:
+        stmt.unpipeline(task)
+        stmt.pipeline(task, 0, freed=again)
+    found = close_session(ssn)
+    assert (found.nominated, found.pipelined) == (wanted, {"default/p1": "n1"})
+
+
 # Only what changed
 
 CONF = parse_conf('actions: "backfill"\ntiers:\n- plugins:\n  - name: gang\n')

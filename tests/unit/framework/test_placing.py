@@ -7,6 +7,7 @@ import pytest
 
 from pumice.core.resources import CPU
 from pumice.core.status import Status
+from pumice.core.views import ALL
 from pumice.framework import placing as placing_module
 from pumice.framework.fits import FUTURE, IDLE, NO_ROOM
 from pumice.framework.plugin import Plugin, Reason
@@ -326,3 +327,147 @@ def test_a_refusal_that_is_known_stands() -> None:
         "Insufficient pods": 1,
         "lasting": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("moved", "n", "wanted"),
+    [
+        ([3], 10, slice(3, 4)),
+        ([3, 3], 10, slice(3, 4)),
+        ([np.array([3])], 10, slice(3, 4)),
+        ([3, 4], 10, [3, 4]),
+        ([np.array([3, 5]), 4, 5], 10, [3, 4, 5]),
+        ([np.array([0, 1, 2, 3, 4])], 10, [0, 1, 2, 3, 4]),
+        ([np.array([0, 1, 2, 3, 4]), 5], 10, ALL),
+        ([np.array([], dtype=np.intp)], 10, []),
+        ([1], 1, slice(1, 2)),
+    ],
+)
+def test_the_rows_of_a_log_are_distinct_and_all_where_most_moved(
+    moved: Any, n: int, wanted: Any
+) -> None:
+    found = placing_module.distinct_rows(moved, n)
+    if isinstance(wanted, list):
+        assert not isinstance(found, slice)
+        assert sorted(found.tolist()) == wanted
+    else:
+        assert found == wanted
+
+
+def test_the_best_node_with_room_now_is_picked_whatever_is_promised() -> None:
+    ssn = open_session(CLUSTER, [scoring(9, 8, 7, 6)])
+    ssn.snapshot.pipeline(task_of(ssn, "p1").row, 2)
+    ssn.snapshot.pipeline(task_of(ssn, "p2").row, 2)
+    task = task_of(ssn)
+    fit = ssn.placing.fit(task)
+    assert fit.room.tolist() == [NO_ROOM, NO_ROOM, NO_ROOM, IDLE]
+    assert ssn.placing.choose_idle(task, fit) == 2
+    ssn.snapshot.nodes.books[0, CPU, 2] = 1999.95
+    assert ssn.placing.choose_idle(task, fit) == 2
+    ssn.snapshot.nodes.books[0, CPU, 2] = 1999.5
+    assert ssn.placing.choose_idle(task, fit) == 3
+    codes = Codes()
+    codes.facts, codes.live = (1, 1, 1, 1), (0, 0, 0, 0)
+    closed = open_session(CLUSTER, [codes])
+    task = task_of(closed)
+    assert closed.placing.choose_idle(task, closed.placing.fit(task)) is None
+
+
+def test_refusals_are_left_aside_for_nodes_that_evictions_could_open() -> None:
+    codes = Codes()
+    codes.facts, codes.live = (1, 1, 1, 1), (0, 0, 0, 0)
+    ssn = open_session(CLUSTER, [codes], [scoring(9, 8, 7, 6)])
+    ssn.snapshot.evict(task_of(ssn, "full").row)
+    task = task_of(ssn)
+    fit, pick = ssn.placing.fit(task), ssn.placing.choose_curable
+    assert pick(task, fit, np.array([True, True, True, True])) == (2, True)
+    assert pick(task, fit, np.array([True, True, False, False])) == (0, False)
+    assert pick(task, fit, np.array([False, True, False, False])) is None
+
+
+@pytest.mark.parametrize("many", [1, 256])
+@pytest.mark.parametrize("several", [0, 5])
+def test_a_node_picked_once_is_the_one_that_is_chosen(
+    many: int, several: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ByIdle(Plugin, name="by-idle"):
+        def by_amounts(self, task: Any) -> bool:
+            return True
+
+        def score_nodes(self, task: Any, nodes: Any) -> Any:
+            return nodes.idle[CPU] // 3000
+
+    monkeypatch.setattr(placing_module, "_MANY", many)
+    monkeypatch.setattr(placing_module, "_SEVERAL", several)
+    for cluster in (CLUSTER, [*CLUSTER[:-2], *(node(f"m{i}", cpu=4) for i in range(5))]):
+        one, two = open_session(cluster, [ByIdle()]), open_session(cluster, [ByIdle()])
+        for name in ("p0", "p1", "p2", "p0"):
+            task, other = task_of(one, name), task_of(two, name)
+            found = one.placing.choose_once(one.placing.kind(task), task)
+            assert found == present(two.placing.choose(other, two.placing.fit(other)))[0]
+            assert one.placing.state == two.placing.state
+    full = open_session([queue("default"), node("n", cpu=1), node("m", cpu=1), *CLUSTER[5:9]])
+    task = task_of(full)
+    assert full.placing.choose_once(full.placing.kind(task), task) is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "anywhere", "wanted"),
+    [
+        (None, False, False),
+        (None, True, False),
+        (3, False, False),
+        (3, True, True),
+        (1, False, True),
+    ],
+)
+def test_nodes_are_ranked_if_a_plugin_has_something_to_say_of_candidates(
+    answers: Any, anywhere: bool, wanted: bool
+) -> None:
+    """The candidates are n2 and n3: a ranker that wants at least so many is silent of fewer."""
+
+    class Ranker(Plugin, name="ranker"):
+        def rank_nodes(self, task: Any, nodes: Any) -> Any:
+            return np.zeros(len(nodes)) if answers and len(nodes) >= answers else None
+
+    ssn = open_session(CLUSTER, [Ranker()])
+    task = task_of(ssn)
+    assert ssn.placing.ranks(task, ssn.placing.fit(task), anywhere=anywhere) == wanted
+
+
+def test_the_reasons_of_one_plugin_are_shown_apart() -> None:
+    codes = Codes()
+    codes.facts, codes.live = (0, 2, 0, 0), (1, 0, 0, 0)
+    ssn = open_session(CLUSTER, [scoring(1, 1, 1, 1), codes])
+    found = ssn.placing.plugin_codes(task_of(ssn), codes.position)
+    assert present(found).tolist() == [1, 2, 0, 0]
+    assert ssn.placing.plugin_codes(task_of(ssn), 99) is None
+
+
+def test_what_closes_nodes_because_of_pods_is_joined() -> None:
+    def closing(*rows: int) -> Any:
+        class Closing(Plugin, name="closing"):
+            def filter_nodes(self, task: Any, nodes: Any) -> Any:
+                return np.ones(len(nodes), dtype=bool)
+
+            def closed_by_pods(self, task: Any, nodes: Any) -> Any:
+                return np.isin(nodes.index, rows) if rows else None
+
+        return Closing()
+
+    for plugins, wanted in (
+        ([], None),
+        ([closing()], None),
+        ([closing(1)], [False, True, False, False]),
+        ([closing(1), closing(), closing(3)], [False, True, False, True]),
+    ):
+        ssn = open_session(CLUSTER, plugins)
+        found = ssn.placing.closed_by_pods(task_of(ssn), ALL)
+        assert (None if found is None else found.tolist()) == wanted
+
+
+def test_draws_follow_from_the_seed() -> None:
+    """The sequence is part of what is promised: the same seed, the same ties."""
+    ssn = open_session(CLUSTER, seed=1)
+    assert [ssn.placing.spin(1000) for _ in range(4)] == [774, 153, 196, 870]
+    assert open_session(CLUSTER, seed=2**64 + 1).placing.spin(1000) == 774

@@ -56,16 +56,6 @@ def test_a_plugin_is_named_by_its_class_line() -> None:
     assert (Named.name, Child.name, Child().name) == ("some-name",) * 3
 
 
-def test_implements_tells_overridden_hooks() -> None:
-    class One(Plugin, name="one"):
-        def job_ready(self, job: Any) -> bool:
-            return True
-
-    assert implements(One, "job_ready")
-    assert implements(One(), "job_ready")
-    assert not implements(One, "job_valid")
-
-
 def test_fresh_instances_share_nothing() -> None:
     class Holder(Plugin, name="holder"):
         pass
@@ -91,3 +81,16 @@ def test_per_node_asks_one_node_at_a_time_and_gives_a_column() -> None:
     assert (scores.dtype, scores.tolist()) == (np.float64, [1001.0, 2002.0])
     assert Warm().filter_nodes(None, nodes).tolist() == [True, True]
     assert Warm().score_nodes(None, Nodes(snapshot, slice(1, 2))).tolist() == [2002.0]
+
+
+def test_a_plugin_implements_the_hooks_that_it_overrides() -> None:
+    class One(Plugin, name="one"):
+        def job_ready(self, job: Any) -> bool:
+            return True
+
+    class Two(One, name="two"):
+        pass
+
+    for plugin in (One, One(), Two, Two()):
+        assert implements(plugin, "job_ready")
+        assert not implements(plugin, "job_pipelined")

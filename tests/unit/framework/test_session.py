@@ -324,3 +324,36 @@ def test_a_promise_that_evictions_made_is_a_nomination() -> None:
     assert ssn.intents.nominations == {0: -1}
     statement.discard()
     assert ssn.intents.nominations == {}
+
+
+def test_a_session_hands_on_what_it_is_opened_with() -> None:
+    given: dict[str, Any] = {
+        "metrics": {"type": "prometheus"},
+        "node_usage": {"n": 1},
+        "services": {"clock": 2},
+        "action_arguments": {"preempt": {}},
+        "memory": {"plugin": 3},
+    }
+    ssn, bare = open_session([], now=5.0, started_at=4.0, **given), open_session([])
+    for name, value in given.items():
+        assert getattr(ssn, name) == value
+        if name != "memory":
+            assert getattr(bare, name) == {}
+    assert (ssn.now, ssn.started_at, bare.now, bare.started_at) == (5.0, 4.0, 0.0, None)
+    assert ssn.memory is given["memory"]
+
+
+def test_plugins_are_reported_as_they_are_opened_and_closed() -> None:
+    class Opens(Plugin, name="opens"):
+        def on_open(self, ssn: Any) -> None:
+            self.opened = True
+
+        def on_close(self, ssn: Any) -> None:
+            self.opened = False
+
+    told: list[tuple[str, str]] = []
+    ssn = open_session([], [Opens()], plugged=lambda *one: told.append(one))
+    assert told == [("", "OnSessionOpen"), ("opens", "OnSessionOpen")]
+    ssn.close()
+    assert told[2:] == [("", "OnSessionClose"), ("opens", "OnSessionClose")]
+    assert (ssn.has_plugin("opens"), ssn.has_plugin("closes")) == (True, False)

@@ -13,6 +13,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
+from pumice.testing.samples import open_session
 
 NOW = 1_768_471_200.0
 WORLD = [queue("default"), node("n1", cpu=4)]
@@ -200,3 +201,81 @@ def test_a_job_of_a_misplaced_queue_has_a_condition_that_says_why() -> None:
         assert (condition.type, condition.status) == ("Unschedulable", "True")
         assert "queue lost is misplaced: there is no queue 'nowhere'" in condition.message
         assert list(decisions.binds) == ["default/b-0"]
+
+
+def test_a_job_is_asked_about_while_something_of_it_is_missing() -> None:
+    ssn = open_session(
+        [
+            *WORLD,
+            pod_group("runs", phase="Running"),
+            pod("runs-0", group="runs", cpu=1, node="n1"),
+            pod_group("empty", phase="Pending"),
+            pod_group("done", phase="Running"),
+            *job("waits", cpu=1, phase="Inqueue"),
+            *job("promised", cpu=1, phase="Inqueue"),
+        ],
+        actions=("enqueue", "allocate"),
+    )
+    rows, tasks = ssn.snapshot.jobs.row_of, ssn.snapshot.tasks.row_of
+    ssn.snapshot.pipeline(tasks["default/promised-0"], 0)
+    no_action = "no configured action places its pods"
+    wanted = {
+        "runs": "",
+        "empty": "not enqueued yet",
+        "done": "",
+        "waits": no_action,
+        "promised": no_action,
+    }
+    for name, sentence in wanted.items():
+        found = waiting_reason.waiting_reason(ssn, ssn.job(rows[f"default/{name}"]))
+        assert (name, found) == (name, sentence)
+
+
+@pytest.mark.parametrize(
+    ("least", "given_up", "why", "short"),
+    [
+        (1, 0, Why.QUEUE_OVERUSED, 0),
+        (3, 0, Why.QUEUE_OVERUSED, 0),
+        (1, 0, Why.OVER_QUOTA, 0),
+        (2, 0, Why.OVER_QUOTA, 1),
+        (3, 0, Why.OVER_QUOTA, 2),
+        (3, 1, Why.OVER_QUOTA, 1),
+        (3, 2, Why.OVER_QUOTA, 0),
+    ],
+)
+def test_a_gang_is_told_how_many_it_lacks_for_want_of_room(
+    least: int, given_up: int, why: Why, short: int
+) -> None:
+    """One of the gang runs already."""
+    runs = pod("j-9", group="j", cpu=1, node="n1")
+    ssn = open_session([*WORLD, *job(cpu=1, pods=3, phase="Inqueue"), runs])
+    ssn.snapshot.jobs.min_member[0] = least
+    ssn.records.given_up.update(
+        ssn.snapshot.tasks.row_of[f"default/j-{i}"] for i in range(given_up)
+    )
+    ssn.records.note(0, Stage.QUOTA, why, queue=0)
+    sentence = waiting_reason.waiting_reason(ssn, ssn.job(0))
+    assert sentence.startswith("queue default ")
+    tail = f"; the gang of {least} is short by {short}"
+    assert sentence.endswith(tail) == bool(short)
+    assert ("short by" in sentence) == bool(short)
+
+
+def test_a_job_that_was_not_admitted_for_a_reason_says_so_first() -> None:
+    ssn = open_session([*WORLD, *job(cpu=1)])
+    ssn.records.note(0, Stage.ENQUEUE, Why.QUEUE_CLOSED, queue=0)
+    assert waiting_reason.waiting_reason(ssn, ssn.job(0)) == (
+        "not enqueued: queue default is not open"
+    )
+    ssn.records.note(0, Stage.ENQUEUE, Why.NOT_ENQUEUED)
+    assert waiting_reason.waiting_reason(ssn, ssn.job(0)) == (
+        "not enqueued: queue its queue or the cluster is full"
+    )
+
+
+def test_pods_behind_gates_are_said_to_be_held_back() -> None:
+    gated = pod("j-0", group="j", cpu=1, spec={"schedulingGates": [{"name": "x"}]})
+    ssn = open_session([*WORLD, pod_group("j", phase="Inqueue"), gated])
+    assert (
+        waiting_reason.waiting_reason(ssn, ssn.job(0)) == "pods are held back by scheduling gates"
+    )

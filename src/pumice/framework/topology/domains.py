@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pumice.api.meta import LabelSelector
 from pumice.api.nodes import HyperNode, MemberSelector
 from pumice.api.patterns import occurrences
-from pumice.core.labels import NodeLabels, is_well_formed, label_fits
+from pumice.core.labels import NodeLabels
 from pumice.core.resources import Column, Mask, sum_by
 from pumice.core.snapshot import Snapshot
 
@@ -257,14 +257,4 @@ class _Members:
         """Mark nodes by labels; an empty selector selects nothing."""
         if not selector.match_labels and not selector.match_expressions:
             return np.zeros(self._nodes.n, dtype=bool)
-        mask = np.ones(self._nodes.n, dtype=bool)
-        for key, value in selector.match_labels.items():
-            column = self._labels.column(key)
-            mask &= column.codes == column.code_of.get(value, -2)
-        for each in selector.match_expressions:
-            if not is_well_formed(each.operator, each.values):
-                return np.zeros(self._nodes.n, dtype=bool)
-            mask &= self._labels.column(each.key).where(
-                lambda value, each=each: label_fits(each.operator, each.values, value)  # type: ignore[misc]
-            )
-        return mask
+        return self._labels.labelled(selector)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.framework.eviction.eviction_ladders import Ladders, Step
+from pumice.framework.eviction.eviction_ladders import Ladders, Step, amounts_of, copies_in
 from pumice.framework.eviction.victim_columns import Lines
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
@@ -67,3 +67,63 @@ def test_a_node_is_full_if_it_is_hopeless_or_nobody_else_is_offered(ssn: Any) ->
     assert ladders_of(ssn, [True, True, True]).is_full(0, 3)
     assert not ladders_of(ssn, [True, False, False]).is_full(0, 1)
     assert ladders_of(ssn, [True, False, False], is_final=True).is_full(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("room", "request_", "need", "wanted"),
+    [
+        ([7, 9], [2, 3], [2, 3], 3),
+        ([8, 9], [2, 3], [2, 3], 3),
+        ([1, 9], [2, 3], [2, 3], 0),
+        ([8, 0], [2, 0], [2, 0], 4),
+        ([8, -0.05], [2, 0], [2, 0], 4),
+        ([8, -0.1], [2, 0], [2, 0], 0),
+        ([8, -5], [2, 0], [2, -np.inf], 4),
+    ],
+)
+def test_as_many_copies_fit_as_each_resource_allows(
+    room: Any, request_: Any, need: Any, wanted: int
+) -> None:
+    columns = [np.array(each, dtype=float)[:, None] for each in (room, request_, need)]
+    assert copies_in(*columns).tolist() == [wanted]
+
+
+def test_amounts_of_tasks_stand_above_those_with_defaults(ssn: Any) -> None:
+    rows = np.array([ssn.snapshot.tasks.row_of[f"default/old-{i}"] for i in (2, 0, 1)])
+    found, n = amounts_of(ssn.snapshot, rows), len(ssn.snapshot.resources)
+    assert found[0].tolist() == [4000, 1000, 1000]
+    assert found[n].tolist() == [4000, 1000, 1000]
+    assert (found[n + 1] > 0).all()
+    assert amounts_of(ssn.snapshot, rows[:0]).shape == (n + 2, 0)
+
+
+def test_lines_of_two_nodes_are_kept_apart() -> None:
+    made = [queue("default"), node("n1", cpu=4), node("n2", cpu=4), *CLUSTER[2:3]]
+    made += [pod(f"old-{i}", group="old", cpu=2, node=f"n{1 + i // 2}") for i in range(4)]
+    ssn = open_session([*made, *CLUSTER[-2:]])
+    row_of = ssn.snapshot.tasks.row_of
+    rows = np.array([row_of[f"default/old-{i}"] for i in range(4)])
+    places, all_offered = np.array([0, 0, 1, 1]), np.array([True, False, True, True])
+    final = np.array([False, True])
+    known = np.array([True, True])
+    lines = Lines(rows, places, all_offered, known=known, final=lambda: final, in_turn=[])
+    task = ssn.task(row_of["default/new-0"])
+    ladders = Ladders(
+        ssn.snapshot, task, np.array([0, 1]), lines, need=task.request, hopeful=[2.0, 2.0]
+    )
+    assert [ladders.line(place).tolist() for place in (0, 1)] == [
+        rows[:2].tolist(),
+        rows[2:].tolist(),
+    ]
+    first, second = ladders.chain(0, 9), ladders.chain(1, 9)
+    assert first == [Step(0, 0, 0, 1)]
+    assert second == [Step(1, 0, 0, 1), Step(1, 1, 1, 2)]
+    assert [ladders.going(step) for step in second] == [[rows[2]], [rows[3]]]
+    assert [[*ladders.in_line(step)] for step in (*first, *second)] == [[0], [2], [3]]
+    assert [ladders.is_full(place, 1) for place in (0, 1)] == [False, True]
+    nodes, at = ladders.nodes_after(second, 1.0)
+    assert at.tolist() == [1, 1]
+    assert nodes.releasing[0].tolist() == [2000, 4000]
+    assert nodes.pipelined[0].tolist() == [2000, 4000]
+    lines.known[1] = False
+    assert ladders.chain(1, 9) == []

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.framework.session import Session
+from pumice.framework.topology.subgroups import _number
 from pumice.testing import hyper_node, node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 
@@ -204,3 +205,24 @@ def test_a_subgroup_without_topology_lies_nowhere_in_particular() -> None:
         "default/g/p-0": "s0",
         "default/g/q-1": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("7", 7),
+        ("+7", 7),
+        ("-7", -7),
+        ("007", 7),
+        ("", 0),
+        ("+", 0),
+        ("x7", 0),
+        ("--7", 0),
+        ("\u0667", 0),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 19, 0),
+        ("-" + "9" * 18, 1 - 10**18),
+    ],
+)
+def test_a_label_is_a_number_as_go_reads_it(text: str, number: int) -> None:
+    assert _number(text) == number

@@ -9,6 +9,7 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.consistency import check
 from pumice.framework.dispatch import Enabled
+from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.topology import search
 from pumice.framework.topology.search import DomainSearch, Trial
@@ -361,10 +362,11 @@ def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(
 # Trials that fail, and sub-groups that must come first
 
 
-def trial_session(*objects: Any, cpus: Any = (4, 4, 4, 4, 4, 4)) -> Any:
+def trial_session(*objects: Any, cpus: Any = (4, 4, 4, 4, 4, 4), plugins: Any = None) -> Any:
     nodes = [node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus)]
-    plugins = [Enabled(plugin, {}) for plugin in (Priority(), Gang(), NetworkTopologyAware())]
-    return Session(snapshot_of([queue("default"), *nodes, *TREE, *objects]), [plugins])
+    tier = plugins or [Priority(), Gang(), NetworkTopologyAware()]
+    world = [queue("default"), *nodes, *TREE, *objects]
+    return Session(snapshot_of(world), [[Enabled(plugin, {}) for plugin in tier]])
 
 
 def trial(ssn: Any, domain: str) -> Any:
@@ -412,6 +414,99 @@ def test_as_many_subgroups_come_first_as_the_job_cannot_start_without(
     row = ssn.snapshot.jobs.row_of["default/j"]
     found = search._needed(ssn, row, ssn.topology.subgroups(row))
     assert sorted(part.id.rpartition("-")[2] for part in found) == needed
+
+
+class Taste(Plugin, name="taste"):
+    """Scores and ranks domains by their names."""
+
+    def __init__(self, scores: Any, ranks: Any) -> None:
+        self._scores, self._ranks = scores, ranks
+
+    def score_domains(self, subgroup: Any, domains: Any) -> Any:
+        return np.array([self._scores.get(each.name, 0.0) for each in domains])
+
+    def rank_domains(self, subgroup: Any, domains: Any) -> Any:
+        return np.array([self._ranks.get(each.name, 0.0) for each in domains])
+
+
+@pytest.mark.parametrize(
+    ("scores", "ranks", "cpus", "wanted", "score"),
+    [
+        ({}, {}, (4, 4, 4, 4, 4, 4), "s0", 0),
+        ({"s1": 1}, {}, (4, 4, 4, 4, 4, 4), "s1", 1),
+        ({"s1": 1}, {}, (4, 4, 1, 1, 4, 4), "s0", 0),
+        ({"s0": 1}, {"s2": 9}, (4, 4, 4, 4, 4, 4), "s0", 1),
+        ({}, {"s1": 2, "s2": 1}, (4, 4, 4, 4, 4, 4), "s1", 2),
+        ({}, {"s1": 1, "s2": 2}, (4, 4, 4, 4, 4, 4), "s2", 2),
+        ({}, {"s1": 2, "s2": 1}, (4, 4, 1, 1, 4, 4), "s2", 1),
+        ({}, {"s1": 2, "s2": 1}, (1, 1, 1, 1, 4, 4), "s2", 0),
+        ({"s1": 1, "s2": 1}, {"s1": 2, "s2": 3}, (4, 4, 4, 4, 4, 4), "s2", 4),
+        ({}, {"s0": -1}, (4, 4, 4, 4, 4, 4), "s1", 0),
+        ({"s0": 1}, {}, (1, 1, 1, 1, 1, 1), None, 0),
+        ({}, {"s0": 1}, (1, 1, 1, 1, 1, 1), None, 0),
+    ],
+)
+def test_the_best_score_wins_and_of_equals_that_take_the_part_the_best_rank(
+    scores: Any, ranks: Any, cpus: Any, wanted: Any, score: float
+) -> None:
+    """A rank is added to the score if it decided."""
+    ssn = trial_session(*job(n=2), cpus=cpus, plugins=[Gang(), Taste(scores, ranks)])
+    row = ssn.snapshot.jobs.row_of["default/j"]
+    (part,) = ssn.topology.subgroups(row)
+    level = [ssn.topology.tree.by_name[name] for name in ("s0", "s1", "s2")]
+    search, stmt = DomainSearch(ssn), ssn.statement()
+    search._levels[part.id, 0] = [level]
+    top = ssn.topology.tree.top
+    found = search._place_part(stmt, part, ssn.pending_tasks(row), top, first=True)
+    if wanted is None:
+        assert (found, len(stmt)) == (None, 0)
+        return
+    assert found is not None
+    assert (found.domain.name, found.score, len(stmt)) == (wanted, score, 2)
+    stmt.discard()
+
+
+def test_a_trial_leaves_no_place_that_is_followed() -> None:
+    ssn = trial_session(*job(n=2))
+    (part,) = ssn.topology.subgroups(ssn.snapshot.jobs.row_of["default/j"])
+    assert trial(ssn, "g0") is not None
+    assert ssn.topology.near(part) is None
+
+
+def test_a_trial_is_made_once_while_nothing_is_placed() -> None:
+    ssn = trial_session(*job(n=2))
+    row = ssn.snapshot.jobs.row_of["default/j"]
+    (part,) = ssn.topology.subgroups(row)
+    search, stmt, tasks = DomainSearch(ssn), ssn.statement(), ssn.pending_tasks(row)
+    domain = ssn.topology.tree.by_name["s0"]
+    first = search._try_part(stmt, part, tasks, domain, first=True)
+    assert search._try_part(stmt, part, tasks, domain, first=True) is first
+    assert search._try_part(stmt, part, tasks, domain, first=False) is not first
+    levels = search._part_levels(part, domain, first=True)
+    assert search._part_levels(part, domain, first=True) is levels
+    assert search._part_levels(part, domain, first=False) is not levels
+
+
+@pytest.mark.parametrize(
+    ("least", "size", "n", "wanted"), [(3, 1, 3, False), (2, 1, 3, True), (2, 3, 3, False)]
+)
+def test_a_part_goes_on_after_a_task_without_node_if_it_can_be_ready(
+    least: int, size: int, n: int, wanted: bool
+) -> None:
+    made = job(n=n, parts=[0] * n, policies=[policy(size)], min_member=least)
+    ssn = trial_session(*made)
+    (part,) = ssn.topology.subgroups(ssn.snapshot.jobs.row_of["default/j"])
+    assert DomainSearch(ssn)._goes_on(part) == wanted
+
+
+@pytest.mark.parametrize(("tier", "total"), [(1, 3), (2, 4), (None, 5)])
+def test_a_job_without_domain_is_told_how_many_there_are(tier: Any, total: int) -> None:
+    topology = None if tier is None else {"mode": "hard", "highestTierAllowed": tier}
+    ssn = trial_session(*job(n=2, network_topology=topology))
+    row = ssn.snapshot.jobs.row_of["default/j"]
+    DomainSearch(ssn)._explain(row, 2)
+    record = ssn.records.by_job[row]
+    assert record.numbers == {"limit": tier, "large": 2, "total": total}
 
 
 def test_a_pattern_written_to_take_forever_does_not_hold_up_a_cycle() -> None:

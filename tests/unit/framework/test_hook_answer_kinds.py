@@ -1,0 +1,329 @@
+"""Every kind of answer: what each of its checks wants, and what a failed question yields."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pumice.core.views import ALL
+from pumice.framework import hook_answers as kinds
+from pumice.framework.failing_hooks import ask_by_halves
+from pumice.framework.refusals import Failed, Reason, Refusal, Why
+
+TWO = (Reason("full"), Reason("far"))
+NAN, INF = float("nan"), float("inf")
+FAILED = Failed("odd", "asked", TWO)
+REFUSAL = Refusal(Why.PLUGIN_FAILED, {"problem": "x"})
+
+
+class View:
+    """Rows as a hook sees them."""
+
+    def __init__(self, index: Any, rows: Any = ALL) -> None:
+        self.index, self.rows = np.asarray(index), rows
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def part(self, half: slice) -> "View":
+        return View(self.index[half], self.index[half])
+
+
+ASKED = ("asker", View([4, 5, 6]))
+SOME = ("asker", View([4, 5, 6], rows=np.array([4, 5, 6])))
+CODES = "codes from 0 to 2, the number of its reasons"
+WRONG_CODES = "an array of true or false, or of codes"
+
+
+def row(*values: Any) -> Any:
+    return np.array(values)
+
+
+CHECKS: list[tuple[Any, str, Any, str]] = [
+    (kinds.CODES, "check", None, ""),
+    (kinds.CODES, "check", row(0, 1, 2), ""),
+    (kinds.CODES, "check", row(True, False, True), ""),
+    (kinds.CODES, "check", row(0, 1, 3), CODES),
+    (kinds.CODES, "check", row(0, -1, 2), CODES),
+    (kinds.CODES, "check", row(0.0, 1.0, 2.0), WRONG_CODES),
+    (kinds.CODES, "check", row(0, 1), "3 answers"),
+    (kinds.CODES, "check", [0, 1, 2], "3 answers"),
+    (kinds.CODES, "cheap", None, ""),
+    (kinds.CODES, "cheap", row(0, 1, 99), ""),
+    (kinds.CODES, "cheap", row(0, 1), "3 answers"),
+    (kinds.CODES, "exact", None, ""),
+    (kinds.CODES, "exact", row(0, 1, 2), ""),
+    (kinds.CODES, "exact", row(0, 1, 3), "numbers of 2 reasons"),
+    (kinds.CODES, "exact", row(-1, 1, 2), "numbers of 2 reasons"),
+    (kinds.CODES, "exact", row(0.0, 1.0, 2.0), "booleans or numbers of reasons"),
+    (kinds.CODES, "exact", row(True, False, True), ""),
+    (kinds.CODES, "exact", row(0, 1), "an array of 3"),
+    (kinds.CODES, "exact", [0, 1, 2], "an array of 3"),
+    (kinds.SCORES, "check", None, ""),
+    (kinds.SCORES, "check", row(1.0, 2.0, 3.0), ""),
+    (kinds.SCORES, "check", row(1, 2, 3), ""),
+    (kinds.SCORES, "check", row(1.0, NAN, 3.0), "3 finite numbers"),
+    (kinds.SCORES, "check", row(1.0, INF, 3.0), "3 finite numbers"),
+    (kinds.SCORES, "check", row("a", "b", "c"), "3 finite numbers"),
+    (kinds.SCORES, "check", row(1.0), "3 scores"),
+    (kinds.SCORES, "check", 1.0, "3 scores"),
+    (kinds.SCORES, "cheap", None, ""),
+    (kinds.SCORES, "cheap", row(1.0, 2.0, 3.0), ""),
+    (kinds.SCORES, "cheap", row(1.0, NAN, 3.0), "3 finite numbers"),
+    (kinds.SCORES, "cheap", row(1.0), "3 scores"),
+    (kinds.SCORES, "exact", None, ""),
+    (kinds.SCORES, "exact", row(1, 2, 3), ""),
+    (kinds.SCORES, "exact", row(1.0, NAN, 3.0), "finite numbers"),
+    (kinds.SCORES, "exact", row(True, True, True), "numbers"),
+    (kinds.SCORES, "exact", row(1.0), "an array of 3"),
+    (kinds.REASON, "check", Reason("no"), ""),
+    (kinds.CANDIDATE, "check", None, ""),
+    (kinds.CANDIDATE, "check", 5, ""),
+    (kinds.CANDIDATE, "check", np.int64(6), ""),
+    (kinds.CANDIDATE, "check", 3, "the row of one of the nodes, or None"),
+    (kinds.CANDIDATE, "check", 4.0, "the row of one of the nodes, or None"),
+    (kinds.CANDIDATE, "check", True, "the row of one of the nodes, or None"),
+    (kinds.COMPARISON, "check", -0.5, ""),
+    (kinds.COMPARISON, "check", np.int32(1), ""),
+    (kinds.COMPARISON, "check", NAN, "a number"),
+    (kinds.COMPARISON, "check", "1", "a number"),
+    (kinds.YES_NO, "check", True, ""),
+    (kinds.YES_NO, "check", 0, ""),
+    (kinds.YES_NO, "check", 0.5, "true or false"),
+    (kinds.YES_NO, "exact", np.bool_(1), ""),
+    (kinds.YES_NO, "exact", 1, "true or false"),
+    (kinds.VERDICT, "check", REFUSAL, ""),
+    (kinds.VERDICT, "check", False, ""),
+    (kinds.VERDICT, "check", None, "true or false"),
+    (kinds.VERDICT, "exact", REFUSAL, ""),
+    (kinds.VERDICT, "exact", 1, "true or false"),
+    (kinds.VOTE, "check", REFUSAL, ""),
+    (kinds.VOTE, "check", 7, ""),
+    (kinds.VOTE, "exact", REFUSAL, ""),
+    (kinds.VOTE, "exact", -1, ""),
+    (kinds.VOTE, "exact", 0, ""),
+    (kinds.VOTE, "exact", np.int8(1), ""),
+    (kinds.VOTE, "exact", 2, "a vote of -1, 0 or 1"),
+    (kinds.VOTE, "exact", -2, "a vote of -1, 0 or 1"),
+    (kinds.VOTE, "exact", 1.0, "a vote of -1, 0 or 1"),
+    (kinds.PROBLEM, "check", None, ""),
+    (kinds.PROBLEM, "check", "late", ""),
+    (kinds.PROBLEM, "exact", "", ""),
+    (kinds.PROBLEM, "exact", None, "a text"),
+    (kinds.MASK, "check", None, ""),
+    (kinds.MASK, "check", [True, False, True], ""),
+    (kinds.MASK, "check", [1, 0, 1], ""),
+    (kinds.MASK, "check", [0.5, 0.5, 0.5], "a mask of true and false"),
+    (kinds.MASK, "check", [True], "a mask of 3"),
+    (kinds.MASK, "cheap", [True], "a mask of 3"),
+    (kinds.MASK, "cheap", [0.5, 0.5, 0.5], ""),
+    (kinds.MASK, "exact", None, ""),
+    (kinds.MASK, "exact", row(True, False, True), ""),
+    (kinds.MASK, "exact", row(1, 0, 1), "3 times true or false"),
+    (kinds.MASK, "exact", row(True, False), "3 times true or false"),
+    (kinds.DOMAIN_SCORES, "check", None, ""),
+    (kinds.DOMAIN_SCORES, "check", row(1.0, 2.0, 3.0), ""),
+    (kinds.DOMAIN_SCORES, "check", row(1.0, NAN, 3.0), "3 finite numbers, or None"),
+    (kinds.DOMAIN_SCORES, "check", row(1.0), "3 finite numbers, or None"),
+]
+
+
+@pytest.mark.parametrize(("kind", "which", "answer", "want"), CHECKS)
+def test_a_check_returns_what_was_wanted(kind: Any, which: str, answer: Any, want: str) -> None:
+    assert getattr(kind, which)(answer, ASKED, TWO) == want
+
+
+def test_a_refusal_of_nodes_needs_a_reason_only_if_it_refuses() -> None:
+    exact: Any = kinds.CODES.exact
+    assert exact(row(True, True, True), ASKED, ()) == ""
+    assert exact(row(True, False, True), ASKED, ()) == "a plugin that states a reason"
+
+
+def test_no_nodes_need_no_codes_and_no_mask() -> None:
+    nobody, check = ("asker", View([])), kinds.CODES.check
+    assert check is not None
+    assert check(np.zeros(0, dtype=np.int8), nobody, ()) == ""
+    masks: Any = kinds.MASK.check
+    assert masks([], nobody, ()) == ""
+    assert masks([True], nobody, ()) == "a mask of 0"
+
+
+def test_scores_of_some_nodes_are_checked_for_their_number_alone() -> None:
+    cheap: Any = kinds.SCORES.cheap
+    assert cheap(row(1.0, NAN, 3.0), SOME, ()) == ""
+    assert cheap(row(1.0), SOME, ()) == "3 scores"
+
+
+@pytest.mark.parametrize(
+    ("found", "check", "cheap"),
+    [
+        ([1.0, 2.0, 3.0], "", ""),
+        (row(1.0, 2.0, 3.0), "", ""),
+        (np.zeros((2, 3)), "", ""),
+        (np.full(3, INF), "", ""),
+        (np.full(3, NAN), "3 keys that are numbers", ""),
+        (["a", "b", "c"], "3 keys that are numbers", ""),
+        ([1.0], "3 keys", "3 keys"),
+        (np.zeros((3, 2)), "3 keys", "3 keys"),
+        (7, "3 keys", "3 keys"),
+    ],
+)
+def test_keys_are_numbers_of_each_row(found: Any, check: str, cheap: str) -> None:
+    asked = (View([4, 5, 6]),)
+    keys: Any = kinds.KEYS
+    assert (keys.check(found, asked, ()), keys.cheap(found, asked, ())) == (check, cheap)
+
+
+class Domain:
+    rows = ()
+
+
+@pytest.mark.parametrize(
+    ("levels", "good"),
+    [
+        ([], True),
+        ([[Domain()], (Domain(), Domain())], True),
+        (([Domain()],), True),
+        ([Domain()], False),
+        ([[3]], False),
+        ([[Domain(), 3]], False),
+        (None, False),
+    ],
+)
+def test_levels_are_lists_of_domains(levels: Any, good: bool) -> None:
+    check: Any = kinds.LEVELS.check
+    assert check(levels, (), ()) == ("" if good else "lists of domains, level by level")
+
+
+@pytest.mark.parametrize(
+    ("rows", "good"),
+    [
+        ([], True),
+        ([4, 6], True),
+        ({5}, True),
+        (row(4, 5), True),
+        ([7], False),
+        ([4.0], False),
+        ("4", False),
+    ],
+)
+def test_tasks_are_some_of_those_asked_about(rows: Any, good: bool) -> None:
+    check: Any = kinds.TASKS.check
+    assert check(rows, ([4, 5, 6],), ()) == ("" if good else "a list of some of the tasks")
+
+
+def test_the_answer_for_a_plugin_that_failed_changes_least() -> None:
+    one: Any = ("asker", View([4, 5, 6]))
+    assert kinds.FACT_CODES.safe(one, FAILED).tolist() == [3, 3, 3]
+    assert kinds.CODES.safe(one, FAILED).tolist() == [4, 4, 4]
+    assert kinds.SCORES.safe(one, FAILED) is None
+    assert kinds.KEYS.safe((View([4, 5]),), FAILED) == [0.0, 0.0]
+    assert kinds.MASK.safe(one, FAILED) == [False] * 3
+    assert kinds.COMPARISON.safe(one, FAILED) == 0
+    assert (kinds.YES_NO.safe(one, FAILED), kinds.NO_YES.safe(one, FAILED)) == (False, True)
+    assert kinds.VERDICT.safe(one, FAILED) == kinds.VOTE.safe(one, FAILED) == FAILED.refusal
+    assert kinds.PROBLEM.safe(one, FAILED) == FAILED.text
+    assert kinds.REASON.safe(one, FAILED) == FAILED.reason
+    assert kinds.TASKS.safe(one, FAILED) == kinds.LEVELS.safe(one, FAILED) == []
+
+
+class Bad:
+    """Answers about rows unless a bad one is among them."""
+
+    def __init__(self, answer: Any, *bad: int) -> None:
+        self._answer, self._bad = answer, set(bad)
+
+    def __call__(self, *args: Any) -> Any:
+        rows = args[-1].index if isinstance(args[-1], View) else args[-1]
+        if self._bad & {int(each) for each in rows}:
+            raise ValueError(rows)
+        return self._answer(np.asarray(rows))
+
+
+NODES = ("asker", View([10, 11, 12, 13, 14]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        (lambda _: None, [0, 0, 4, 0, 0]),
+        (lambda rows: rows != 14, [0, 0, 4, 0, 1]),
+        (lambda rows: np.where(rows == 10, 2, 0), [2, 0, 4, 0, 0]),
+    ],
+)
+def test_nodes_for_which_a_filter_fails_are_refused_alone(answer: Any, want: Any) -> None:
+    spare: Any = kinds.CODES.spare
+    codes, rows = spare(Bad(answer, 12), NODES, FAILED)
+    assert (codes.tolist(), rows) == (want, [])
+    assert spare(Bad(answer, *range(10, 15)), NODES, FAILED) is None
+    first, _ = present(kinds.FACT_CODES.spare)(Bad(answer, 12), NODES, FAILED)
+    assert first.tolist() == [3 if i == 2 else each for i, each in enumerate(want)]
+
+
+def present(found: Any) -> Any:
+    assert found is not None
+    return found
+
+
+def test_nodes_for_which_a_score_fails_get_none() -> None:
+    spare: Any = kinds.SCORES.spare
+    assert spare(Bad(lambda rows: rows * 2.0, 11), NODES, FAILED)[0].tolist() == [20, 0, 24, 26, 28]
+    assert spare(Bad(lambda _: None, 11), NODES, FAILED)[0].tolist() == [0] * 5
+    assert spare(Bad(lambda rows: rows, *range(10, 15)), NODES, FAILED) is None
+
+
+def test_rows_for_which_keys_fail_are_named_and_get_zero() -> None:
+    spare: Any = kinds.KEYS.spare
+    keys, failed = spare(Bad(lambda rows: np.stack([rows, -rows]), 13), (NODES[1],), FAILED)
+    assert keys.tolist() == [[10, 11, 12, 0, 14], [-10, -11, -12, 0, -14]]
+    assert failed == [13]
+    keys, failed = spare(Bad(lambda rows: rows, 10, 14), (NODES[1],), FAILED)
+    assert (keys.tolist(), sorted(failed)) == ([[0, 11, 12, 13, 0]], [10, 14])
+    assert spare(Bad(lambda rows: rows, *range(10, 15)), (NODES[1],), FAILED) is None
+
+
+def test_candidates_for_which_a_mask_fails_are_left_out() -> None:
+    spare: Any = kinds.MASK.spare
+    asked = ("asker", [10, 11, 12, 13, 14])
+    mask, failed = spare(Bad(lambda rows: rows % 2 == 0, 12), asked, FAILED)
+    assert (mask.tolist(), failed) == ([True, False, False, False, True], [12])
+    assert spare(Bad(lambda _: None, 12), asked, FAILED) is None
+    assert spare(Bad(lambda rows: rows > 0, *range(10, 15)), asked, FAILED) is None
+
+
+def test_tasks_for_which_it_fails_are_not_chosen() -> None:
+    spare: Any = kinds.TASKS.spare
+    found, failed = spare(Bad(lambda rows: rows[:2].tolist(), 10), ([10, 11, 12],), FAILED)
+    assert (found, failed) == ([11, 12], [10])
+    assert spare(Bad(lambda rows: rows, 10), ([10],), FAILED) is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 9])
+@pytest.mark.parametrize("bad", [(0,), (1,), (0, 7), (2, 3, 8)])
+def test_a_question_is_asked_by_halves_until_bad_rows_are_alone(n: int, bad: Any) -> None:
+    wrong = {row for row in bad if row < n}
+
+    def ask(half: slice) -> list[int]:
+        rows = list(range(n))[half]
+        assert not wrong & set(rows)
+        return rows
+
+    found = ask_by_halves(ask, n)
+    answered = sorted(row for _, rows in found.answered for row in rows)
+    if n == 1:  # it was asked already
+        assert (answered, found.failed) == ([], [0])
+        return
+    assert sorted(found.failed) == sorted(wrong)
+    assert answered == sorted(set(range(n)) - wrong)
+
+
+def test_a_question_that_fails_too_often_is_given_up() -> None:
+    asked = []
+
+    def ask(half: slice) -> None:
+        asked.append(half)
+        raise ValueError
+
+    found = ask_by_halves(ask, 1000)
+    assert (found.answered, sorted(found.failed)) == ([], list(range(1000)))
+    assert len(asked) == 64
