@@ -1,0 +1,740 @@
+"""deviceshare, card by card: what a request takes, what cards lack for it, and how it scores."""
+
+from typing import Any
+
+import pytest
+
+from pumice.api.nodes import Node
+from pumice.api.objects import from_manifest
+from pumice.api.pods import Pod
+from pumice.plugins.deviceshare.ascend import (
+    AscendCard,
+    AscendCards,
+    AscendPart,
+    AscendSharing,
+    AscendWish,
+)
+from pumice.plugins.deviceshare.cards import (
+    MOST_CARDS,
+    Grant,
+    Lack,
+    MigInstance,
+    read_count,
+    read_slices,
+)
+from pumice.plugins.deviceshare.device_config import (
+    AscendChip,
+    AscendTemplate,
+    Geometry,
+    MigProfile,
+    NvidiaConfig,
+)
+from pumice.plugins.deviceshare.gpushare import GpuCards, GpuSharing, GpuWish
+from pumice.plugins.deviceshare.mig import find_instance, memory_of, read_instance
+from pumice.plugins.deviceshare.vgpu import (
+    MIG,
+    Slice,
+    VirtualCard,
+    VirtualCards,
+    VirtualSharing,
+    VirtualWish,
+)
+from pumice.testing import node, pod
+
+
+def read_pod(**facts: Any) -> Pod:
+    found = from_manifest(pod("p", group="g", **facts))
+    assert isinstance(found, Pod)
+    return found
+
+
+def read_node(resources: Any, **marks: str) -> Node:
+    made = node("n", resources=resources)
+    made["metadata"]["annotations"] = marks
+    found = from_manifest(made)
+    assert isinstance(found, Node)
+    return found
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("12", 12), ("0", 0), ("", 0), ("-1", 0), ("x", 0), ("9" * 18, 10**18 - 1), ("9" * 19, 0)],
+)
+def test_a_count_is_decimal_and_short(text: str, number: int) -> None:
+    assert read_count(text) == number
+
+
+def test_slices_are_read_entry_by_entry() -> None:
+    text = "a,T,1,2:b,T,3:c,T,x,2:d,T,1,y;e,T,4,5,more:"
+    assert read_slices(text) == [("a", 1, 2), ("e", 4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("lack", "text"),
+    [
+        (Lack("g", "memory", 5, 3), "card g has 3 of the 5 memory wanted"),
+        (Lack("", "idle cards", 2, 0), "has 0 of the 2 idle cards wanted"),
+        (Lack("g", "has no cores left"), "card g has no cores left"),
+        (Lack("", "is locked"), "is locked"),
+    ],
+)
+def test_a_lack_is_a_sentence(lack: Lack, text: str) -> None:
+    assert str(lack) == text
+
+
+# Cards by memory, whole cards
+
+
+MEMORY_OF, WHOLE = GpuSharing(by_memory=True), GpuSharing(by_memory=False)
+GPU_MEMORY, GPU_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
+
+
+@pytest.mark.parametrize(
+    ("resources", "ids", "memory"),
+    [
+        ({GPU_MEMORY: 9, GPU_NUMBER: 2}, (0, 1), 4),
+        ({GPU_MEMORY: 9, GPU_NUMBER: 1}, (0,), 9),
+        ({GPU_MEMORY: 2 * MOST_CARDS, GPU_NUMBER: MOST_CARDS}, tuple(range(MOST_CARDS)), 2),
+    ],
+)
+def test_cards_of_a_node_share_its_memory_evenly(resources: Any, ids: Any, memory: int) -> None:
+    assert MEMORY_OF.read_node(read_node(resources)) == GpuCards(ids, memory)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [{GPU_MEMORY: 9}, {GPU_NUMBER: 2}, {GPU_MEMORY: 9, GPU_NUMBER: 0}]
+    + [{GPU_MEMORY: 9, GPU_NUMBER: MOST_CARDS + 1}],
+)
+def test_a_node_without_believable_cards_has_none(resources: Any) -> None:
+    assert MEMORY_OF.read_node(read_node(resources)) is None
+
+
+def test_numbers_of_unhealthy_cards_are_short() -> None:
+    marks = {"volcano.sh/gpu-unhealthy-ids": "1,0000000002,000000000"}
+    found = WHOLE.read_node(read_node({GPU_MEMORY: 9, GPU_NUMBER: 3}, **marks))
+    assert found is not None
+    assert found.ids == (2,)
+
+
+@pytest.mark.parametrize(
+    ("index", "cards"),
+    [("0", [0]), ("1,0", [1, 0]), ("3", []), ("", []), ("0,x", []), ("0" * 9, [0]), ("0" * 10, [])],
+)
+def test_grants_are_read_from_card_numbers(index: str, cards: list[int]) -> None:
+    holder = read_pod(limits={GPU_MEMORY: 2}, annotations={"volcano.sh/gpu-index": index})
+    held = MEMORY_OF.read_grants(GpuCards((0, 1), 4), holder, "ns/p")
+    assert [(each.card, each.pod, each.memory) for each in held] == [(i, "ns/p", 2) for i in cards]
+
+
+@pytest.mark.parametrize(("limits", "n"), [({GPU_NUMBER: 1}, 1), ({GPU_MEMORY: 1}, 1), ({}, 0)])
+def test_a_pod_without_request_holds_no_card(limits: Any, n: int) -> None:
+    holder = read_pod(limits=limits, annotations={"volcano.sh/gpu-index": "0"})
+    assert len(WHOLE.read_grants(GpuCards((0, 1), 4), holder, "ns/p")) == n
+
+
+def test_wishes_are_of_the_mode() -> None:
+    both = read_pod(limits={GPU_MEMORY: 3, GPU_NUMBER: 2})
+    assert MEMORY_OF.read_wish(both) == GpuWish(memory=3)
+    assert WHOLE.read_wish(both) == GpuWish(number=2)
+    assert WHOLE.read_wish(read_pod(limits={GPU_MEMORY: 3})) is None
+    assert (MEMORY_OF.refusal, WHOLE.refusal) == (1, 2)
+
+
+def test_what_cards_lack_is_counted() -> None:
+    cards, held = GpuCards((0, 2), 4), (Grant(0, "x", memory=3), Grant(0, "y", memory=2))
+    assert MEMORY_OF.lacks(cards, GpuWish(memory=5), held) == [
+        Lack("0", "memory", 5, -1),
+        Lack("2", "memory", 5, 4),
+    ]
+    assert WHOLE.lacks(cards, GpuWish(number=2), held) == [Lack("", "idle cards", 2, 1)]
+
+
+# Virtual cards
+
+
+def virtual(*names: str, shares: int = 2, memory: int = 1000, **more: Any) -> VirtualCards:
+    kind = more.pop("kind", "NVIDIA-A100")
+    return VirtualCards(tuple(VirtualCard(name, shares, memory, kind, **more) for name in names))
+
+
+def wish(*slices: Slice, **more: Any) -> VirtualWish:
+    return VirtualWish(slices, **more)
+
+
+def part(number: int = 1, memory: int = 100, percent: int | None = None, cores: int = 10) -> Slice:
+    return Slice(number, memory, percent, cores)
+
+
+BUSY = Grant(0, "x", memory=600, cores=40)
+TAKEN = Grant(0, "x", memory=1, cores=100)
+
+
+@pytest.mark.parametrize(
+    ("asked", "held", "lacks"),
+    [
+        (part(), (BUSY, BUSY), Lack("a", "shares", 3, 2)),
+        (part(memory=401), (BUSY,), Lack("a", "memory", 401, 400)),
+        (part(percent=41), (BUSY,), Lack("a", "memory", 410, 400)),
+        (part(cores=61), (BUSY,), Lack("a", "cores", 61, 60)),
+        (
+            part(cores=100),
+            (Grant(0, "x", memory=1),),
+            Lack("a", "has other pods, and all of its cores are wanted"),
+        ),
+        (part(cores=0), (TAKEN,), Lack("a", "has no cores left")),
+        (part(cores=1), (TAKEN,), Lack("a", "cores", 1, 0)),
+        (part(memory=400), (BUSY,), None),
+        (part(percent=40), (BUSY,), None),
+        (part(cores=60), (BUSY,), None),
+        (part(cores=0), (BUSY,), None),
+        (part(cores=100), (), None),
+    ],
+)
+def test_a_virtual_card_names_the_first_resource_that_is_short(
+    asked: Slice, held: Any, lacks: Lack | None
+) -> None:
+    cards, sharing = virtual("a"), VirtualSharing()
+    choice = sharing.choose(cards, wish(asked), held, "p")
+    assert (choice is None) is (lacks is not None)
+    if lacks is not None:
+        assert sharing.lacks(cards, wish(asked), held) == [lacks]
+    if choice is not None:
+        (grant,) = choice.grants
+        assert (grant.card, grant.pod, grant.cores) == (0, "p", asked.cores)
+        assert grant.memory == asked.memory_of(cards.cards[0]) == grant.asked
+
+
+RULED_OUT = "is ruled out by the pod's annotations"
+
+
+@pytest.mark.parametrize(
+    ("more", "held", "why"),
+    [
+        ({"use_uuids": ("b",)}, (), RULED_OUT),
+        ({"avoid_uuids": ("a",)}, (), RULED_OUT),
+        ({"use_types": ("V100",)}, (), RULED_OUT),
+        ({"use_types": ()}, (), RULED_OUT),
+        ({"avoid_types": ("A100",)}, (), RULED_OUT),
+        ({"use_types": ("A100",), "avoid_types": ("A100",)}, (), None),
+        ({"use_types": ("T4", "A100")}, (), None),
+        ({"avoid_types": ("T4",)}, (), None),
+        ({"use_uuids": ("b", "a"), "avoid_uuids": ("b",)}, (), None),
+        (
+            {"rules": frozenset({1, 2})},
+            (Grant(0, "x", rules=frozenset({2})),),
+            "has a pod of the same exclusive rule",
+        ),
+        ({"rules": frozenset({1})}, (Grant(0, "x", rules=frozenset({2})),), None),
+        (
+            {"group": "ns/g", "spread_group": True},
+            (Grant(0, "x", group="ns/g"),),
+            "has a pod of the same group, which spreads",
+        ),
+        ({"group": "ns/g", "spread_group": False}, (Grant(0, "x", group="ns/g"),), None),
+        ({"group": "", "spread_group": True}, (Grant(0, "x"),), None),
+        ({"group": "ns/g", "spread_group": True}, (Grant(0, "x", group="ns/h"),), None),
+    ],
+)
+def test_a_pod_accepts_a_virtual_card_or_not(more: Any, held: Any, why: str | None) -> None:
+    cards, asked = virtual("a"), wish(part(), **more)
+    assert (VirtualSharing().choose(cards, asked, held, "") is None) is (why is not None)
+    if why is not None:
+        assert VirtualSharing().lacks(cards, asked, held) == [Lack("a", why)]
+
+
+def test_a_card_of_another_vendor_is_not_accepted() -> None:
+    assert VirtualSharing().choose(virtual("a", kind="MLU-370"), wish(part()), (), "") is None
+    assert VirtualSharing().choose(virtual("a", kind="nvidia-t4"), wish(part()), (), "")
+
+
+def test_what_several_containers_lack_is_that_of_the_first_that_fails() -> None:
+    """Two cards: the first container takes both, the second finds too little memory on each."""
+    cards = virtual("a", "b")
+    asked = wish(part(2, memory=600), part(1, memory=500), part(9))
+    assert VirtualSharing().choose(cards, asked, (), "") is None
+    assert VirtualSharing().lacks(cards, asked, ()) == [Lack("", "cards with room", 1, 2)]
+    more = wish(part(3, memory=600))
+    held = (BUSY,)
+    assert VirtualSharing().lacks(cards, more, held) == [
+        Lack("", "cards with room", 3, 1),
+        Lack("a", "memory", 600, 400),
+    ]
+
+
+@pytest.mark.parametrize(("mode", "fits"), [(None, True), ("hami-core", True), ("mig", False)])
+def test_a_pod_may_insist_on_a_mode(mode: str | None, fits: bool) -> None:
+    cards, asked = virtual("a"), wish(part(), mode=mode)
+    assert (VirtualSharing().choose(cards, asked, (), "") is not None) is fits
+    if not fits:
+        text = "shares its cards by hami-core, the pod wants mig"
+        assert VirtualSharing().lacks(cards, asked, ()) == [Lack("", text)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "order", "score"),
+    [("binpack", [1, 2, 0], 90 + 50), ("spread", [0, 2, 1], 100.0), ("", [2, 1, 0], 0.0)],
+)
+def test_cards_are_taken_and_scored_by_policy(
+    policy: str, order: list[int], score: float
+) -> None:
+    """Of a, b and c, b holds 800 and c 400 of 1000; the request is for two cards with 100."""
+    cards = virtual("a", "b", "c", shares=5)
+    held = (Grant(1, "x", memory=800), Grant(1, "y"), Grant(2, "z", memory=400))
+    sharing = VirtualSharing(policy)
+    found = sharing.choose(cards, wish(part(3)), held, "")
+    assert found is not None
+    assert [grant.card for grant in found.grants] == order
+    two = sharing.choose(cards, wish(part(2)), held, "")
+    assert two is not None
+    assert two.score == score
+
+
+@pytest.mark.parametrize(("number", "granted"), [(0, 0), (-1, 0), (1, 1), (2, 2)])
+def test_a_container_gets_its_number_of_cards(number: int, granted: int) -> None:
+    found = VirtualSharing().choose(virtual("a", "b"), wish(part(number), part(1)), (), "p")
+    assert found is not None
+    assert [each.container for each in found.grants] == [0] * granted + [1]
+
+
+def test_containers_may_share_a_card_within_its_shares() -> None:
+    sharing, cards = VirtualSharing(), virtual("a", shares=2)
+    assert sharing.choose(cards, wish(part(), part()), (), "p") is not None
+    assert sharing.choose(cards, wish(part(), part(), part()), (), "p") is None
+
+
+REGISTER = "volcano.sh/node-vgpu-register"
+NUMBER, CORES, MEMORY = (f"volcano.sh/vgpu-{name}" for name in ("number", "cores", "memory"))
+OFFERS = {NUMBER: 1, CORES: 1, MEMORY: 1}
+SOUND = "g0,10,1000,NVIDIA-A100,true,hami-core"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (f"{SOUND}:", ["g0"]),
+        (f"{SOUND},more:", ["g0"]),
+        (f"{SOUND}:{SOUND.replace('g0', 'g1')}:", ["g0", "g1"]),
+        (f"nothing:{SOUND}:", ["g0"]),
+        (f"{SOUND}:a,b:", None),
+        (SOUND.replace("true", "T"), ["g0"]),
+        (SOUND.replace("true", "1"), ["g0"]),
+        (SOUND.replace("true", "yes"), None),
+        (f"{SOUND.replace('true', 'no')}:{SOUND.replace('g0', 'g1')}:", ["g1"]),
+        ("", None),
+        (f"{SOUND}:" * MOST_CARDS, ["g0"] * MOST_CARDS),
+        (f"{SOUND}:" * (MOST_CARDS + 1), None),
+    ],
+)
+def test_virtual_cards_are_read_as_registered(text: str, names: Any) -> None:
+    found = VirtualSharing().read_node(read_node(OFFERS, **{REGISTER: text}))
+    assert (None if found is None else [each.uuid for each in found.cards]) == names
+
+
+def test_a_registered_card_has_shares_memory_and_kind() -> None:
+    found = VirtualSharing().read_node(read_node(OFFERS, **{REGISTER: SOUND}))
+    assert found == VirtualCards((VirtualCard("g0", 10, 1000, "NVIDIA-A100"),))
+
+
+@pytest.mark.parametrize("name", OFFERS)
+def test_a_node_must_offer_all_three_resources(name: str) -> None:
+    for offered in ({**OFFERS, name: 0}, {k: v for k, v in OFFERS.items() if k != name}):
+        assert VirtualSharing().read_node(read_node(offered, **{REGISTER: SOUND})) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "slices"),
+    [
+        ({NUMBER: 2, MEMORY: 100, CORES: 5}, [(2, 100, None, 5)]),
+        ({NUMBER: 2}, [(2, 0, 100, 0)]),
+        ({MEMORY: 100}, [(1, 100, None, 0)]),
+        ({NUMBER: 1, f"{MEMORY}-percentage": 30}, [(1, 0, 30, 0)]),
+        ({NUMBER: 1, MEMORY: 5, f"{MEMORY}-percentage": 30}, [(1, 5, 30, 0)]),
+        ({CORES: 5}, []),
+    ],
+)
+def test_the_limits_of_a_container_are_a_slice(limits: Any, slices: Any) -> None:
+    found = VirtualSharing().read_wish(read_pod(limits=limits))
+    assert ([] if found is None else [*found.slices]) == [Slice(*each) for each in slices]
+
+
+def test_annotations_of_a_pod_narrow_its_wish() -> None:
+    marks = {
+        "nvidia.com/nouse-gputype": "a100,,t4",
+        "volcano.sh/vgpu-use-gpuuuid": " a, ,b",
+        "volcano.sh/vgpu-podgroup-policy": "spread",
+        "volcano.sh/vgpu-mode": "mig",
+    }
+    rules = ({"app": "x"}, {"app": "x", "tier": "y"})
+    found = VirtualSharing(exclusive=rules).read_wish(
+        read_pod(limits={NUMBER: 1}, annotations=marks, labels={"app": "x"})
+    )
+    assert found == VirtualWish(
+        (Slice(1, 0, 100, 0),),
+        mode="mig",
+        avoid_types=("A100", "T4"),
+        use_uuids=("a", "b"),
+        group="default/g",
+        spread_group=True,
+        rules=frozenset({0}),
+    )
+
+
+# Cards cut in hardware
+
+HALVES = Geometry(group="halves", geometries=(MigProfile(name="half", memory=20, count=2),))
+MIXED = Geometry(
+    group="mixed",
+    geometries=(
+        MigProfile(name="big", memory=20, count=1),
+        MigProfile(name="small", memory=10, count=2),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("used", "memory", "found"),
+    [
+        ([], 20, ("halves", 0, 20)),
+        ([], 21, None),
+        ([("halves", 0)], 5, ("halves", 1, 20)),
+        ([("halves", 0), ("halves", 1)], 5, None),
+        ([("mixed", 1)], 10, ("mixed", 2, 10)),
+        ([("mixed", 1)], 11, ("mixed", 0, 20)),
+        ([("mixed", 1), ("mixed", 2)], 10, ("mixed", 0, 20)),
+        ([("mixed", 0)], 11, None),
+        ([("other", 0)], 5, None),
+    ],
+)
+def test_the_smallest_free_instance_of_the_geometry_in_use_is_taken(
+    used: Any, memory: int, found: Any
+) -> None:
+    instances = [MigInstance(*each) for each in used]
+    want = None if found is None else (MigInstance(*found[:2]), found[2])
+    assert find_instance((HALVES, MIXED), instances, memory) == want
+
+
+@pytest.mark.parametrize(
+    ("group", "position", "memory"),
+    [("mixed", 0, 20), ("mixed", 1, 10), ("mixed", 2, 10), ("mixed", 3, None), ("none", 0, None)],
+)
+def test_an_instance_has_the_memory_of_its_profile(
+    group: str, position: int, memory: int | None
+) -> None:
+    assert memory_of((HALVES, MIXED), MigInstance(group, position)) == memory
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("g[mixed-1]", ("mixed", 1)),
+        ("g[a-b-2]", ("a-b", 2)),
+        ("g", None),
+        ("g[mixed]", None),
+        ("g[mixed-x]", None),
+        ("g[mixed-123456789]", ("mixed", 123456789)),
+        ("g[mixed-1234567890]", None),
+    ],
+)
+def test_an_instance_is_read_from_brackets(text: str, found: Any) -> None:
+    assert read_instance(text) == (None if found is None else MigInstance(*found))
+
+
+CUT = VirtualCards((VirtualCard("a", 9, 40, "NVIDIA", (HALVES, MIXED)),), MIG)
+
+
+def test_a_cut_card_gives_an_instance_in_units_of_the_configuration() -> None:
+    sharing = VirtualSharing(config=NvidiaConfig(gpu_memory_factor=5))
+    found = sharing.choose(CUT, wish(part(memory=3), rules=frozenset({1})), (), "p")
+    assert found is not None
+    (grant,) = found.grants
+    assert (grant.memory, grant.asked, grant.rules) == (4, 3, frozenset())
+    assert grant.instance == MigInstance("halves", 0)
+    text = sharing.annotations(found, CUT, wish(part(memory=3)), "n", 7.9)
+    assert text["volcano.sh/vgpu-ids-new"] == "a[halves-0],NVIDIA,3,10:"
+    assert text["volcano.sh/vgpu-time"] == "7"
+
+
+def test_a_cut_card_without_a_free_instance_lacks_one() -> None:
+    held = tuple(Grant(0, "x", instance=MigInstance("halves", i)) for i in range(2))
+    assert VirtualSharing().choose(CUT, wish(part(memory=3)), held, "") is None
+    text = "has no free instance with 3 memory"
+    assert VirtualSharing().lacks(CUT, wish(part(memory=3)), held) == [Lack("a", text)]
+
+
+def test_grants_of_a_cut_card_have_the_memory_of_their_instances() -> None:
+    sharing = VirtualSharing(exclusive=({"app": "x"},), config=NvidiaConfig(gpu_memory_factor=2))
+    text = "a[mixed-1],NVIDIA,3,1:a[none-7],NVIDIA,4,1:b,NVIDIA,1,1:"
+    holder = read_pod(labels={"app": "x"}, annotations={"volcano.sh/vgpu-ids-new": text})
+    held = sharing.read_grants(CUT, holder, "k")
+    assert [(each.memory, each.asked, each.rules) for each in held] == [
+        (5, 3, frozenset()),
+        (4, 4, frozenset()),
+    ]
+    (soft,) = sharing.read_grants(virtual("b"), holder, "k")
+    assert (soft.memory, soft.asked, soft.rules, soft.instance) == (1, 1, frozenset({0}), None)
+
+
+# Ascend
+
+CHIP = AscendChip(
+    common_word="Ascend910X",
+    resource_name="h/X",
+    resource_memory_name="h/X-memory",
+    memory_allocatable=30,
+    memory_capacity=32,
+    templates=(AscendTemplate(name="t16", memory=16), AscendTemplate(name="t8", memory=8)),
+)
+PLAIN = AscendChip(
+    common_word="Other", resource_name="h/O", memory_allocatable=30, memory_capacity=32
+)
+
+
+def ascend(*networks: int | None, soft: bool = True, **facts: Any) -> AscendCards:
+    given = {"count": 4, "devmem": 30, "devcore": 8, **facts}
+    cards = [
+        AscendCard(
+            id=f"c{i}", custominfo=None if each is None else {"NetworkID": each}, **given
+        )
+        for i, each in enumerate(networks)
+    ]
+    return AscendCards(tuple(cards), soft)
+
+
+def want(*parts: tuple[int, int, int], soft: bool = False) -> AscendWish:
+    return AscendWish(tuple(AscendPart(*each) for each in parts), soft)
+
+
+def taken(choice: Any) -> Any:
+    return None if choice is None else [(each.card, each.memory) for each in choice.grants]
+
+
+@pytest.mark.parametrize(
+    ("number", "memory", "grants"),
+    [
+        (1, 1, [(0, 8)]),
+        (1, 8, [(0, 8)]),
+        (1, 9, [(0, 16)]),
+        (1, 16, [(0, 16)]),
+        (1, 17, [(0, 30)]),
+        (1, 32, [(0, 30)]),
+        (1, 33, None),
+        (1, 0, [(0, 30)]),
+        (2, 17, [(0, 30), (1, 30)]),
+        (2, 16, None),
+        (2, 0, [(0, 30), (1, 30)]),
+        (3, 0, None),
+        (0, 1, []),
+        (-1, 1, []),
+    ],
+)
+def test_a_chip_is_cut_by_its_smallest_template_that_suffices(
+    number: int, memory: int, grants: Any
+) -> None:
+    cards = ascend(None, None)
+    assert taken(AscendSharing(CHIP).choose(cards, want((number, memory, 0)), (), "p")) == grants
+
+
+@pytest.mark.parametrize(
+    ("request_", "lacks"),
+    [
+        ((1, 33, 0), Lack("", "memory on one card", 33, 32)),
+        ((2, 16, 0), Lack("", "gives 2 cards only as a whole, not 16 of each")),
+    ],
+)
+def test_what_cannot_be_cut_is_said(request_: Any, lacks: Lack) -> None:
+    assert AscendSharing(CHIP).lacks(ascend(None, None), want(request_), ()) == [lacks]
+
+
+@pytest.mark.parametrize(
+    ("asked", "soft", "held", "lack"),
+    [
+        ((1, 8, 0), False, [(0, 1, 0)] * 4, ("shares", 5, 4)),
+        ((1, 8, 0), False, [(0, 1, 0)] * 3, None),
+        ((1, 16, 0), False, [(0, 15, 0)], ("memory", 16, 15)),
+        ((1, 16, 0), False, [(0, 14, 0)], None),
+        ((1, 8, 5), False, [(0, 1, 4)], ("cores", 5, 4)),
+        ((1, 8, 4), False, [(0, 1, 4)], None),
+        ((1, 8, 5), True, [(0, 1, 96)], ("cores", 5, 4)),
+        ((1, 8, 4), True, [(0, 1, 96)], None),
+        ((1, 8, 8), False, [(0, 1, 0)], None),
+        (
+            (1, 8, 100),
+            True,
+            [(0, 1, 0)],
+            ("has other pods, and all of its cores are wanted", 0, 0),
+        ),
+        ((1, 8, 100), True, [], None),
+        ((1, 8, 0), False, [(0, 1, 8)], ("has no cores left", 0, 0)),
+        ((1, 8, 0), False, [(0, 1, 7)], None),
+        ((1, 8, 0), True, [(0, 1, 100)], ("has no cores left", 0, 0)),
+    ],
+)
+def test_an_ascend_card_names_the_first_resource_that_is_short(
+    asked: Any, soft: bool, held: Any, lack: Any
+) -> None:
+    grants = tuple(Grant(card, "x", memory, cores) for card, memory, cores in held)
+    cards, wanted = ascend(None), want(asked, soft=soft)
+    choice = AscendSharing(CHIP).choose(cards, wanted, grants, "p")
+    assert (choice is None) is (lack is not None)
+    found = AscendSharing(CHIP).lacks(cards, wanted, grants)
+    assert found == ([] if lack is None else [Lack("c0", *lack)])
+
+
+def test_cards_without_cores_do_not_run_out_of_them() -> None:
+    cards = ascend(None, devcore=0)
+    held = (Grant(0, "x", 8),)
+    assert AscendSharing(CHIP).choose(cards, want((1, 8, 0)), held, "") is not None
+
+
+def test_in_software_any_memory_is_given_where_the_node_allows_it() -> None:
+    sharing, wanted = AscendSharing(CHIP), want((1, 5, 10), soft=True)
+    assert taken(sharing.choose(ascend(None), wanted, (), "")) == [(0, 5)]
+    hard = ascend(None, soft=False)
+    assert sharing.choose(hard, wanted, (), "") is None
+    assert sharing.lacks(hard, wanted, ()) == [Lack("", "does not share its cards by hami-core")]
+
+
+def test_containers_of_a_pod_share_no_ascend_card() -> None:
+    sharing, cards = AscendSharing(CHIP), ascend(None, None)
+    assert taken(sharing.choose(cards, want((1, 8, 0), (1, 8, 0)), (), "")) == [(0, 8), (1, 8)]
+    three = want((1, 8, 0), (1, 8, 0), (1, 9, 0))
+    assert sharing.choose(cards, three, (), "") is None
+    assert sharing.lacks(cards, three, ()) == [Lack("", "cards with room", 1, 2)]
+    held = (Grant(0, "x", 29),)
+    assert sharing.lacks(cards, want((2, 0, 0)), held) == [
+        Lack("", "cards with room", 2, 1),
+        Lack("c0", "memory", 30, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "order", "score"),
+    [("binpack", [1, 2, 0], 80.0), ("spread", [0, 1, 2], 100.0), ("", [0, 1, 2], 0.0)],
+)
+def test_ascend_cards_are_taken_and_scored_by_policy(
+    policy: str, order: list[int], score: float
+) -> None:
+    """Of 30 each, the second holds 24 and the third 15."""
+    held = (Grant(1, "x", 24), Grant(2, "y", 15))
+    sharing, cards = AscendSharing(PLAIN, policy), ascend(None, None, None)
+    one = sharing.choose(cards, want((1, 1, 0), soft=True), held, "")
+    assert one is not None
+    assert (one.grants[0].card, one.score) == (order[0], score)
+    found = sharing.choose(cards, want((3, 1, 0), soft=True), held, "")
+    assert found is not None
+    assert [each.card for each in found.grants] == order
+
+
+@pytest.mark.parametrize("policy", ["binpack", "spread"])
+def test_a_card_without_memory_has_no_score(policy: str) -> None:
+    found = AscendSharing(PLAIN, policy).choose(
+        ascend(None, devmem=0), want((1, 0, 0), soft=True), (), ""
+    )
+    assert found is not None
+    assert found.score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("networks", "number", "cards", "score"),
+    [
+        ((1, 2, 2), 2, [1, 2], 10.0),
+        ((1, 2, 2), 3, [1, 2, 0], 10.0 * 2 / 3),
+        ((2, 1), 1, [1], 10.0),
+        ((2, 1, 2, 1), 2, [1, 3], 10.0),
+        ((2, None, 1), 1, [0], 0.0),
+    ],
+)
+def test_cards_of_the_largest_network_go_together(
+    networks: Any, number: int, cards: list[int], score: float
+) -> None:
+    found = AscendSharing(CHIP).choose(ascend(*networks), want((number, 0, 0)), (), "")
+    assert found is not None
+    assert [each.card for each in found.grants] == cards
+    assert found.score == pytest.approx(score)
+
+
+def test_other_chips_have_no_networks() -> None:
+    found = AscendSharing(PLAIN).choose(ascend(1, 2, 2), want((1, 0, 0)), (), "")
+    assert found is not None
+    assert (found.grants[0].card, found.score) == (0, 0.0)
+
+
+@pytest.mark.parametrize("info", [{"NetworkID": "1"}, {}, None])
+def test_a_network_is_a_number(info: Any) -> None:
+    assert AscendCard(id="a", custominfo=info).network is None
+    assert AscendCard(id="a", custominfo={"NetworkID": 3.0}).network == 3
+
+
+LISTED = '[{"id": "a", "count": 1}, {"id": "b", "health": false}, {"id": "c"}]'
+
+
+@pytest.mark.parametrize(
+    ("amount", "text", "names"),
+    [
+        (1, LISTED, ["a", "c"]),
+        (0, LISTED, None),
+        (None, LISTED, None),
+        (1, "[]", None),
+        (1, '[{"id": "b", "health": false}]', None),
+        (1, "what?", None),
+        (1, "[" + ",".join(['{"id": "a"}'] * MOST_CARDS) + "]", ["a"] * MOST_CARDS),
+        (1, "[" + ",".join(['{"id": "a"}'] * (MOST_CARDS + 1)) + "]", None),
+    ],
+)
+def test_ascend_cards_are_read_as_registered(amount: Any, text: str, names: Any) -> None:
+    resources = {} if amount is None else {"h/X": amount}
+    marks = {"hami.io/node-register-Ascend910X": text}
+    found = AscendSharing(CHIP).read_node(read_node(resources, **marks))
+    assert (None if found is None else [each.id for each in found.cards]) == names
+
+
+@pytest.mark.parametrize("default", [True, False])
+@pytest.mark.parametrize(("stated", "soft"), [("true", True), ("no", False), (None, None)])
+def test_a_node_or_the_configuration_allows_sharing_in_software(
+    default: bool, stated: str | None, soft: bool | None
+) -> None:
+    marks = {"hami.io/node-register-Ascend910X": LISTED}
+    marks |= {} if stated is None else {"hami-vnpu-core": stated}
+    sharing = AscendSharing(CHIP, in_software=default)
+    found = sharing.read_node(read_node({"h/X": 1}, **marks))
+    assert found is not None
+    assert found.in_software is (default if soft is None else soft)
+
+
+@pytest.mark.parametrize(
+    ("limits", "parts"),
+    [
+        ({"h/X": 2, "h/X-memory": 8, "h/X-core": 3}, [(2, 8, 3)]),
+        ({"h/X": 2}, [(2, 0, 0)]),
+        ({"h/X-memory": 8}, [(1, 8, 0)]),
+        ({"h/X-core": 3}, []),
+    ],
+)
+def test_the_limits_of_a_container_are_a_part(limits: Any, parts: Any) -> None:
+    found = AscendSharing(CHIP).read_wish(read_pod(limits=limits))
+    assert ([] if found is None else [*found.parts]) == [AscendPart(*each) for each in parts]
+
+
+@pytest.mark.parametrize(
+    ("soft", "runtime"),
+    [
+        (False, '[{"UUID":"c0","temp":"t8"},{"UUID":"c1"}]'),
+        (True, '[{"UUID":"c0","memory":8},{"UUID":"c1","memory":30,"core":5}]'),
+    ],
+)
+def test_the_runtime_is_told_template_or_share(soft: bool, runtime: str) -> None:
+    sharing, cards = AscendSharing(CHIP), ascend(None, None)
+    wanted = want((1, 8, 0), (1, 30, 5 * soft), soft=soft)
+    choice = sharing.choose(cards, wanted, (), "p")
+    assert choice is not None
+    found = sharing.annotations(choice, cards, wanted, "n", 7.9)
+    assert found["huawei.com/Ascend910X"] == runtime
+    cores = 5 * soft
+    assert found["hami.io/Ascend910X-devices-allocated"] == (
+        f"c0,Ascend910X,8,0:;c1,Ascend910X,30,{cores}:;"
+    )
+    assert (found["predicate-time"], found["hami.io/vgpu-node"]) == ("7", "n")
