@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.api.decisions import ClaimChoice
+from pumice.api.devices import Allocation, ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
@@ -246,3 +247,17 @@ def test_objects_that_are_shown_are_not_changed(thought: Assumptions) -> None:
     thought.show_pod(KEY, given)
     assert given == replace(one())
     assert from_manifest(pod("p")) is not None
+
+
+def test_a_reservation_without_devices_keeps_those_of_an_earlier_one(thought: Assumptions) -> None:
+    given = Allocation()
+    claims = [ClaimReservation(claim="ns/c", uid="c1", allocation=given), ClaimReservation(claim="ns/c", uid="c1", allocation=None)]
+    for each in claims:
+        thought.reserved(one(), [each])
+    (left,) = thought._resource_claims["ns/c"].values()
+    assert left.allocation is given
+    thought.reserved(one(), [ClaimReservation(claim="ns/c", uid="c2", allocation=None)])
+    (left,) = thought._resource_claims["ns/c"].values()
+    assert (left.uid, left.allocation) == ("c2", None)
+    assert thought.forget_claims("u") == ["ns/c"]
+    assert thought.forget_claims("u") == []
