@@ -251,7 +251,10 @@ def test_objects_that_are_shown_are_not_changed(thought: Assumptions) -> None:
 
 def test_a_reservation_without_devices_keeps_those_of_an_earlier_one(thought: Assumptions) -> None:
     given = Allocation()
-    claims = [ClaimReservation(claim="ns/c", uid="c1", allocation=given), ClaimReservation(claim="ns/c", uid="c1", allocation=None)]
+    claims = [
+        ClaimReservation(claim="ns/c", uid="c1", allocation=given),
+        ClaimReservation(claim="ns/c", uid="c1", allocation=None),
+    ]
     for each in claims:
         thought.reserved(one(), [each])
     (left,) = thought._resource_claims["ns/c"].values()

@@ -51,7 +51,9 @@ def described(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
                 elif column not in BY_STATUS and cell.ndim:
                     by_name = dict(zip(resources, np.moveaxis(cell, -1, 0).tolist(), strict=True))
                     missing = np.inf if column == "capability" else 0
-                    cells[column] = {k: v for k, v in by_name.items() if np.any(np.array(v) != missing)}
+                    cells[column] = {
+                        k: v for k, v in by_name.items() if np.any(np.array(v) != missing)
+                    }
                 else:
                     cells[column] = repr(cell.tolist())
             found[f"{kind} {name}"] = cells
@@ -247,9 +249,7 @@ DONE = {**SAID, "message": SCHEDULED.message}
         ([{**DONE, "type": "Unschedulable"}, DONE], True, True),
     ],
 )
-def test_the_conditions_of_a_group_are_read(
-    conditions: Any, scheduled: bool, others: bool
-) -> None:
+def test_the_conditions_of_a_group_are_read(conditions: Any, scheduled: bool, others: bool) -> None:
     jobs, row = group_cells(conditions=conditions)
     assert bool(jobs.stated_scheduled[row]) is scheduled
     assert bool(jobs.has_other_conditions[row]) is others
@@ -284,7 +284,8 @@ def test_the_demands_of_a_group_are_read(
 def test_a_job_set_aside_is_in_no_session_until_it_is_called_back() -> None:
     ingest = Ingest(Snapshot())
     snapshot = ingest.load(
-        from_manifest(each) for each in (queue("default"), pod_group("g"), pod_group("h", queue="x"))
+        from_manifest(each)
+        for each in (queue("default"), pod_group("g"), pod_group("h", queue="x"))
     )
     jobs, g, h = snapshot.jobs, *(snapshot.jobs.row_of[f"default/{name}"] for name in "gh")
     assert jobs.listed[[g, h]].tolist() == [True, False]

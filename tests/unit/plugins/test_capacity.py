@@ -9,6 +9,7 @@ from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU, MEMORY
 from pumice.core.views import Queue
 from pumice.framework.columns import Queues
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity import Capacity
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -221,11 +222,14 @@ def test_a_share_follows_what_is_placed_and_taken_back(open_session: Any) -> Non
 
 
 @pytest.mark.parametrize(("held", "verdict"), [(50, True), (51, False)])
-def test_a_task_may_fill_its_queue_to_the_brim(
-    open_session: Any, held: int, verdict: bool
-) -> None:
+def test_a_task_may_fill_its_queue_to_the_brim(open_session: Any, held: int, verdict: bool) -> None:
     world = [queue("a", capability={"cpu": 60}), *running("r", "a", [held])]
     ssn = open_session([CLUSTER, *world, *waiting("j", "a", [10])], Capacity())
     task = ssn.task(ssn.snapshot.tasks.row_of["default/j-0"])
     found = ssn.plugins[0].allocatable(Queue(ssn.snapshot, task.queue), task)
     assert bool(found) is verdict
+
+
+def test_what_it_declares() -> None:
+    assert Capacity.simulator == SimulatorAssumptions(bounded=True)
+    assert Capacity.foreseeable is True

@@ -106,8 +106,12 @@ def test_cards_of_a_node_share_its_memory_evenly(resources: Any, ids: Any, memor
 
 @pytest.mark.parametrize(
     "resources",
-    [{GPU_MEMORY: 9}, {GPU_NUMBER: 2}, {GPU_MEMORY: 9, GPU_NUMBER: 0}]
-    + [{GPU_MEMORY: 9, GPU_NUMBER: MOST_CARDS + 1}],
+    [
+        {GPU_MEMORY: 9},
+        {GPU_NUMBER: 2},
+        {GPU_MEMORY: 9, GPU_NUMBER: 0},
+        {GPU_MEMORY: 9, GPU_NUMBER: MOST_CARDS + 1},
+    ],
 )
 def test_a_node_without_believable_cards_has_none(resources: Any) -> None:
     assert MEMORY_OF.read_node(read_node(resources)) is None
@@ -278,9 +282,7 @@ def test_a_pod_may_insist_on_a_mode(mode: str | None, fits: bool) -> None:
     ("policy", "order", "score"),
     [("binpack", [1, 2, 0], 90 + 50), ("spread", [0, 2, 1], 100.0), ("", [2, 1, 0], 0.0)],
 )
-def test_cards_are_taken_and_scored_by_policy(
-    policy: str, order: list[int], score: float
-) -> None:
+def test_cards_are_taken_and_scored_by_policy(policy: str, order: list[int], score: float) -> None:
     """Of a, b and c, b holds 800 and c 400 of 1000; the request is for two cards with 100."""
     cards = virtual("a", "b", "c", shares=5)
     held = (Grant(1, "x", memory=800), Grant(1, "y"), Grant(2, "z", memory=400))
@@ -496,9 +498,7 @@ PLAIN = AscendChip(
 def ascend(*networks: int | None, soft: bool = True, **facts: Any) -> AscendCards:
     given = {"count": 4, "devmem": 30, "devcore": 8, **facts}
     cards = [
-        AscendCard(
-            id=f"c{i}", custominfo=None if each is None else {"NetworkID": each}, **given
-        )
+        AscendCard(id=f"c{i}", custominfo=None if each is None else {"NetworkID": each}, **given)
         for i, each in enumerate(networks)
     ]
     return AscendCards(tuple(cards), soft)

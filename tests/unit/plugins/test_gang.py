@@ -9,6 +9,7 @@ import pytest
 from pumice.framework.close_session import close_session
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.gang import Gang
 from pumice.testing import node, pod, pod_group, queue
 
@@ -153,7 +154,6 @@ def test_a_whole_bundle_may_go_whatever_the_least_number(gang: Any) -> None:
 # The condition at the end of a session
 
 
-
 def leaving(n: int, start: int = 0) -> Any:
     pods = running(n, start)
     for each in pods:
@@ -189,3 +189,8 @@ def test_a_gang_that_waits_for_a_promised_place_is_not_ending(gang: Any) -> None
     ssn.statement().pipeline(ssn.snapshot.tasks.row_of["default/p0"], 0)
     close_session(ssn)
     assert job in ssn.conditions
+
+
+def test_what_it_declares() -> None:
+    assert Gang.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Gang.foreseeable is True

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pumice.core.views import Nodes
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.nodeorder import NodeOrder
 from pumice.plugins.predicates import Predicates
 from pumice.testing import node, pod, pod_group, queue
@@ -293,7 +294,9 @@ def test_images_count_between_two_bounds(
     opened: Any, mib: int, containers: int, score: int
 ) -> None:
     images = ["x:1", *(f"gone:{i}" for i in range(1, containers))]
-    ssn = opened([having("a", **{"x:1": mib}), pod("p", group="g", spec=running(*images))], images=1)
+    ssn = opened(
+        [having("a", **{"x:1": mib}), pod("p", group="g", spec=running(*images))], images=1
+    )
     assert scores(ssn) == [score]
 
 
@@ -304,3 +307,10 @@ def test_images_of_init_containers_count_too(opened: Any) -> None:
     other = opened([having("a", **{"x:1": 900}), pod("p", group="g", spec=running("y"))], images=1)
     task = other.task(other.snapshot.tasks.row_of["default/p"])
     assert other.plugins[0].score_shape(task.shape, other.nodes()) is None
+
+
+def test_what_it_declares() -> None:
+    assert NodeOrder.simulator == SimulatorAssumptions(
+        bounded=True, nodes_alone=True, starts_alone=True
+    )
+    assert NodeOrder.foreseeable is False

@@ -15,6 +15,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.numa_aware import NumaAware
 from pumice.plugins.numa_aware.cpus import CpuLayout, parse_cpus, read_layout, reserved_cpus
 from pumice.plugins.numa_aware.machines import States
@@ -423,7 +424,9 @@ class SlowPicking:
             return len([c for c in cpus if getattr(self.places[c], kind) == number])
 
         def socket(core: int) -> int:
-            return next(self.places[c].socket for c in sorted(self.places) if self.places[c].core == core)
+            return next(
+                self.places[c].socket for c in sorted(self.places) if self.places[c].core == core
+            )
 
         a, b = socket(one), socket(other)
         return (
@@ -528,3 +531,8 @@ def test_states_are_forgotten_when_there_are_far_more_than_machines(
     known._all = [None] * states  # type: ignore[list-item]
     assert known.outgrow(machines) is outgrown
     assert known.outgrow(machines + 1) is False
+
+
+def test_what_it_declares() -> None:
+    assert NumaAware.simulator == SimulatorAssumptions(bounded=True)
+    assert NumaAware.foreseeable is False

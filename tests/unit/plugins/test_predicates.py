@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.codes import Cause
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates import Predicates
 from pumice.plugins.predicates.reasons import REASONS, Code
 from pumice.testing import node, pod, pod_group, queue
@@ -237,7 +238,9 @@ def test_tests_about_other_pods_are_made_by_themselves(tests: Any) -> None:
     nodes = [node(name, labels={"zone": zone} if zone else {}) for name, zone in ZONES.items()]
     ports = [{"containerPort": 1, "hostPort": 80}]
     others = [
-        pod("o", node="a", labels={"app": "x"}, spec={"containers": [{"name": "c", "ports": ports}]})
+        pod(
+            "o", node="a", labels={"app": "x"}, spec={"containers": [{"name": "c", "ports": ports}]}
+        )
     ]
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -259,9 +262,7 @@ ZONES = {"a": "x", "b": "x", "c": "y", "d": None}
 
 
 def claiming(*names: str) -> Any:
-    volumes = [
-        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names
-    ]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     return {"volumes": volumes}
 
 
@@ -321,7 +322,9 @@ def test_pods_with_claims_of_their_own_are_told_apart(open_session: Any) -> None
     pods += [pod(f"s{i}", group="g", spec=claiming("c")) for i in range(2)]
     ssn = open_session([queue("default"), pod_group("g"), node("a"), *pods], Predicates())
     rows, plugin = ssn.snapshot.tasks.row_of, ssn.plugins[0]
-    found = {name: plugin.vary_by(ssn.task(rows[f"default/{name}"])) for name in ("o0", "o1", "s0", "s1")}
+    found = {
+        name: plugin.vary_by(ssn.task(rows[f"default/{name}"])) for name in ("o0", "o1", "s0", "s1")
+    }
     assert found["o0"] != found["o1"]
     assert found["s0"] == found["s1"]
 
@@ -339,3 +342,10 @@ def test_a_pod_whose_claims_have_a_problem_is_beyond_cure(open_session: Any) -> 
         assert (by_device.curable, by_device.code) == (False, Cause.DEVICE)
         assert ("switched off" in by_device.text) is not devices
         assert plugin.filter_task(ssn.task(rows["default/v"])) is not None
+
+
+def test_what_it_declares() -> None:
+    assert Predicates.simulator == SimulatorAssumptions(
+        bounded=True, nodes_alone=True, starts_alone=True
+    )
+    assert Predicates.foreseeable is True

@@ -573,7 +573,9 @@ class TestMoves:
         allowed = {**space, "metadata": {"name": "default", "labels": labels}}
         asked = resource_claim("c", requests=[device_request(adminAccess=True)])
         pods = [claiming("p", "c"), claiming("q", "d")]
-        ssn = self.opened(allowed, *pods, asked, resource_claim("d"), node("a", cpu=8), gpus("a", 1))
+        ssn = self.opened(
+            allowed, *pods, asked, resource_claim("d"), node("a", cpu=8), gpus("a", 1)
+        )
         ssn.statement().place(self.row(ssn, "p"), 0)
         assert self.fits(ssn, "q") == [True]
 

@@ -10,12 +10,7 @@ import pytest
 from pumice.api.devices import BasicDevice, DeviceAttribute
 from pumice.api.objects import ResourceSlice
 from pumice.plugins.predicates.devices.demands import Constraint, Demand, Way
-from pumice.plugins.predicates.devices.inventory import (
-    DeviceId,
-    KnownDevice,
-    Reach,
-    newest_pools,
-)
+from pumice.plugins.predicates.devices.inventory import DeviceId, KnownDevice, Reach, newest_pools
 from pumice.plugins.predicates.devices.search import STEPS, Lack, Search, Stock
 from pumice.testing import device, resource_slice
 from tests.present import read_as
@@ -225,7 +220,11 @@ def test_counters_that_a_pool_does_not_state_are_none() -> None:
 
 def piece(name: str, *devices: str, generation: int = 1, slices: int = 1) -> Any:
     made = resource_slice(
-        name, node="n", devices=[device(each) for each in devices], generation=generation, slices=slices
+        name,
+        node="n",
+        devices=[device(each) for each in devices],
+        generation=generation,
+        slices=slices,
     )
     made["spec"]["pool"]["name"] = "p"
     return read_as(ResourceSlice, made)

@@ -1,4 +1,4 @@
-"""predicates agrees with a slow reference on volumes: node by node, claim by claim, move by move."""
+"""predicates agrees with a slow reference on volumes: nodes and claims one by one, all moves."""
 
 from typing import Any
 

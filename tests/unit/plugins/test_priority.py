@@ -8,6 +8,7 @@ import pytest
 
 from pumice.framework.columns import Jobs, Tasks
 from pumice.framework.plugin import Plugin
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.priority import Priority
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
@@ -121,3 +122,8 @@ def test_the_bound_on_victims_is_the_answer_itself(ssn: Any) -> None:
     found = plugin.bound_victims("preemptable", task, np.array(rows))
     assert found.tolist() == plugin.preemptable(task, rows).tolist()
     assert found.any()
+
+
+def test_what_it_declares() -> None:
+    assert Priority.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Priority.foreseeable is True

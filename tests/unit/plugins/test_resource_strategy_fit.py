@@ -10,6 +10,7 @@ from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.resource_strategy_fit import ResourceStrategyFit, Sra
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
@@ -366,7 +367,9 @@ def test_sra_without_any_weight_scores_all_as_free_of_it() -> None:
     assert set(scores(MIXED, unknown).values()) == {1000}
 
 
-@pytest.mark.parametrize(("weight", "enable", "faults"), [(0, True, 1), (1, True, 0), (0, False, 0)])
+@pytest.mark.parametrize(
+    ("weight", "enable", "faults"), [(0, True, 1), (1, True, 0), (0, False, 0)]
+)
 def test_a_check_tells_of_sra_without_a_weight(weight: int, enable: bool, faults: int) -> None:
     plugin = ResourceStrategyFit(sra=Sra(enable=enable, weight=weight))
     assert [fault.key for fault in plugin.faults()] == ["sra"] * faults
@@ -399,3 +402,8 @@ def test_a_rate_may_be_any_number_from_nought(rate: float, kept: int) -> None:
     objects = [node("n", cpu=8, resources={GPU: 4})]
     assert verdicts(objects, rates, {"cpu": 8 - kept})[0] == {"n": True}
     assert verdicts(objects, rates, {"cpu": f"{(8 - kept) * 1000 + 1}m"})[0] == {"n": False}
+
+
+def test_what_it_declares() -> None:
+    assert ResourceStrategyFit.simulator == SimulatorAssumptions(bounded=True)
+    assert ResourceStrategyFit.foreseeable is False

@@ -11,6 +11,7 @@ from pumice.core.resources import STEP
 from pumice.core.views import Job
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.task_topology import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -389,7 +390,10 @@ def test_roles_are_urgent_by_the_strongest_of_their_wishes(
     pods = [each for role in roles for each in tasks(role, 1)]
     plugin, ssn = opened(pods, marks(together, apart))
     topology = plugin._jobs[0]
-    names = [ssn.task(row).role for row in sorted(topology._grades, key=lambda r: (topology._grades[r], r))]
+    names = [
+        ssn.task(row).role
+        for row in sorted(topology._grades, key=lambda r: (topology._grades[r], r))
+    ]
     assert names == ordered
 
 
@@ -418,14 +422,16 @@ def test_keys_put_big_buckets_first_and_urgent_roles_inside() -> None:
     plugin, ssn = opened(pods, marks("a,b", "a", order="b,a"))
     topology = plugin._jobs[0]
     assert [len(bucket.waiting) for bucket in topology.buckets] == [3, 1]
-    rows = {name: ssn.snapshot.tasks.row_of[f"default/j-{name}"] for name in ("a-0", "b-0", "out-0")}
+    rows = {
+        name: ssn.snapshot.tasks.row_of[f"default/j-{name}"] for name in ("a-0", "b-0", "out-0")
+    }
     grades, n = 4, 2
     assert topology.key(rows["b-0"]) == 0 * grades + 0 - 3 * grades * n
     last = ssn.snapshot.tasks.row_of["default/j-a-2"]
     assert topology.key(last) == 1 * grades + 1 - 1 * grades * n
     assert topology.key(rows["out-0"]) == 0.0
     first = {row: topology.key(row) for row in topology.bucket_of}
-    assert sorted(first, key=first.__getitem__)[0] == rows["b-0"]
+    assert min(first, key=first.__getitem__) == rows["b-0"]
 
 
 def test_a_task_that_leaves_again_waits_as_before() -> None:
@@ -457,3 +463,8 @@ def test_nodes_without_room_for_the_task_get_nothing_whoever_is_there() -> None:
     nodes = [node("full", cpu=1), node("free", cpu=4)]
     pods = [*tasks("a", 1, node="full"), *tasks("a", 1, 1)]
     assert scores(pods, marks("a"), nodes, "a-1") == [0, 50]
+
+
+def test_what_it_declares() -> None:
+    assert TaskTopology.simulator == SimulatorAssumptions(bounded=True)
+    assert TaskTopology.foreseeable is False
