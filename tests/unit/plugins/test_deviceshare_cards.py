@@ -295,6 +295,13 @@ def test_cards_are_taken_and_scored_by_policy(policy: str, order: list[int], sco
     assert two.score == score
 
 
+def test_a_virtual_card_without_memory_has_no_score() -> None:
+    cards = virtual("a", memory=0)
+    found = VirtualSharing("binpack").choose(cards, wish(part(memory=0)), (), "")
+    assert found is not None
+    assert found.score == 0.0
+
+
 @pytest.mark.parametrize(("number", "granted"), [(0, 0), (-1, 0), (1, 1), (2, 2)])
 def test_a_container_gets_its_number_of_cards(number: int, granted: int) -> None:
     found = VirtualSharing().choose(virtual("a", "b"), wish(part(number), part(1)), (), "p")

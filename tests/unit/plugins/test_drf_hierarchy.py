@@ -217,7 +217,7 @@ def test_the_tree_is_settled_as_plain_loops_settle_it(tree: Any, seed: int) -> N
     plugin = ssn.plugins[0]
     found = standing(ssn)
     slow = SlowTree({"cpu": 10, "memory": 10, "pods": 1000}, jobs, weights)
-    by_branch = {0: ()}
+    by_branch: dict[int, tuple[str, ...]] = {0: ()}
     for (parent, name), number in plugin._tree._branch_of.items():
         by_branch[number] = (*by_branch[parent], name)
     for number, path in by_branch.items():

@@ -453,7 +453,7 @@ def test_cpus_are_taken_as_plain_loops_take_them(seed: int) -> None:
     for _ in range(12):
         free = frozenset(np.flatnonzero(rng.random(n) < 0.7).tolist())
         wanted = int(rng.integers(0, len(free) + 1))
-        assert machine.take(free, wanted) == set(SlowPicking(machine, free, wanted).taken)
+        assert machine.take(free, wanted) == frozenset(SlowPicking(machine, free, wanted).taken)
 
 
 def test_a_layout_counts_cpus_of_sockets_and_cores() -> None:

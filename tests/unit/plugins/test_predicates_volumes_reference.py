@@ -318,6 +318,7 @@ class Scene:
                 capacity=f"{self.rng.integers(1, 4)}Gi",
                 nodeTopology={"matchLabels": {"zone": zone}},
             )
+        listed: list[Any] = []
         for i in range(5):
             counts = {"disks": int(self.rng.integers(1, 4)), "tapes": int(self.rng.integers(0, 3))}
             listed = [
