@@ -1,5 +1,6 @@
 """The search for devices on one node finds the first set that trying everything finds."""
 
+import re
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -7,12 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.api.devices import BasicDevice, DeviceAttribute
-from pumice.api.objects import ResourceSlice
-from pumice.plugins.predicates.devices.demands import Constraint, Demand, Way
+from pumice.api.devices import (
+    BasicDevice,
+    DeviceAttribute,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from pumice.plugins.predicates.devices.demands import (
+    Constraint,
+    Demand,
+    UnmetDemandError,
+    Way,
+    demand_of,
+)
 from pumice.plugins.predicates.devices.inventory import DeviceId, KnownDevice, Reach, newest_pools
 from pumice.plugins.predicates.devices.search import STEPS, Lack, Search, Stock
-from pumice.testing import device, resource_slice
+from pumice.testing import device, device_class, resource_claim, resource_slice
 from tests.present import read_as
 
 MEMORY = ("card", "memory")
@@ -270,3 +282,29 @@ def test_a_constraint_is_about_requests_or_alternatives(
     requests: Any, name: str, about: bool
 ) -> None:
     assert Constraint("d/x", distinct=False, requests=requests).is_about(name) is about
+
+
+@pytest.mark.parametrize(
+    ("way", "why"),
+    [
+        ({}, None),
+        ({"selectors": [{}]}, "a selector is of a kind that is not known"),
+        ({"selectors": [{"cel": {"expression": "device."}}]}, "selector 'device.'"),
+        ({"allocationMode": "Some"}, "allocationMode Some is not known"),
+        ({"allocationMode": "All"}, None),
+        ({"adminAccess": True}, "its namespace has no adminAccess"),
+        ({"deviceClassName": "tpu"}, "device class tpu does not exist"),
+        ({"deviceClassName": ""}, "device class (none) does not exist"),
+    ],
+)
+def test_a_request_that_nothing_can_meet_says_why(way: Any, why: str | None) -> None:
+    asked = {"name": "r", "exactly": {"deviceClassName": "gpu", **way}}
+    claim = read_as(ResourceClaim, resource_claim("c", requests=[asked]))
+    classes = {"gpu": read_as(DeviceClass, device_class("gpu"))}
+    if why is None:
+        assert demand_of("c", claim, classes, may_admin=False).requests
+    else:
+        with pytest.raises(UnmetDemandError, match=re.escape(why)):
+            demand_of("c", claim, classes, may_admin=False)
+    if "adminAccess" in way:
+        assert demand_of("c", claim, classes, may_admin=True).requests[0][0].admin
