@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from pumice.api.pods import Pod
+from pumice.api.objects import from_manifest
+from pumice.api.pods import Pod, PodStatus
 from pumice.cache.equal_pods import EqualPods
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
@@ -135,3 +137,35 @@ def test_tables_that_were_damaged_are_made_anew(monkeypatch: pytest.MonkeyPatch)
         other = two.snapshot.tasks.row_of[each]
         assert one.snapshot.tasks.status[row] == two.snapshot.tasks.status[other]
         assert one.snapshot.tasks.node[row] == two.snapshot.tasks.node[other]
+
+
+def test_only_waiting_pods_that_get_a_node_are_of_a_class() -> None:
+    """Job and shape; None for whatever else has changed, or is not as it was."""
+    things = [
+        *(node("n0", cpu=8), queue("default"), pod_group("g"), pod("p", group="g", cpu=1)),
+        *(pod("q", group="g", cpu=1), pod("alone", cpu=1), pod("r", group="g", cpu=1, node="n0")),
+        pod("foreign", cpu=1, scheduler="other"),
+        pod("lost", group="g", cpu=1, node="gone"),
+        pod("named", group="g", cpu=1, nominated_node="n0"),
+    ]
+    ingest = Ingest(Snapshot())
+    known = {each["metadata"]["name"]: from_manifest(each) for each in things}
+    snapshot = ingest.load(known.values())
+
+    def found(name: str, on: str = "n0", **changes: Any) -> Any:
+        before = known[name]
+        assert isinstance(before, Pod)
+        bound = replace(before, spec=replace(before.spec, node_name=on), **changes)
+        return ingest.waiting_class(bound, before)
+
+    row = snapshot.tasks.row_of["default/p"]
+    same = (int(snapshot.tasks.job[row]), int(snapshot.tasks.shape[row]))
+    assert found("p") == found("q") == same
+    assert found("p", on="elsewhere") is None
+    assert [found(name) for name in ("alone", "r", "foreign", "lost", "named")] == [None] * 5
+    one = known["p"]
+    assert found("p", metadata=replace(one.metadata, labels={"a": "b"})) is None
+    assert found("p", status=PodStatus(start_time="2026-01-01T00:00:00Z")) is None
+    assert isinstance(one, Pod)
+    moved = replace(one, spec=replace(one.spec, node_name="n0"))
+    assert ingest.waiting_class(moved, replace(one)) is None

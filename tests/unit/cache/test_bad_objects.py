@@ -6,6 +6,7 @@ import pytest
 
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
+from pumice.cache.job_rows import JobRows
 from pumice.cache.task_rows import TaskRows
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.consistency import check
@@ -244,3 +245,24 @@ def test_a_node_that_claimed_too_much_is_corrected(cluster: Any) -> None:
         cluster.merge_status("Node", "", "n", {"allocatable": {"cpu": cpu, GPU: gpu}})
         sync(informer)
     assert (idle(informer), idle(informer, GPU)) == (8000, 4000)
+
+
+def test_an_object_of_another_kind_that_breaks_the_tables_is_left_out_as_a_whole(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = JobRows.upsert_queue
+
+    def breaks(self: Any, queue: Any) -> None:
+        write(self, queue)
+        if queue.metadata.name == "bad":
+            self.snapshot.queues.weight[:] = -1
+            raise OverflowError
+
+    monkeypatch.setattr(JobRows, "upsert_queue", breaks)
+    informer = follow(cluster)
+    cluster.restore([queue("bad"), queue("good", weight=4)])
+    sync(informer)
+    queues = informer.snapshot.queues
+    assert "bad" not in queues.row_of
+    assert queues.weight[queues.row_of["good"]] == 4
+    assert informer.skipped == {QUEUE: 1}

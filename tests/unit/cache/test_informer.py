@@ -9,10 +9,12 @@ from pumice.api.groups import PodGroupStatus
 from pumice.api.objects import FOLLOWED, from_manifest
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
+from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASES, Status
+from pumice.errors import GoneError, NotFoundError
 from pumice.testing import node, pod, pod_group, queue
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -278,3 +280,142 @@ def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(
         informer.sync()
     assert len(informer.snapshot.label_classes) < 30
     assert placed(informer.snapshot) == {"default/p": ("n", "BOUND")}
+
+
+# What is not there, and what starts over
+
+
+class Fake:
+    """A cluster of lists and events that a test writes."""
+
+    def __init__(self, **lists: Any) -> None:
+        self.lists = {"Pod": [], "Node": [], **lists}
+        self.events: dict[str, list[Event]] = {}
+        self.watched: list[tuple[str, str]] = []
+        self.gone: set[str] = set()
+        self.missing: set[str] = set()
+
+    def list(self, kind: str) -> Any:
+        if kind in self.missing:
+            raise NotFoundError(kind, "")
+        return self.lists[kind], "10"
+
+    def watch(self, kind: str, since: str) -> Any:
+        self.watched.append((kind, since))
+        if kind in self.missing:
+            raise NotFoundError(kind, "")
+        if kind in self.gone:
+            raise GoneError("too old")
+        return self.events.pop(kind, [])
+
+
+def versioned(manifest: Any, version: str) -> Any:
+    meta = {**manifest["metadata"], "resourceVersion": version}
+    return {**manifest, "metadata": meta}
+
+
+def informed(fake: Fake) -> Informer:
+    informer = Informer(fake, Ingest(Snapshot()), ("Node", "Pod"))  # type: ignore[arg-type]
+    informer.sync()
+    return informer
+
+
+def test_a_watch_goes_on_from_the_last_event_of_its_kind() -> None:
+    fake = Fake(Node=[versioned(node("n"), "3")])
+    informer = informed(fake)
+    one = versioned(pod("p", cpu=1, node="n"), "12")
+    mark = {"metadata": {"resourceVersion": "15", "name": ""}}
+    fake.events["Pod"] = [Event("ADDED", one), Event("BOOKMARK", mark)]
+    assert informer.sync() == 1
+    assert informer.sync() == 0
+    assert fake.watched == [("Node", "10"), ("Pod", "10"), ("Node", "10"), ("Pod", "15")]
+    assert informer.counts() == {"Node": 1, "Pod": 1}
+
+
+def test_of_several_events_of_one_object_the_last_counts() -> None:
+    fake = Fake(Node=[versioned(node("n"), "3")])
+    informer = informed(fake)
+    bound = [versioned(pod("p", cpu=cpu, node="n"), str(11 + cpu)) for cpu in (1, 2)]
+    fake.events["Pod"] = [
+        Event("ADDED", bound[0]),
+        Event("DELETED", bound[0]),
+        Event("ADDED", bound[1]),
+        Event("ADDED", versioned(pod("q", cpu=1), "14")),
+        Event("DELETED", versioned(pod("q", cpu=1), "15")),
+    ]
+    assert informer.sync() == 2
+    assert informer.counts()["Pod"] == 1
+    assert informer.snapshot.nodes.used[0, 0] == 2000
+    check(informer.snapshot)
+
+
+def test_a_list_after_a_gap_takes_in_what_changed_and_drops_what_is_gone() -> None:
+    pods = [versioned(pod(name, cpu=1, node="n"), "5") for name in "abc"]
+    fake = Fake(Node=[versioned(node("n"), "3")], Pod=pods)
+    informer = informed(fake)
+    fake.gone = {"Pod"}
+    changed = versioned(pod("b", cpu=3, node="n"), "6")
+    fake.lists["Pod"] = [pods[0], changed, versioned(pod("d", cpu=1), "7")]
+    assert informer.sync() == 3
+    assert sorted(informer.snapshot.tasks.row_of) == ["default/a", "default/b", "default/d"]
+    assert informer.snapshot.nodes.used[0, 0] == 4000
+    assert informer.sync() == 0
+
+
+def test_a_kind_that_the_cluster_does_not_have_is_passed_over() -> None:
+    fake = Fake(Node=[versioned(node("n"), "3")])
+    fake.missing = {"Pod"}
+    informer = informed(fake)
+    assert informer.sync() == 0
+    assert informer.counts() == {"Node": 1, "Pod": 0}
+
+
+def test_each_version_of_a_bad_object_is_reported_once() -> None:
+    bad = pod("p", cpu=1, node="n")
+    bad["spec"]["tolerations"] = [{"operator": 5}]
+    fake = Fake(Node=[versioned(node("n"), "3")], Pod=[versioned(bad, "5")])
+    informer = informed(fake)
+    assert (len(informer.problems), informer.skipped["Pod"]) == (1, 1)
+    for version, reports in (("5", 1), ("6", 2), ("6", 2)):
+        fake.events["Pod"] = [Event("MODIFIED", versioned(bad, version))]
+        informer.sync()
+        assert (len(informer.problems), informer.skipped["Pod"]) == (reports, reports)
+    assert informer.problems[0].key == "default/p"
+    fake.events["Pod"] = [Event("DELETED", versioned(bad, "7"))]
+    informer.sync()
+    fake.events["Pod"] = [Event("ADDED", versioned(bad, "6"))]
+    informer.sync()
+    assert informer.skipped["Pod"] == 3
+
+
+def test_what_is_assumed_of_pods_that_are_unknown_is_nothing(cluster: Any) -> None:
+    informer = follow(cluster)
+    before = placed(informer.snapshot)
+    informer.assume("default/nobody", "n")
+    informer.assume_evicted("default/nobody")
+    informer.hold("default/nobody")
+    informer.undo("default/nobody")
+    informer.assume_group("default/nobody", PodGroupStatus(phase="Running"))
+    informer.undo_group("default/nobody")
+    assert placed(informer.snapshot) == before
+    assert informer.take_ended() == set()
+    assert not informer.waits_for("default/nobody", "", "bound")
+
+
+def test_a_pod_that_is_gone_ends_what_was_assumed_of_it(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
+    informer.take_ended()
+    uid = informer.known("Pod", "default/p").metadata.uid
+    cluster.delete("Pod", "default", "p")
+    informer.sync()
+    assert informer.take_ended() == {"default/p"}
+    assert not informer.waits_for("default/p", uid, "bound")
+
+
+def test_a_group_that_is_gone_ends_what_was_assumed_of_it(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume_group("default/g", PodGroupStatus(phase="Running"))
+    cluster.delete(GROUP, "default", "g")
+    informer.sync()
+    assert not informer._assumed.forget_group("default/g")

@@ -54,3 +54,43 @@ def test_amounts_that_cannot_be_read_do_not_count(requests: Any) -> None:
 @pytest.mark.parametrize("manifest", [{}, {"metadata": None}, {"metadata": {"name": ""}}])
 def test_without_a_name_there_is_nothing_to_see(manifest: Any) -> None:
     assert partial_pod(manifest) is None
+
+
+def test_sidecars_and_deletion_are_read() -> None:
+    manifest = pod("p", cpu=2, node="n")
+    policies = ["Always", "OnFailure", None]
+    manifest["spec"]["initContainers"] = [{"restartPolicy": each} for each in policies]
+    manifest["metadata"] |= {"namespace": "ns", "uid": "u", "resourceVersion": "7"}
+    found = present(partial_pod(manifest))
+    assert [each.restart_policy for each in found.spec.init_containers] == ["Always", "", ""]
+    meta = found.metadata
+    assert (meta.namespace, meta.uid, meta.resource_version) == ("ns", "u", "7")
+    assert not meta.deletion_timestamp
+    manifest["metadata"]["deletionTimestamp"] = "soon"
+    assert present(partial_pod(manifest)).metadata.deletion_timestamp
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (7, 7),
+        (-(2**31), -(2**31)),
+        (-(2**31) - 1, None),
+        (2**31 - 1, 2**31 - 1),
+        (2**31, None),
+        ("7", None),
+        (None, None),
+    ],
+)
+def test_a_priority_has_32_bits(given: Any, read: int | None) -> None:
+    manifest = pod("p", cpu=2, node="n")
+    manifest["spec"]["priority"] = given
+    assert present(partial_pod(manifest)).spec.priority == read
+
+
+def test_only_texts_are_labels_and_annotations() -> None:
+    manifest = pod("p", node="n", annotations={"volcano.sh/preemptable": "true", "other": "x"})
+    manifest["metadata"]["labels"] = {"a": "b", "c": 1, 2: "d"}
+    found = present(partial_pod(manifest))
+    assert found.metadata.labels == {"a": "b"}
+    assert found.metadata.annotations == {"volcano.sh/preemptable": "true"}

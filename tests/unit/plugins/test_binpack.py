@@ -6,6 +6,7 @@ import pytest
 
 from pumice.core.views import Task
 from pumice.framework.arguments import bind_arguments
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.binpack import Binpack
 from pumice.testing import node, pod, pod_group, queue
 
@@ -92,3 +93,10 @@ def test_a_negative_weight_counts_once() -> None:
 
 def test_without_weight_there_is_no_opinion(scores: Any) -> None:
     assert scores([node("n")], {"binpack.weight": 0}, cpu=1) is None
+
+
+def test_what_it_declares() -> None:
+    assert Binpack.simulator == SimulatorAssumptions(
+        bounded=True, nodes_alone=True, starts_alone=True
+    )
+    assert Binpack.foreseeable is False

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU, MEMORY
+from pumice.core.views import Queue
+from pumice.framework.columns import Queues
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity import Capacity
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -170,3 +174,62 @@ def test_jobs_admitted_before_count() -> None:
 
 def test_capacity_keeps_its_promises() -> None:
     check_plugin(Capacity, ancestor_reclaim_level=2)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "first"),
+    [
+        ({"held": 10}, {"held": 20}, "a"),
+        ({"held": 20}, {"held": 10}, "b"),
+        ({"held": 40}, {"deserved": None, "held": 1}, "a"),
+        ({"held": 41}, {"deserved": None, "held": 1}, "b"),
+        ({"held": 10}, {"held": 20, "priority": 1}, "b"),
+        ({"deserved": None}, {"deserved": None}, ""),
+        ({"held": 10}, {"held": 10}, ""),
+    ],
+)
+def test_two_queues_are_compared_and_ordered_alike(
+    open_session: Any, left: Any, right: Any, first: str
+) -> None:
+    """Priority first, then the smallest share, then the queue that deserves something."""
+    world: list[Any] = []
+    for name, facts in (("a", left), ("b", right)):
+        due = {"cpu": 40} if facts.get("deserved", 40) else {}
+        world.append(queue(name, deserved=due, priority=facts.get("priority")))
+        world += running(f"j{name}", name, [facts.get("held", 0)])
+    ssn = open_session([CLUSTER, *world], Capacity())
+    plugin, rows = ssn.plugins[0], ssn.snapshot.queues.row_of
+    one, two = (Queue(ssn.snapshot, rows[name]) for name in "ab")
+    compared = plugin.compare_queues(one, two)
+    assert {-1: "a", 0: "", 1: "b"}[int(np.sign(compared))] == first
+    assert plugin.compare_queues(two, one) == -compared
+    keys = plugin.order_queues(Queues(ssn.snapshot, np.array([one.row, two.row]))).T.tolist()
+    assert {True: "a", False: "b"}[keys[0] < keys[1]] == (first or "b")
+    assert (keys[0] == keys[1]) is (not first)
+
+
+def test_a_share_follows_what_is_placed_and_taken_back(open_session: Any) -> None:
+    world = [queue("a", deserved={"cpu": 40}), *waiting("j", "a", [10, 20])]
+    ssn = open_session([CLUSTER, *world], Capacity())
+    assert shares(ssn) == {"a": 0.0}
+    statement = ssn.statement()
+    statement.place(ssn.snapshot.tasks.row_of["default/j-0"], 0)
+    assert shares(ssn) == {"a": 0.25}
+    statement.place(ssn.snapshot.tasks.row_of["default/j-1"], 0)
+    assert shares(ssn) == {"a": 0.75}
+    statement.discard()
+    assert shares(ssn) == {"a": 0.0}
+
+
+@pytest.mark.parametrize(("held", "verdict"), [(50, True), (51, False)])
+def test_a_task_may_fill_its_queue_to_the_brim(open_session: Any, held: int, verdict: bool) -> None:
+    world = [queue("a", capability={"cpu": 60}), *running("r", "a", [held])]
+    ssn = open_session([CLUSTER, *world, *waiting("j", "a", [10])], Capacity())
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/j-0"])
+    found = ssn.plugins[0].allocatable(Queue(ssn.snapshot, task.queue), task)
+    assert bool(found) is verdict
+
+
+def test_what_it_declares() -> None:
+    assert Capacity.simulator == SimulatorAssumptions(bounded=True)
+    assert Capacity.foreseeable is True

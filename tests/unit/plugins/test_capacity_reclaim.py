@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.api.codes import Spared
+from pumice.core.views import Queue
 from pumice.plugins.capacity import Capacity
 from pumice.testing import node, pod, pod_group, queue
 
@@ -262,3 +264,95 @@ def test_for_a_job_of_another_queue_a_queue_gives_what_is_beyond_its_due(world: 
         *job("old", "rich", [{"cpu": 3}, {"cpu": 3}, {CHIP: 1}]),
     ]
     assert gang_victims(world(POOR, *rich), reclaims=True) == [0, 2]
+
+
+# Bounds
+
+
+@pytest.mark.parametrize(
+    ("due", "held", "asked", "allowed"),
+    [
+        ({"cpu": 50}, {"cpu": 49}, {"cpu": 1}, True),
+        ({"cpu": 50}, {"cpu": 49}, {"cpu": "1001m"}, False),
+        ({"cpu": 50}, {"cpu": 1}, {"memory": "1Gi"}, False),
+        ({"cpu": 5, "memory": "5Gi"}, {"cpu": 5}, {"memory": "5Gi"}, True),
+        ({"cpu": 5, CHIP: 2}, {"cpu": 1}, {CHIP: 3}, False),
+    ],
+)
+def test_a_queue_deserves_more_while_a_request_keeps_it_within_its_due(
+    world: Any, due: Any, held: Any, asked: Any, allowed: bool
+) -> None:
+    here = world(queue("poor", deserved=due), *job("own", "poor", [held]), new=asked)
+    assert here.may_reclaim() is allowed
+
+
+def test_bounds_tell_queues_and_shapes_apart(world: Any) -> None:
+    """Two queues of one shape, two shapes of one queue: only cpu of the rich queue may go."""
+    queues = [queue("rich", deserved={"cpu": 5}), queue("modest", deserved={"cpu": 50})]
+    olds = job("old-a", "modest", [{"cpu": 6}]) + job("old-b", "rich", [{"cpu": 6}])
+    olds += job("old-c", "rich", [{CHIP: 1}]) + job("old-d", "modest", [{"cpu": 6}])
+    here = world(POOR, *queues, *olds)
+    assert dict(zip(here.olds(), here.bounds(), strict=True)) == {
+        "default/old-a-0": False,
+        "default/old-b-0": True,
+        "default/old-c-0": False,
+        "default/old-d-0": False,
+    }
+    plugin = here.ssn.plugins[0]
+    assert plugin.bound_victims("reclaimable", here.asking, np.zeros(0, dtype=int)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("level", "held", "spared"),
+    [
+        (1, [20], (Spared.ANCESTOR_LEVEL, {"queue": "p2"})),
+        (0, [20], (Capacity.spares, {})),
+        (1, [31], (Capacity.spares, {})),
+    ],
+)
+def test_a_pod_is_spared_by_its_queue_or_by_an_ancestor(
+    world: Any, level: int, held: Any, spared: Any
+) -> None:
+    old = job("old", "rich", [{"cpu": cpu} for cpu in held])
+    here = world(*TREE, *old, level=level, hierarchy=True)
+    victim = here.ssn.task(here.rows["default/old-0"])
+    assert here.ssn.plugins[0].why_spared("reclaimable", here.asking, victim) == spared
+
+
+def test_its_own_queue_spares_a_pod_before_any_ancestor(world: Any) -> None:
+    tree = [*TREE[:4], queue("rich", parent="p2", deserved={"cpu": 25}), TREE[5]]
+    old = job("old", "rich", [{"cpu": 20}])
+    here = world(*tree, *old, level=1, hierarchy=True)
+    victim = here.ssn.task(here.rows["default/old-0"])
+    assert here.ssn.plugins[0].why_spared("reclaimable", here.asking, victim)[1] == {}
+    assert here.victims() == []
+
+
+def test_each_victim_counts_for_the_ancestors_of_the_next(world: Any) -> None:
+    """Of p2's 35 at most 5 are too many: one pod of 5 goes, then p2 has its due."""
+    old = job("old", "rich", [{"cpu": 5}] * 7)
+    assert world(*TREE, *old, level=1, hierarchy=True).victims() == ["old-0"]
+
+
+def test_ancestors_that_are_promised_more_are_judged_again(world: Any) -> None:
+    in_turn = [
+        world(*TREE, level=level, hierarchy=hierarchy).ssn.plugins[0].judges_in_turn
+        for level, hierarchy in ((1, True), (0, True), (1, False))
+    ]
+    assert in_turn == [frozenset(), Capacity.judges_in_turn, Capacity.judges_in_turn]
+    assert Capacity.judges_in_turn
+
+
+def test_victims_of_misplaced_queues_are_compared_as_equal(world: Any) -> None:
+    lost = queue("lost", parent="gone")
+    found = world(*TREE, lost, hierarchy=True).ssn
+    rows = found.snapshot.queues.row_of
+    plugin = found.plugins[0]
+    near, rich, poor, away = (
+        Queue(found.snapshot, rows[name]) for name in ("near", "rich", "poor", "lost")
+    )
+    compared = plugin.compare_victim_queues
+    assert compared(near, rich, poor) == -1.0
+    assert [compared(near, away, poor), compared(away, near, poor), compared(near, rich, away)] == [
+        0.0
+    ] * 3

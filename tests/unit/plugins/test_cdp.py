@@ -2,16 +2,20 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pumice.api.codes import Spared
 from pumice.api.objects import from_manifest
 from pumice.api.times import epoch
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.cdp import Cdp
 from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import open_session
 
 MARK = "volcano.sh/cooldown-time"
 SCHEDULED = "2026-01-15T10:00:00Z"
@@ -79,3 +83,39 @@ def test_a_pod_that_does_not_run_yet_is_not_protected() -> None:
 @pytest.mark.parametrize("condition", [{"scheduled": "False"}, {"kind": "Ready"}])
 def test_a_pod_that_was_never_reported_scheduled_is_not_protected(condition: Any) -> None:
     assert may_go(victim(label="10m", **condition), 0)
+
+
+@pytest.mark.parametrize(("after", "change"), [(0, 600.0), (599, 600.0), (600, None)])
+def test_the_next_change_is_the_end_of_a_cooldown(after: int, change: float | None) -> None:
+    world = [node("n1"), queue("default"), pod_group("g"), victim(label="10m"), pod("q")]
+    plugin, now = Cdp(), epoch(SCHEDULED) + after
+    ssn = open_session(world, [plugin], now=now)
+    assert plugin.changes_at(ssn) == (None if change is None else epoch(SCHEDULED) + change)
+
+
+def test_a_pod_is_spared_until_a_time() -> None:
+    world = [node("n1"), queue("default"), pod_group("g"), victim(label="10m")]
+    plugin = Cdp()
+    ssn = open_session(world, [plugin], now=epoch(SCHEDULED))
+    why = plugin.why_spared("preemptable", ssn.task(0), ssn.task(0))
+    assert why == (Spared.COOLDOWN, {"until": "2026-01-15T10:10:00Z"})
+    assert plugin.bound_victims("preemptable", ssn.task(0), np.array([0])).tolist() == [False]
+
+
+def test_a_condition_without_a_time_protects_nobody() -> None:
+    made = victim(label="10m")
+    del made["status"]["conditions"][0]["lastTransitionTime"]
+    assert may_go(made, 0)
+
+
+def test_other_conditions_are_passed_over() -> None:
+    made = victim(label="10m")
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    made["status"]["conditions"].insert(0, ready)
+    assert not may_go(made, 599)
+    assert may_go(made, 600)
+
+
+def test_what_it_declares() -> None:
+    assert Cdp.simulator == SimulatorAssumptions(bounded=True, timed=True)
+    assert Cdp.foreseeable is False

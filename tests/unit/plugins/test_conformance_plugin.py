@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.conformance import Conformance
 from pumice.testing import node, pod, pod_group, queue
 
@@ -33,3 +34,8 @@ def test_the_bound_is_the_answer(ssn: Any) -> None:
     rows = np.arange(ssn.snapshot.tasks.n)
     bound = ssn.plugins[0].bound_victims("preemptable", ssn.task(0), rows)
     assert bound.tolist() == ssn.plugins[0].preemptable(ssn.task(0), rows.tolist()).tolist()
+
+
+def test_what_it_declares() -> None:
+    assert Conformance.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Conformance.foreseeable is False

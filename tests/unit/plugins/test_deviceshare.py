@@ -8,6 +8,7 @@ from pumice.api.conf import parse_conf
 from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.deviceshare import DeviceShare
 from pumice.scenarios.between_cycles import advance
 from pumice.scheduler import Scheduler
@@ -469,3 +470,118 @@ def test_pods_of_one_spec_with_different_wishes_are_reported_apart() -> None:
     ]
     binds = Scheduler(parse_conf(CONF)).cycle(objects, NOW).binds
     assert binds == {"default/p-0": "n1", "default/p-1": "n0"}
+
+
+# What a refusal names
+
+
+def numbers(objects: Any, **fields: Any) -> Any:
+    plugin, ssn = opened(objects, **fields)
+    return plugin.refusal_numbers(task_of(ssn))
+
+
+def test_a_refusal_names_three_cards_of_three_nodes() -> None:
+    cards = [card(f"g{i}", memory=10) for i in range(4)]
+    objects = [node("bare"), vgpu_node("roomy", card("g9"))]
+    objects += [vgpu_node(f"n{i}", *cards) for i in range(4)]
+    found = numbers([*objects, asking(vgpu_memory=11)], vgpu=True)
+    texts = [f"card g{i} has 10 of the 11 memory wanted" for i in (3, 2, 1)]
+    assert found == {"cards": {f"n{i}": texts for i in range(3)}}
+
+
+def test_a_refusal_of_a_pod_that_fits_or_asks_for_nothing_names_no_card() -> None:
+    assert numbers([vgpu_node("n", card("g")), asking(vgpu_memory=1)], vgpu=True) == {}
+    assert numbers([vgpu_node("n", card("g")), pod("p", group="g", cpu=1)], vgpu=True) == {}
+
+
+def test_a_refusal_names_the_lock_of_a_node() -> None:
+    objects = [vgpu_node("n", card("g0"), hamivgpu=FRESH), asking(vgpu_memory=1)]
+    found = numbers(objects, vgpu=True, node_lock=True)
+    assert found == {"cards": {"n": ["is locked while devices are allocated"]}}
+
+
+@pytest.mark.parametrize(
+    ("since", "code"),
+    [
+        (None, LOCKED),
+        ("", LOCKED),
+        (str(int(NOW) - 299), LOCKED),
+        (str(int(NOW) - 301), FITS),
+        ("when?", FITS),
+    ],
+)
+def test_a_device_plugin_is_waited_for_five_minutes(since: str | None, code: int) -> None:
+    old = holding("old", "g0,NVIDIA,1,1:")
+    annotated(old, **{"volcano.sh/bind-phase": "allocating"})
+    annotated(old, **({} if since is None else {"volcano.sh/bind-time": since}))
+    objects = [vgpu_node("n", card("g0")), old, asking(vgpu_memory=1)]
+    assert codes(objects, vgpu=True, node_lock=True) == [code]
+
+
+def test_with_locks_a_placed_pod_locks_its_node() -> None:
+    objects = [vgpu_node("n", card("g0")), asking(vgpu_memory=1)]
+    for lock, names in ((True, ["hamivgpu"]), (False, [])):
+        _, ssn = opened(objects, vgpu=True, node_lock=lock)
+        ssn.statement().place(task_of(ssn).row, 0)
+        assert [*ssn.intents.node_locks.values()] == [(each,) for each in names]
+
+
+def test_an_evicted_pod_frees_its_cards_and_other_pods_keep_theirs() -> None:
+    objects = [
+        vgpu_node("n", card("g0", shares=2)),
+        holding("a", "g0,NVIDIA,400,0:"),
+        holding("b", "g0,NVIDIA,300,0:"),
+        asking(vgpu_memory=700),
+    ]
+    plugin, ssn = opened(objects, vgpu=True)
+    ssn.statement().evict(task_of(ssn, "a").row, "preempt")
+    assert [grant.pod for grant in plugin._held[0]] == ["default/b"]
+    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [FITS]
+
+
+def test_a_promise_taken_back_takes_its_annotations_back() -> None:
+    _, ssn = opened([vgpu_node("n", card("g0")), asking(vgpu_memory=1)], vgpu=True)
+    row, statement = task_of(ssn).row, ssn.statement()
+    statement.pipeline(row, 0)
+    assert ssn.intents.annotations[row]
+    statement.unpipeline(row)
+    assert not ssn.intents.annotations.get(row)
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"vgpu": True}, ["kube-system/volcano-vgpu-device-config"]),
+        ({"ascend": True, "config_name": "c", "config_namespace": "n"}, ["n/c"]),
+        ({"gpu_sharing": True}, []),
+    ],
+)
+def test_the_configuration_of_devices_is_read_where_it_matters(fields: Any, names: Any) -> None:
+    assert [*DeviceShare(**fields).config_maps()] == names
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_check_tells_of_the_mode_that_is_not_supported(asked: bool) -> None:
+    found = [fault.key for fault in DeviceShare(mind_cluster=asked).faults()]
+    assert found == ["deviceshare.AscendMindClusterVNPUEnable"] * asked
+
+
+def test_rules_that_are_no_labels_are_left_out() -> None:
+    rules = [{}, "gold", {"tier": "gold"}]
+    plugin, _ = opened([vgpu_node("n", card("g0"))], vgpu=True, exclusive=rules)
+    (sharing,) = plugin._sharings
+    assert sharing.exclusive == ({"tier": "gold"},)
+
+
+def test_a_score_is_rounded_to_the_nearest_whole_number() -> None:
+    objects = [vgpu_node(f"n{i}", card("g", memory=1000)) for i in range(1)]
+    for memory, score in ((4, 0), (5, 1), (14, 1), (15, 2)):
+        plugin, ssn = opened(
+            [*objects, asking(vgpu_memory=memory)], vgpu=True, policy="binpack", weight=1
+        )
+        assert plugin.score_nodes(task_of(ssn), ssn.nodes()).tolist() == [score]
+
+
+def test_what_it_declares() -> None:
+    assert DeviceShare.simulator == SimulatorAssumptions(bounded=True)
+    assert DeviceShare.foreseeable is False

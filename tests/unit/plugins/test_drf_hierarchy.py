@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
+from pumice.core.views import Queue
 from pumice.plugins.drf import Drf
 from pumice.testing import node, pod, pod_group, queue
 
@@ -151,3 +153,105 @@ def test_a_task_reclaims_from_a_queue_that_would_still_come_after_its_own(
     candidates = [rows[f"default/old-{i}"] for i in range(held)]
     found = ssn.policy.reclaimable(ssn.task(rows["default/new-0"]), candidates)
     assert found == (candidates if taken else [])
+
+
+# Against plain loops
+
+
+class SlowTree:
+    """Shares of a tree of branches, from the leaves up, with plain loops over dictionaries."""
+
+    def __init__(self, total: Any, jobs: Any, weights: Any) -> None:
+        """Take jobs as (path, held, asked), and weights by path."""
+        self.total, self.jobs, self.weights = total, jobs, weights
+        taken = {name: sum(held[name] for _, held, _ in jobs) for name in total}
+        self.exhausted = {n for n in total if total[n] <= 0 or taken[n] >= total[n]}
+
+    def share(self, held: Any) -> float:
+        return max((held[n] / self.total[n] for n in self.total if self.total[n]), default=0.0)
+
+    def settle(self, path: tuple[str, ...]) -> tuple[Any, float, bool]:
+        """Return amounts, share and saturation of a branch."""
+        parts = [
+            (held, self.share(held), self.is_full(held, asked))
+            for at, held, asked in self.jobs
+            if at == path
+        ]
+        below = {at[: len(path) + 1] for at, _, _ in self.jobs if at[: len(path)] == path != at}
+        parts += [self.settle(each) for each in sorted(below)]
+        least = min((share for _, share, full in parts if share > 0 and not full), default=1.0)
+        sums = dict.fromkeys(self.total, 0.0)
+        for held, share, full in parts:
+            for name in self.total if share > 0 else ():
+                sums[name] += held[name] * (1.0 if full else least / share)
+        return sums, self.share(sums), all(full for _, _, full in parts)
+
+    def is_full(self, held: Any, asked: Any) -> bool:
+        return any(
+            held[n] > 0 and asked[n] > 0 and (held[n] >= asked[n] or n in self.exhausted)
+            for n in self.total
+        )
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_tree_is_settled_as_plain_loops_settle_it(tree: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    paths = {f"q{i}": tuple(rng.choice(list("ab"), int(rng.integers(1, 4)))) for i in range(4)}
+    weights: dict[Any, int] = {}
+    world, jobs = [], []
+    for name, path in paths.items():
+        given = [str(rng.integers(1, 4)) for _ in path]
+        world.append(branch(name, "/".join(("root", *path)), "/".join(("1", *given))))
+    for i in range(6):
+        name = f"q{i % 4}"
+        sizes = [(int(rng.integers(0, 3)), int(rng.integers(0, 3))) for _ in range(3)]
+        held, asked = sizes[: int(rng.integers(3))], sizes
+        world += job(f"j{i}", name, held, sizes[len(held) :])
+        names = ("cpu", "memory", "pods")
+        amounts = [
+            [sum(each[0] for each in some), sum(each[1] for each in some), len(some)]
+            for some in (held, asked)
+        ]
+        jobs.append((paths[name], *(dict(zip(names, each, strict=True)) for each in amounts)))
+    ssn = tree(*world)
+    plugin = ssn.plugins[0]
+    found = standing(ssn)
+    slow = SlowTree({"cpu": 10, "memory": 10, "pods": 1000}, jobs, weights)
+    by_branch: dict[int, tuple[str, ...]] = {0: ()}
+    for (parent, name), number in plugin._tree._branch_of.items():
+        by_branch[number] = (*by_branch[parent], name)
+    for number, path in by_branch.items():
+        _, share, full = slow.settle(path)
+        weight = plugin._tree._weights[number]
+        assert found.share[number] * weight == pytest.approx(share), path
+        assert found.saturated[number] is full, path
+
+
+def test_weights_are_those_of_the_annotations(tree: Any) -> None:
+    world = [branch("a", "root/a/b", "9/2/3"), branch("b", "root/a/c", "9/7/0.5"), queue("c")]
+    world += job("ja", "a", [(1, 0)]) + job("jb", "b", [(1, 0)]) + job("jc", "c", [(1, 0)])
+    known = tree(*world).plugins[0]._tree
+    a = known._branch_of[0, "a"]
+    found = {key: known._weights[number] for key, number in known._branch_of.items()}
+    assert found == {(0, "a"): 2.0, (a, "b"): 3.0, (a, "c"): 1.0}
+    assert known._depths == [0, 1, 2, 2]
+
+
+def test_a_queue_without_jobs_is_compared_as_the_root(tree: Any) -> None:
+    world = [branch("a", "root/a", "1/1"), branch("b", "root/b", "1/1"), queue("c")]
+    world += job("ja", "a", [(5, 0)], [(1, 0)])
+    ssn = tree(*world)
+    plugin, rows = ssn.plugins[0], ssn.snapshot.queues.row_of
+    a, b = (Queue(ssn.snapshot, rows[name]) for name in "ab")
+    assert plugin.compare_queues(a, b) == plugin.compare_queues(b, a) == 0.0
+
+
+def test_pods_of_no_job_are_not_reclaimed(tree: Any) -> None:
+    world = [branch("a", "root/a", "1/1"), branch("b", "root/b", "1/1")]
+    world += job("old", "a", [(4, 0)], [(1, 0)]) + job("new", "b", (), [(1, 0), (1, 0)])
+    ssn = tree(*world, pod("stray", cpu=3, node="n"))
+    rows = ssn.snapshot.tasks.row_of
+    candidates = [rows["default/stray"], rows["default/old-0"]]
+    plugin, asking = ssn.plugins[0], ssn.task(rows["default/new-0"])
+    assert plugin.reclaimable(asking, candidates).tolist() == [False, False]
+    assert plugin.preemptable(asking, candidates).tolist()[0] is False

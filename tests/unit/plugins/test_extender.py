@@ -16,6 +16,7 @@ from pumice.errors import ConfError, ExtenderError
 from pumice.framework.argument_kinds import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.extender import Extender
 from pumice.scenarios.runner import default_scheduler
 from pumice.scheduler import Scheduler
@@ -565,3 +566,9 @@ def test_answers_are_arrays_that_the_framework_accepts() -> None:
     codes = plugin.filter_nodes(task_of(ssn), ssn.nodes())
     column = plugin.rank_nodes(task_of(ssn), ssn.nodes())
     assert (codes.dtype, column.dtype) == (np.int16, np.float64)
+
+
+def test_what_it_declares() -> None:
+    assert Extender.simulator == SimulatorAssumptions()
+    assert Extender.foreseeable is False
+    assert Extender.by_row is False

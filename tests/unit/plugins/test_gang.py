@@ -1,11 +1,15 @@
 """gang: all tasks a job needs, or none of them."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pumice.framework.close_session import close_session
 from pumice.framework.columns import Jobs
+from pumice.framework.plugin import PERMIT, REJECT
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.gang import Gang
 from pumice.testing import node, pod, pod_group, queue
 
@@ -120,3 +124,73 @@ def test_the_bound_marks_every_task_of_a_job_with_some_to_spare(gang: Any) -> No
     assert plugin.bound_victims("preemptable", task, rows).all()
     tight, _ = gang(group(3), *running(3))
     assert not tight.plugins[0].bound_victims("preemptable", task, rows).any()
+
+
+# Parts of a job
+
+
+@pytest.mark.parametrize(("ready", "pipelined", "says"), [(0, 0, REJECT), (0, 1, PERMIT)])
+def test_parts_of_a_job_are_judged_by_their_own_counts(
+    ready: bool, pipelined: bool, says: int
+) -> None:
+    part: Any = SimpleNamespace(is_ready=bool(ready), is_pipelined=bool(pipelined))
+    assert Gang().subgroup_ready(part) is bool(ready)
+    assert Gang().subgroup_pipelined(part) == says
+
+
+def test_parts_that_are_not_ready_go_first() -> None:
+    done: Any = SimpleNamespace(is_ready=True)
+    waits: Any = SimpleNamespace(is_ready=False)
+    pairs = [(waits, done), (done, waits), (done, done)]
+    assert [Gang().order_subgroups(*pair) for pair in pairs] == [-1.0, 1.0, 0.0]
+
+
+def test_a_whole_bundle_may_go_whatever_the_least_number(gang: Any) -> None:
+    ssn, _ = gang(group(3), *running(3))
+    eviction: Any = SimpleNamespace()
+    assert ssn.plugins[0].gang_evictable(eviction, [0, 1, 2]).tolist() == [True] * 3
+
+
+# The condition at the end of a session
+
+
+def leaving(n: int, start: int = 0) -> Any:
+    pods = running(n, start)
+    for each in pods:
+        each["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:00Z"
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("objects", "conditions"),
+    [
+        ((group(1),), []),
+        ((group(1), *running(1)), ["Scheduled"]),
+        ((group(2), *running(1)), ["Unschedulable"]),
+        ((group(2), *running(1), *pending(1, cpu=None)), ["Scheduled"]),
+        ((group(1), *leaving(1)), []),
+        ((group(2), *running(1), *leaving(1, 1)), []),
+        ((group(3), *running(1), *leaving(1, 1)), ["Unschedulable"]),
+        ((group(2), *leaving(2), *pending(1)), ["Unschedulable"]),
+    ],
+)
+def test_a_gang_with_tasks_is_scheduled_or_not_unless_it_is_ending(
+    gang: Any, objects: Any, conditions: list[str]
+) -> None:
+    """Ending: what is left and what is leaving make a gang, and nothing waits for a place."""
+    ssn, _ = gang(*objects)
+    state = close_session(ssn).pod_groups.get("default/g")
+    found = [] if state is None else [each.type for each in state.conditions]
+    assert found == conditions
+
+
+def test_a_gang_that_waits_for_a_promised_place_is_not_ending(gang: Any) -> None:
+    ssn, job = gang(group(2), *leaving(2), *pending(1))
+    ssn.statement().pipeline(ssn.snapshot.tasks.row_of["default/p0"], 0)
+    close_session(ssn)
+    assert job in ssn.conditions
+
+
+def test_what_it_declares() -> None:
+    assert Gang.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Gang.foreseeable is True

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pumice.core.views import Nodes
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.network_topology_aware import NetworkTopologyAware
 from pumice.testing import hyper_node, node, pod, pod_group, queue
 
@@ -235,3 +236,87 @@ def test_without_weight_nothing_is_scored(world: Any) -> None:
     here = world(*gang(running=["n0"]), weight=0)
     here.ssn.topology.follow(here.part, here.tree.top)
     assert here.rank() is None
+
+
+def test_a_node_outside_all_domains_of_a_tier_counts_as_in_a_full_one(world: Any) -> None:
+    """n4 has a narrow domain alone, n5 none: what is missing counts as full use."""
+    here = world(*gang(n=1, topology=None), fading=0.5, memory=0)
+    full, whole = 1.0, 1 / 24
+    parts = [[1 / 4, full, whole], [full, full, whole]]
+    want = [sum(x * w for x, w in zip(each, (1, 0.5, 0.25), strict=True)) for each in parts]
+    assert here.rank()[4:] == [round(x / 1.75 * 100, 6) for x in want]
+
+
+def test_what_is_not_requested_does_not_count(world: Any) -> None:
+    """The old pod fills half of the cpu; the new one requests memory alone."""
+    here = world(pod("old", cpu=4, node="n0"), *gang(n=1, cpu=None, memory="8Gi"))
+    assert here.score("s0") == [50.0]
+    assert world(*gang(n=1, cpu=None, memory="8Gi"), memory=0).score("s0") == [0.0]
+
+
+def test_a_resource_that_a_domain_lacks_overflows_it(world: Any) -> None:
+    job = gang(n=1, cpu=4)
+    job[1]["spec"]["containers"][0]["resources"]["requests"]["example.com/chip"] = "1"
+    fields = {"resources": ["example.com/chip"], "memory": 0}
+    assert world(*job, **fields).score("s0", "g0") == [0.0, 0.0]
+
+
+def test_a_domain_that_gets_exactly_full_is_the_best(world: Any) -> None:
+    assert world(*gang(n=2, cpu=4), memory=0, weight=3).score("s0", "g0") == [300.0, 150.0]
+
+
+def test_resources_named_without_a_weight_weigh_one(open_session: Any) -> None:
+    gpus = node("g0", cpu=4, resources={"nvidia.com/gpu": 4})
+    job = gang(n=1, cpu=4)
+    job[1]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    plugin = NetworkTopologyAware(resources=["nvidia.com/gpu", "gone"], memory=0)
+    here = World(open_session([*BASE, gpus, hyper_node("gpu", nodes=["g0"]), *job], plugin))
+    assert here.score("gpu") == [100 * (1 + 1 / 4) / 2]
+
+
+@pytest.mark.parametrize("weight", [1, 3])
+def test_scores_of_nodes_follow_the_weight(world: Any, weight: int) -> None:
+    here = world(*gang(n=1, running=["n2"]), weight=weight)
+    here.ssn.topology.follow(here.part, here.tree.top)
+    near = round(weight * (100 + 100 / 2), 6)
+    assert here.rank() == [50.0 * weight, 50.0 * weight, near, near, 0.0, 0.0]
+    domains = [here.tree.by_name[name] for name in ("s0", "s1")]
+    assert here.plugin.rank_domains(here.part, domains).tolist() == [0.0, 50.0 * weight]
+
+
+def test_a_single_best_node_gets_no_share_of_the_tasks_there(world: Any) -> None:
+    """n4 is the only node of the narrow domain in which the job runs."""
+    here = world(*gang(n=1, running=["n4"]))
+    here.ssn.topology.follow(here.part, here.tree.top)
+    assert here.rank() == [0.0, 0.0, 0.0, 0.0, 100.0, 0.0]
+
+
+def test_with_one_tier_all_nodes_in_domains_are_equally_near(open_session: Any) -> None:
+    flat = [queue("default"), *(node(f"n{i}", cpu=4) for i in range(3))]
+    flat += [hyper_node("s0", nodes=["n0"]), hyper_node("s1", nodes=["n1"])]
+    here = World(open_session([*flat, *gang(running=["n0"])], NetworkTopologyAware()))
+    here.ssn.topology.follow(here.part, here.tree.top)
+    found = here.rank()
+    assert found[0] == max(found) > found[1] >= found[2]
+
+
+@pytest.mark.parametrize(
+    ("fading", "scored"), [(0.0, True), (0.8, True), (float("inf"), False), (float("nan"), False)]
+)
+def test_a_fading_that_makes_no_weights_scores_nothing(
+    world: Any, fading: float, scored: bool
+) -> None:
+    here = world(*gang(n=1, topology=None), fading=fading)
+    assert (here.rank() is not None) is scored
+
+
+def test_finished_tasks_still_draw_their_job(world: Any) -> None:
+    done = pod("done", group="g", cpu=1, node="n2", phase="Succeeded")
+    here = world(*gang(n=3), done)
+    domains = [here.tree.by_name[name] for name in ("s0", "s1")]
+    assert here.plugin.rank_domains(here.part, domains).tolist() == [0.0, 25.0]
+
+
+def test_what_it_declares() -> None:
+    assert NetworkTopologyAware.simulator == SimulatorAssumptions(bounded=True)
+    assert NetworkTopologyAware.foreseeable is False

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pumice.core.views import Nodes
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.nodeorder import NodeOrder
 from pumice.plugins.predicates import Predicates
 from pumice.testing import node, pod, pod_group, queue
@@ -223,3 +224,93 @@ def test_a_score_of_weight_nought_is_not_even_computed(opened: Any) -> None:
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
     assert plugin.score_nodes(task, ssn.nodes()) is None
     assert plugin.rank_nodes(task, ssn.nodes()) is None
+
+
+@pytest.mark.parametrize(
+    ("capacity", "wanted", "used"),
+    [
+        ([1000, 1000], [1000, 1000], [0, 0]),
+        ([1000, 1000], [999, 1], [0, 0]),
+        ([1, 1000], [1, 10], [0, 0]),
+        ([1000, 1], [10, 1], [1, 1]),
+        ([1000, 2000], [1500, 200], [900, 100]),
+        ([0, 1000], [10, 10], [0, 5]),
+        ([0, 0], [10, 10], [0, 0]),
+        ([1000, 3000, 4], [100, 200, 1], [300, 100, 3]),
+        ([1000, 3000, 0], [100, 200, 1], [300, 100, 0]),
+    ],
+)
+def test_small_and_full_nodes_score_as_the_reference_says(
+    opened: Any, capacity: Any, wanted: Any, used: Any
+) -> None:
+    """Amounts in milli-cpu, bytes and gpus; many nodes at once, and one alone."""
+    names = ("cpu", "memory", GPU)
+
+    def amounts(given: Any) -> Any:
+        units = [f"{given[0]}m", *map(str, given[1:])]
+        return dict(zip(names, units, strict=False))
+
+    world = [node(f"n{i}", cpu=4, memory="4Gi") for i in range(9)]
+    for each in world:
+        each["status"]["allocatable"] = {**amounts(capacity), "pods": "10"}
+    world += [pod("o", group="g", node="n0", resources=amounts(used))] if any(used) else []
+    ssn = opened(
+        [*world, pod("p", group="g", resources=amounts(wanted))], least=1, most=100, balanced=10_000
+    )
+    shape = ssn.task(ssn.snapshot.tasks.row_of["default/p"]).shape
+    view = ssn.snapshot.nodes.view_nonzero
+    for row in (0, 1):
+        silent = [int(x) for x in view[:, row] + shape.nonzero[:, 0]]
+        held = used if row == 0 else [0] * len(used)
+        offered = [c * 1000 if i == 2 else c for i, c in enumerate(capacity)]
+        asked = [w * 1000 if i == 2 else w for i, w in enumerate(wanted)]
+        taken = [u * 1000 if i == 2 else u for i, u in enumerate(held)]
+        want = Reference.least(silent, offered[:2]) + 100 * Reference.most(silent, offered[:2])
+        want += 10_000 * Reference.balanced(taken, asked, offered)
+        assert scores(ssn)[row] == want
+        task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
+        alone = ssn.plugins[0].score_nodes(task, Nodes(ssn.snapshot, np.array([row])))
+        assert alone.tolist() == [want]
+
+
+@pytest.mark.parametrize(
+    ("weights", "scored"),
+    [({"least": 1}, True), ({"most": 1}, True), ({"balanced": 1}, True), ({"images": 1}, False)],
+)
+def test_amounts_are_scored_if_any_of_three_has_a_weight(
+    opened: Any, weights: Any, scored: bool
+) -> None:
+    ssn = opened([node("a"), pod("p", group="g", cpu=1)], **weights)
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
+    assert (ssn.plugins[0].score_nodes(task, ssn.nodes()) is not None) is scored
+    assert ssn.plugins[0].by_amounts(task)
+
+
+@pytest.mark.parametrize(
+    ("mib", "containers", "score"),
+    [(23, 1, 0), (33, 1, 1), (1000, 1, 100), (5000, 1, 100), (1000, 2, 49), (2000, 2, 100)],
+)
+def test_images_count_between_two_bounds(
+    opened: Any, mib: int, containers: int, score: int
+) -> None:
+    images = ["x:1", *(f"gone:{i}" for i in range(1, containers))]
+    ssn = opened(
+        [having("a", **{"x:1": mib}), pod("p", group="g", spec=running(*images))], images=1
+    )
+    assert scores(ssn) == [score]
+
+
+def test_images_of_init_containers_count_too(opened: Any) -> None:
+    spec = {**running("gone:1"), "initContainers": [{"name": "i", "image": "x:1"}]}
+    ssn = opened([having("a", **{"x:1": 2000}), pod("p", group="g", spec=spec)], images=3)
+    assert scores(ssn) == [300]
+    other = opened([having("a", **{"x:1": 900}), pod("p", group="g", spec=running("y"))], images=1)
+    task = other.task(other.snapshot.tasks.row_of["default/p"])
+    assert other.plugins[0].score_shape(task.shape, other.nodes()) is None
+
+
+def test_what_it_declares() -> None:
+    assert NodeOrder.simulator == SimulatorAssumptions(
+        bounded=True, nodes_alone=True, starts_alone=True
+    )
+    assert NodeOrder.foreseeable is False

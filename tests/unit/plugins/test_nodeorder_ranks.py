@@ -209,3 +209,61 @@ def test_soft_spread_over_a_label_that_no_node_has_ranks_nobody(open_session: An
     task = ssn.task(0)
     assert ssn.placing.choose(task, ssn.placing.fit(task)) is not None
     assert ssn.failures.lines() == []
+
+
+def test_pods_are_told_apart_by_the_wishes_of_others(open_session: Any) -> None:
+    nodes = [node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})]
+    wishing = app("o", "x", "a", affinity=near(wish(1, "y")))
+    pods = [app("p", "y", None), app("q", "z", None)]
+    world = [queue("default"), pod_group("g"), *nodes, wishing, *pods]
+
+    def varied(**weights: Any) -> Any:
+        ssn = open_session(world, NodeOrder(**{**OFF, **weights}), Predicates())
+        rows = ssn.snapshot.tasks.row_of
+        return [ssn.plugins[0].vary_by(ssn.task(rows[f"default/{name}"])) for name in "pq"]
+
+    about_p, about_q = varied(pod_affinity=1)
+    assert about_p
+    assert about_q is None
+    assert varied(spread=1) == [None, None]
+
+
+def test_nodes_may_differ_if_there_is_a_rank_or_any_term(open_session: Any) -> None:
+    def may(*others: Any, **spec: Any) -> Any:
+        nodes = [node("a", taints=[{"key": "k", "effect": "PreferNoSchedule"}]), node("b")]
+        world = [queue("default"), pod_group("g"), *nodes, waiting(**spec), *others]
+        ssn = open_session(world, NodeOrder(**{**OFF, "taints": 1}), Predicates())
+        return ssn.plugins[0].may_rank(ssn.task(ssn.snapshot.tasks.row_of["default/p"]))
+
+    assert may() is True
+    tolerant = {"tolerations": [{"operator": "Exists"}]}
+    assert may(**tolerant) is False
+    assert may(app("o", "x", "a", affinity=near(wish(1, "y"))), **tolerant) is True
+
+
+@pytest.mark.parametrize(
+    ("taints", "want"), [([0, 1, 2], [100, 50, 0]), ([1, 1], [0, 0]), ([0, 0], None)]
+)
+def test_taints_are_scaled_by_the_worst_candidate(ranks: Any, taints: Any, want: Any) -> None:
+    nodes = [
+        node(f"n{i}", taints=[{"key": f"k{j}", "effect": "PreferNoSchedule"} for j in range(n)])
+        for i, n in enumerate(taints)
+    ]
+    found = ranks([*nodes, waiting()], taints=2)
+    assert found == (None if want is None else [2 * each for each in want])
+
+
+@pytest.mark.parametrize("skew", [1, 3])
+def test_the_allowed_skew_counts_for_every_domain(ranks: Any, skew: int) -> None:
+    """Two zones with three and one pods: scale log(2 + 2)."""
+    nodes = [node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})]
+    there = [app(f"o{i}", "x", "a") for i in range(3)] + [app("o3", "x", "b")]
+    constraint = {
+        "maxSkew": skew,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    found = ranks([*nodes, *there, waiting(topologySpreadConstraints=[constraint])], spread=1)
+    raw = [math.floor(n * math.log(4) + skew - 1 + 0.5) for n in (3, 1)]
+    assert found == [100 * (max(raw) + min(raw) - each) // max(raw) for each in raw]

@@ -6,6 +6,7 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.framework.refusals import Why
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.overcommit import Overcommit
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -143,3 +144,8 @@ def test_a_refusal_is_recorded_with_its_numbers(open_session: Any) -> None:
 
 def test_overcommit_keeps_its_promises() -> None:
     check_plugin(Overcommit, factor=1.5)
+
+
+def test_what_it_declares() -> None:
+    assert Overcommit.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Overcommit.foreseeable is False

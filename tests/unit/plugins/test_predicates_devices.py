@@ -139,6 +139,13 @@ class TestOneClaim:
         assert not decisions.binds
         assert decisions.released_claims == ["default/c"]
 
+    def test_devices_of_a_pod_that_finds_its_room_are_not_released(self) -> None:
+        status = allocated(result_of("b", "gpu-1"), node="b", reserved=["p"])
+        things = [*ONE[:2], resource_claim("c", status=status), GPU]
+        decisions = decide([*things, node("a"), node("b"), gpus("a", 2), gpus("b", 2)])
+        assert decisions.binds == {"default/p": "b"}
+        assert not decisions.released_claims
+
     def test_devices_that_somebody_else_uses_are_not_released(self) -> None:
         status = allocated(result_of("b", "gpu-1"), node="b", reserved=["p", "q"])
         things = [*ONE[:2], resource_claim("c", status=status), GPU]

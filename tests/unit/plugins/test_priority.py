@@ -1,5 +1,6 @@
 """priority: higher priority first, and at the cost of lower priority."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from pumice.framework.columns import Jobs, Tasks
 from pumice.framework.plugin import Plugin
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.priority import Priority
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
@@ -81,3 +83,47 @@ def test_it_has_no_say_in_reclaim(ssn: Any) -> None:
     row = ssn.snapshot.tasks.row_of["default/other"]
     assert ssn.hooks.tiers(Plugin.reclaimable) == []
     assert ssn.policy.reclaimable(ssn.task(row), [row]) == []
+
+
+@pytest.mark.parametrize(("reclaims", "names"), [(False, ["other", "default"]), (True, None)])
+def test_a_whole_job_evicts_jobs_of_lower_priority_or_any_of_another_queue(
+    ssn: Any, reclaims: bool, names: Any
+) -> None:
+    everyone = ["equal", "lesser", "other", "default"]
+    rows = [ssn.snapshot.tasks.row_of[f"default/{name}"] for name in everyone]
+    job = ssn.job(ssn.snapshot.jobs.row_of["default/high"])
+    eviction: Any = SimpleNamespace(reclaims=reclaims, job=job)
+    mask = ssn.plugins[0].gang_evictable(eviction, rows)
+    assert [name for name, goes in zip(everyone, mask, strict=True) if goes] == (names or everyone)
+
+
+def test_parts_with_a_task_of_higher_priority_go_first() -> None:
+    high: Any = SimpleNamespace(priority=5)
+    low: Any = SimpleNamespace(priority=3)
+    assert Priority().order_subgroups(high, low) == -2
+    assert Priority().order_subgroups(low, high) == 2
+
+
+@pytest.mark.parametrize(("pipelined", "starves"), [(0, True), (1, True), (2, False)])
+def test_promised_places_count_against_starving(
+    open_session: Any, pipelined: int, starves: bool
+) -> None:
+    world = [node("n1"), queue("default"), group("g"), pod("a", group="g", cpu=1, node="n1")]
+    ssn = open_session([*world, *(pod(f"w{i}", group="g", cpu=1) for i in range(2))], Priority())
+    for i in range(pipelined):
+        ssn.statement().pipeline(ssn.snapshot.tasks.row_of[f"default/w{i}"], 0)
+    assert ssn.policy.job_starving(ssn.snapshot.jobs.row_of["default/g"]) is starves
+
+
+def test_the_bound_on_victims_is_the_answer_itself(ssn: Any) -> None:
+    rows = list(ssn.snapshot.tasks.row_of.values())
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/mine"])
+    plugin = ssn.plugins[0]
+    found = plugin.bound_victims("preemptable", task, np.array(rows))
+    assert found.tolist() == plugin.preemptable(task, rows).tolist()
+    assert found.any()
+
+
+def test_what_it_declares() -> None:
+    assert Priority.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Priority.foreseeable is True

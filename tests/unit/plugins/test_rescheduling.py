@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.arguments import arg
+from pumice.framework.arguments import Duration, arg
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.rescheduling import LowNodeUtilization, Rescheduling, Strategy
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
+from pumice.testing.samples import open_session
 
 NOW = 1_768_471_200.0
 
@@ -294,3 +296,79 @@ def test_of_equally_busy_nodes_the_first_by_name_is_drained_first(first: str) ->
     usage = percents(a=(90, 50), b=(90, 50), cold=(70, 5))
     low = conf("cpu: 75, memory: 75", "cpu: 80, memory: 85")
     assert gone(world, usage, low)[:1] == ["a-0"]
+
+
+@pytest.mark.parametrize(
+    ("interval", "last", "now", "moved"),
+    [
+        (300.0, 1000.0, 1301.0, 1000.0),
+        (300.0, 1000.0, 1302.0, 1301.0),
+        (300.0, 1000.0, 1700.0, 1602.0),
+        (300.0, 1000.0, 999.0, 1000.0),
+        (0.5, 1000.0, 1004.0, 1003.0),
+    ],
+)
+def test_runs_that_were_passed_over_count_as_run(
+    interval: float, last: float, now: float, moved: float
+) -> None:
+    memory = {"rescheduling": last}
+    plugin = Rescheduling(interval=Duration(interval))
+    plugin.passed_over(memory, now)
+    assert memory == {"rescheduling": moved}
+    empty: dict[str, Any] = {}
+    plugin.passed_over(empty, now)
+    assert empty == {}
+
+
+@pytest.mark.parametrize(
+    ("last", "due"), [(None, True), (NOW - 301, True), (NOW - 300, False), (NOW, False)]
+)
+def test_it_runs_after_its_interval_and_tells_when(last: float | None, due: bool) -> None:
+    plugin = Rescheduling()
+    objects = [node("n"), *group()]
+    ssn = open_session(objects, [plugin], now=NOW)
+    ssn.memory.clear()
+    ssn.memory |= {} if last is None else {"rescheduling": last}
+    plugin.on_open(ssn)
+    assert bool(plugin._due) is due
+    assert ssn.memory.get("rescheduling") == (NOW if due else last)
+    assert plugin.changes_at(ssn) == (NOW if due or last is None else last) + 301.0
+    plugin.victims([])
+    assert plugin.changes_at(ssn) == (None if due else (last or NOW) + 301.0)
+
+
+def test_of_two_entries_of_one_name_the_last_counts() -> None:
+    entry = {"name": "lowNodeUtilization"}
+    twice = [{**entry, "params": {"thresholds": {"cpu": n}}} for n in (10, 20)]
+    (made,) = Rescheduling(strategies=[*twice, {"name": "other"}, 3])._make()
+    assert isinstance(made, LowNodeUtilization)
+    assert made.thresholds.cpu == 20
+    assert len(Rescheduling()._make()) == 1
+
+
+def test_pods_of_one_node_are_chosen_to_the_letter() -> None:
+    """Fractions of a milli-cpu do not exist; a node without capacity is never drained below."""
+    bare = node("hot", cpu=10)
+    bare["status"]["capacity"] = {}
+    objects = [bare, node("cold", cpu=10), *group(*busy_pods(4, cpu="100m"))]
+    assert len(gone(objects, percents(hot=(90, 50), cold=(5, 5)), STANDARD)) == 4
+
+
+def test_equally_busy_nodes_are_drained_by_name() -> None:
+    nodes = [node(name, cpu=10) for name in ("b", "a", "cold")]
+    objects = [*nodes, *group(*busy_pods(9, "a"), *busy_pods(9, "b"))]
+    usage = percents(a=(90, 50), b=(90, 50), cold=(5, 5))
+    assert [name[0] for name in gone(objects, usage, STANDARD)] == ["a", "a", "b", "b"]
+
+
+def test_an_idle_node_that_states_nothing_offers_its_capacity() -> None:
+    cold = node("cold", cpu=10)
+    cold["status"]["allocatable"] = {}
+    objects = [node("hot", cpu=10), cold, *HOT[2:]]
+    text = conf("cpu: 70", "cpu: 80")
+    assert len(gone(objects, percents(hot=(100, 50), cold=(60, 5)), text)) == 2
+
+
+def test_what_it_declares() -> None:
+    assert Rescheduling.simulator == SimulatorAssumptions(timed=True, evicts=True)
+    assert Rescheduling.foreseeable is False

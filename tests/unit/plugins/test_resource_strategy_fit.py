@@ -10,7 +10,8 @@ from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.plugins.resource_strategy_fit import ResourceStrategyFit
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.plugins.resource_strategy_fit import ResourceStrategyFit, Sra
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
@@ -274,3 +275,135 @@ def test_arguments_round_trip_through_json() -> None:
     fields, problems = bind_arguments(ResourceStrategyFit, arguments)
     assert fields["proportional"].enable is True
     assert problems == []
+
+
+# Against plain loops
+
+
+def slow_score(node_: Any, used: Any, asks: Any, rules: Any, weight: int) -> float:
+    """Average over requested resources with a rule; zero if one would overflow."""
+    total = weights = 0.0
+    for name, asked in asks.items():
+        if name not in rules:
+            continue
+        kind, of = rules[name]
+        weights += of
+        offered, after = node_.get(name, 0), used.get(name, 0) + asked
+        if not of or kind not in ("MostAllocated", "LeastAllocated") or not offered:
+            continue
+        if after > offered:
+            return 0.0
+        total += of * (after if kind == "MostAllocated" else offered - after) / offered
+    return 100.0 * weight * (total / weights if weights else total)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_scores_agree_with_plain_loops(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = ("cpu", "memory", GPU, "x.y/z")
+
+    def amounts(most: int) -> Any:
+        return {name: int(rng.integers(0, most)) for name in names if rng.random() < 0.8}
+
+    nodes = [amounts(9) for _ in range(6)]
+    held = [{name: n // 2 for name, n in each.items()} for each in nodes]
+    asks = {"cpu": 1, **{name: n for name, n in amounts(4).items() if n}}
+    kinds = ("MostAllocated", "LeastAllocated")
+    rules = {
+        name: (kinds[int(rng.integers(2))], int(rng.integers(1, 4)))
+        for name in names
+        if rng.random() < 0.7
+    }
+    rules = rules or {"cpu": ("MostAllocated", 1)}
+    objects: list[Any] = []
+    for i, (each, used) in enumerate(zip(nodes, held, strict=True)):
+        objects.append(node(f"n{i}", cpu=0, memory=0))
+        objects[-1]["status"]["allocatable"] = {k: str(v) for k, v in each.items()}
+        if any(used.values()):
+            objects.append(pod(f"o{i}", node=f"n{i}", resources=used))
+    arguments = {
+        "resourceStrategyFitWeight": 3,
+        "resources": {name: strategy(*rule) for name, rule in rules.items()},
+    }
+    want = [slow_score(e, u, asks, rules, 3) for e, u in zip(nodes, held, strict=True)]
+    found = scores(objects, arguments, asks=asks)
+    assert [found[f"n{i}"] for i in range(6)] == pytest.approx(want)
+
+
+@pytest.mark.parametrize(
+    ("weights", "score"),
+    [
+        ('{"cpu": 2, "memory": 2}', 30),
+        ('{"cpu": 0, "memory": 1}', 10),
+        ('{"cpu": null, "memory": 1}', 10),
+        ('{"cpu": -1, "memory": 3}', 50 * -0.5 + 10 * 1.5),
+        ('{"cpu": 0}', 0),
+        (f'{{"cpu": {2**63 - 1}}}', 50),
+        (f'{{"cpu": {2**63}}}', 0),
+        (f'{{"cpu": {-(2**63)}}}', 0),
+    ],
+)
+def test_weights_of_a_pod_may_be_any_whole_numbers(weights: str, score: float) -> None:
+    objects = [node("n", cpu=10, memory="10Gi"), pod("old", node="n", cpu=4)]
+    marks = marked("MostAllocated", weights)
+    found = scores(objects, {"resourceStrategyFitWeight": 1}, marks=marks)
+    assert found["n"] == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("weight", "want"),
+    [(1, 500), (3, 250), (0, 1000), (-1, 500), (2.9, 1000 / 3), ("x", 500), (2**63, 500)],
+)
+def test_a_weight_of_a_scarce_resource_is_a_whole_number(weight: Any, want: float) -> None:
+    """The other resource weighs one; the node has the first alone."""
+    arguments = sra(resourceWeight={GPU: weight, "x.y/z": 1})
+    assert scores([node("cards", resources={GPU: 4})], arguments)["cards"] == pytest.approx(want)
+
+
+def test_sra_without_any_weight_scores_all_as_free_of_it() -> None:
+    arguments = sra(resources=GPU, resourceWeight={GPU: 0})
+    assert set(scores(MIXED, arguments).values()) == {0}
+    unknown = sra(resources="no.such/thing")
+    assert set(scores(MIXED, unknown).values()) == {1000}
+
+
+@pytest.mark.parametrize(
+    ("weight", "enable", "faults"), [(0, True, 1), (1, True, 0), (0, False, 0)]
+)
+def test_a_check_tells_of_sra_without_a_weight(weight: int, enable: bool, faults: int) -> None:
+    plugin = ResourceStrategyFit(sra=Sra(enable=enable, weight=weight))
+    assert [fault.key for fault in plugin.faults()] == ["sra"] * faults
+
+
+def test_each_scarce_resource_has_its_own_reason_and_the_first_counts() -> None:
+    objects = [
+        node("both", cpu=4, memory="64Gi", resources={GPU: 4, "x.y/z": 4}),
+        node("second", cpu=4, memory="64Gi", resources={"x.y/z": 4}),
+    ]
+    part = {"enable": True, "resources": f"{GPU},cpu,x.y/z,{GPU},no.such/thing"}
+    plugin, ssn, task = session(objects, {"proportional": part}, asks={"cpu": 1})
+    assert plugin.filter_nodes(task, ssn.nodes()).tolist() == [1, 2]
+    assert [reason.text for reason in plugin.reasons] == [
+        f"proportional of resource {name} check failed" for name in (GPU, "x.y/z")
+    ]
+    assert not plugin.by_amounts(task)
+
+
+def test_without_proportional_no_node_is_refused() -> None:
+    plugin, ssn, task = session([node("n", cpu=4, resources={GPU: 4})], {})
+    assert plugin.filter_nodes(task, ssn.nodes()) is None
+    assert plugin.by_amounts(task)
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(0, 0), (0.5, 2), (2**63, 4), (1, 4)])
+def test_a_rate_may_be_any_number_from_nought(rate: float, kept: int) -> None:
+    """Four cards are free; so many cpus stay for them."""
+    rates = {f"{GPU}.cpu": rate, f"{GPU}.memory": 0}
+    objects = [node("n", cpu=8, resources={GPU: 4})]
+    assert verdicts(objects, rates, {"cpu": 8 - kept})[0] == {"n": True}
+    assert verdicts(objects, rates, {"cpu": f"{(8 - kept) * 1000 + 1}m"})[0] == {"n": False}
+
+
+def test_what_it_declares() -> None:
+    assert ResourceStrategyFit.simulator == SimulatorAssumptions(bounded=True)
+    assert ResourceStrategyFit.foreseeable is False

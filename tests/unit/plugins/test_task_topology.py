@@ -3,13 +3,23 @@
 from itertools import permutations
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.core.resources import STEP
 from pumice.core.views import Job
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.plugins.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER, TaskTopology
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.plugins.task_topology import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    TASK_ORDER,
+    Bucket,
+    TaskTopology,
+    Wishes,
+)
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
@@ -309,3 +319,152 @@ def test_a_task_on_a_node_that_is_gone_draws_its_bucket_to_no_other() -> None:
     plugin, ssn = opened(pods, marks(together="ps"), [node(f"n{i}", cpu=4) for i in range(3)])
     (bucket,) = plugin._jobs[ssn.snapshot.jobs.row_of["default/j"]].buckets
     assert bucket.on_node == {}
+
+
+# Against plain loops
+
+
+def slow_dropped(bucket: Bucket, task: int, room: Any) -> int:
+    """Leave the biggest members out until the rest fits beside a task on a node (R,)."""
+    others = sorted((t for t in bucket.waiting if t != task), key=lambda t: -bucket.loads[t])
+    for left_out in range(len(others) + 1):
+        kept = [bucket.waiting[t] for t in (task, *others[left_out:])]
+        if (np.sum(kept, axis=0) < room + STEP).all():
+            return left_out
+    return len(others)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_members_are_left_out_as_plain_loops_leave_them_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bucket = Bucket(0)
+    for task in range(int(rng.integers(1, 6))):
+        request = rng.integers(0, 4, size=3).astype(float)
+        bucket.waiting[task] = request
+        bucket.loads[task] = float(request.sum() + task / 100)
+    room = rng.integers(0, 10, size=(3, 12)).astype(float)
+    want = [slow_dropped(bucket, 0, room[:, i]) for i in range(12)]
+    assert bucket.dropped(0, room).tolist() == want
+
+
+@pytest.mark.parametrize(
+    ("role", "others", "near", "apart"),
+    [
+        ("a", {"b": 2}, 2, 0),
+        ("a", {"a": 3}, 3, 0),
+        ("a", {"c": 4}, -4, -4),
+        ("a", {"b": 2, "c": 3, "d": 9}, -1, -3),
+        ("b", {"c": 5}, 0, -5),
+        ("d", {"a": 1, "b": 1}, 0, 0),
+        ("c", {"c": 2}, -2, -2),
+    ],
+)
+def test_wishes_are_weighed(role: str, others: Any, near: int, apart: int) -> None:
+    """a and b want to be together, and a with itself; c keeps away from a, b and itself."""
+    wishes = Wishes()
+    wishes.add(["a", "b"], wishes.together, 2, 3)
+    wishes.add(["a"], wishes.together, 2, 3)
+    wishes.add(["c"], wishes.apart, 4, 1)
+    wishes.add(["a", "c"], wishes.apart, 4, 1)
+    wishes.add(["b", "c"], wishes.apart, 4, 1)
+    if role == "b":
+        wishes.together.add(frozenset("bc"))
+    assert wishes.weigh(role, others) == near
+    assert wishes.weigh(role, others, apart_only=True) == apart
+    assert wishes.urgency == {"a": 3, "b": 3, "c": 4}
+
+
+@pytest.mark.parametrize(
+    ("together", "apart", "ordered"),
+    [
+        ("a,b;c", "d", ["d", "a", "b", "c"]),
+        ("a;b,c", "d,e", ["b", "c", "a", "d", "e"]),
+        ("a", "a", ["a"]),
+    ],
+)
+def test_roles_are_urgent_by_the_strongest_of_their_wishes(
+    together: str, apart: str, ordered: list[str]
+) -> None:
+    """Apart from itself, together with others, together with itself, apart from others."""
+    roles = sorted({*together.replace(";", ",").split(","), *apart.split(",")})
+    pods = [each for role in roles for each in tasks(role, 1)]
+    plugin, ssn = opened(pods, marks(together, apart))
+    topology = plugin._jobs[0]
+    names = [
+        ssn.task(row).role
+        for row in sorted(topology._grades, key=lambda r: (topology._grades[r], r))
+    ]
+    assert names == ordered
+
+
+def test_a_load_adds_milli_units_and_mebibytes() -> None:
+    pods = tasks("a", 1, cpu=2, memory="3Mi", resources={"x.y/z": 4})
+    plugin, _ = opened(pods, marks("a"), [node("n", resources={"x.y/z": 9})])
+    (bucket,) = plugin._jobs[0].buckets
+    assert bucket.load == 2000 + 3 + 4000 + 1  # and one pod
+    (request,) = bucket.waiting.values()
+    assert request[1] == 3 * 1024 * 1024
+
+
+def test_the_largest_bucket_sets_the_scale_with_members_in_place() -> None:
+    nodes = [node("n0", cpu=8), node("n1", cpu=8)]
+    pods = [*tasks("a", 2, node="n0"), *tasks("a", 2, 2), *tasks("b", 1)]
+    plugin, ssn = opened(pods, marks("a;b", "a,b"), nodes)
+    assert plugin._jobs[0].largest == 4
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/j-a-2"])
+    assert plugin.rank_nodes(task, ssn.nodes()).tolist() == [100, 50]
+    alone = ssn.task(ssn.snapshot.tasks.row_of["default/j-b-0"])
+    assert plugin.rank_nodes(alone, ssn.nodes()).tolist() == [25, 25]
+
+
+def test_keys_put_big_buckets_first_and_urgent_roles_inside() -> None:
+    pods = [*tasks("a", 3), *tasks("b", 1), *tasks("out", 1)]
+    plugin, ssn = opened(pods, marks("a,b", "a", order="b,a"))
+    topology = plugin._jobs[0]
+    assert [len(bucket.waiting) for bucket in topology.buckets] == [3, 1]
+    rows = {
+        name: ssn.snapshot.tasks.row_of[f"default/j-{name}"] for name in ("a-0", "b-0", "out-0")
+    }
+    grades, n = 4, 2
+    assert topology.key(rows["b-0"]) == 0 * grades + 0 - 3 * grades * n
+    last = ssn.snapshot.tasks.row_of["default/j-a-2"]
+    assert topology.key(last) == 1 * grades + 1 - 1 * grades * n
+    assert topology.key(rows["out-0"]) == 0.0
+    first = {row: topology.key(row) for row in topology.bucket_of}
+    assert min(first, key=first.__getitem__) == rows["b-0"]
+
+
+def test_a_task_that_leaves_again_waits_as_before() -> None:
+    plugin, ssn = opened(tasks("a", 2), marks(apart="a"), [node("n", cpu=4), node("m", cpu=4)])
+    rows = [ssn.snapshot.tasks.row_of[f"default/j-a-{i}"] for i in range(2)]
+    topology = plugin._jobs[0]
+    stmt = ssn.statement()
+    stmt.pipeline(rows[0], 0)
+    assert topology.roles_on_node == {0: {"a": 1}}
+    assert plugin.rank_nodes(ssn.task(rows[1]), ssn.nodes()).tolist() == [0, 100]
+    assert plugin.rank_nodes(ssn.task(rows[0]), ssn.nodes()) is None
+    stmt.unpipeline(rows[0])
+    assert topology.roles_on_node == {0: {"a": 0}}
+    assert plugin.rank_nodes(ssn.task(rows[1]), ssn.nodes()).tolist() == [100, 100]
+    stmt.discard()
+    assert topology.bucket_of[rows[0]].waiting.keys() == {rows[0]}
+
+
+def test_a_running_task_that_is_evicted_still_counts_where_it_is() -> None:
+    nodes = [node("n", cpu=4), node("m", cpu=4)]
+    plugin, ssn = opened([*tasks("a", 1, node="n"), *tasks("a", 1, 1)], marks("a"), nodes)
+    waiting = ssn.task(ssn.snapshot.tasks.row_of["default/j-a-1"])
+    before = plugin.rank_nodes(waiting, ssn.nodes()).tolist()
+    ssn.statement().evict(ssn.snapshot.tasks.row_of["default/j-a-0"], "preempt")
+    assert plugin.rank_nodes(waiting, ssn.nodes()).tolist() == before == [100, 50]
+
+
+def test_nodes_without_room_for_the_task_get_nothing_whoever_is_there() -> None:
+    nodes = [node("full", cpu=1), node("free", cpu=4)]
+    pods = [*tasks("a", 1, node="full"), *tasks("a", 1, 1)]
+    assert scores(pods, marks("a"), nodes, "a-1") == [0, 50]
+
+
+def test_what_it_declares() -> None:
+    assert TaskTopology.simulator == SimulatorAssumptions(bounded=True)
+    assert TaskTopology.foreseeable is False

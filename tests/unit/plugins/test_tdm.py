@@ -6,6 +6,8 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.api.times import epoch
+from pumice.framework.arguments import Duration
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.tdm import Tdm
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -276,3 +278,148 @@ def test_several_victims_of_a_job_share_its_budget(allowed: str, gone: int) -> N
     rows = [tasks.row_of[f"default/p{i}"] for i in range(3)]
     found = ssn.policy.preemptable(ssn.task(tasks.row_of["default/asker"]), rows)
     assert len(found) == gone
+
+
+# Reasons, times
+
+
+def texts(now: str, **windows: str) -> list[str]:
+    """Return why a revocable pod does not get each of three lent nodes."""
+    nodes = [lent(f"n{i}", zone=zone) for i, zone in enumerate(("rz1", "rz2", "rz3"))]
+    objects = [*one_pod(annotations=REVOCABLE), *nodes, node("own")]
+    ssn = open_session(objects, [Tdm(windows=windows)], now=at(now))
+    placing = ssn.placing
+    verdict = placing.fit(ssn.task(ssn.snapshot.tasks.row_of["default/p"])).verdict
+    return [placing.reasons[code].text for code in verdict.tolist()]
+
+
+def test_a_closed_zone_is_named_with_its_hours() -> None:
+    assert texts("22:00:00", rz1="10:00-21:00", rz2="10:00-23:00") == [
+        "current time beyond revocable zone rz1:10:00-21:00",
+        "fits",
+        "revocable zone rz3 not support",
+        "fits",
+    ]
+
+
+def test_a_pod_that_must_stay_is_refused_by_an_open_zone_with_another_reason() -> None:
+    ssn = open_session(
+        [*one_pod(), lent()], [Tdm(windows={"rz1": "10:00-21:00"})], now=at("12:00:00")
+    )
+    fit = ssn.placing.fit(ssn.task(ssn.snapshot.tasks.row_of["default/p"]))
+    (code,) = fit.verdict.tolist()
+    assert ssn.placing.reasons[code].text == "not allow to dispatch to revocable node"
+    assert ssn.placing.incurable(fit).all()
+
+
+@pytest.mark.parametrize(
+    ("now", "windows", "change"),
+    [
+        ("09:00:00", ["10:00-21:00"], "10:00:00"),
+        ("10:00:00", ["10:00-21:00"], "21:00:01"),
+        ("21:00:00", ["10:00-21:00"], "21:00:01"),
+        ("21:00:01", ["10:00-21:00"], "24:00:00"),
+        ("12:00:00", ["10:00-21:00", "11:00-13:00"], "13:00:01"),
+        ("09:00:00", ["10:20-21:07"], "10:20:00"),
+        ("10:20:00", ["10:20-21:07"], "21:07:01"),
+        ("12:00:00", ["20:00-11:00"], "20:00:00"),
+        ("21:00:00", ["20:00-11:00"], "24:00:00"),
+        ("12:00:00", ["never"], None),
+        ("12:00:00", [], None),
+    ],
+)
+def test_the_next_change_is_a_bound_of_a_window_or_midnight(
+    now: str, windows: list[str], change: str | None
+) -> None:
+    plugin = Tdm(windows={f"z{i}": hours for i, hours in enumerate(windows)})
+    ssn = open_session([*one_pod(), lent()], [plugin], now=at(now))
+    midnight = at("00:00:00")
+    hours = None if change is None else [int(part) for part in change.split(":")]
+    want = None if hours is None else midnight + hours[0] * 3600 + hours[1] * 60 + hours[2]
+    assert plugin.changes_at(ssn) == want
+
+
+def test_while_pods_wait_for_their_turn_the_next_eviction_is_a_change() -> None:
+    plugin = Tdm(windows={"rz1": "10:00-21:00"}, evict_period=Duration(60.5))
+    ssn = open_session(running(4), [plugin], now=at("22:00:00"))
+    rows = [ssn.snapshot.tasks.row_of[f"default/r-{i}"] for i in range(4)]
+    ssn.memory["tdm"] = ssn.now - 20.0
+    assert plugin.victims(rows) == []
+    assert plugin.changes_at(ssn) == ssn.now + 41.0
+    ssn.memory["tdm"] = ssn.now - 60.5
+    assert len(plugin.victims(rows)) == 1
+    assert ssn.memory["tdm"] == ssn.now
+
+
+def test_without_a_pod_that_may_go_nothing_waits_for_its_turn() -> None:
+    plugin = Tdm(windows={"rz1": "10:00-21:00"})
+    ssn = open_session(running(0), [plugin], now=at("22:00:00"))
+    ssn.memory["tdm"] = ssn.now - 20.0
+    assert plugin.victims([]) == []
+    assert plugin.changes_at(ssn) == at("00:00:00") + 86400
+
+
+@pytest.mark.parametrize(
+    ("period", "last", "now", "moved"),
+    [
+        (60.0, 1000.0, 1060.0, 1000.0),
+        (60.0, 1000.0, 1061.0, 1060.0),
+        (60.0, 1000.0, 1200.0, 1180.0),
+        (60.0, 1000.0, 999.0, 1000.0),
+        (0.5, 1000.0, 1010.0, 1009.0),
+        (59.5, 1000.0, 1121.0, 1120.0),
+    ],
+)
+def test_runs_that_were_passed_over_count_as_run(
+    period: float, last: float, now: float, moved: float
+) -> None:
+    memory = {"tdm": last}
+    Tdm(evict_period=Duration(period)).passed_over(memory, now)
+    assert memory == {"tdm": moved}
+
+
+def test_before_the_first_run_there_is_none_to_pass_over() -> None:
+    memory: dict[str, Any] = {}
+    Tdm().passed_over(memory, 100.0)
+    assert memory == {}
+
+
+@pytest.mark.parametrize(
+    ("least", "promised", "kept"), [(2, 0, True), (3, 0, False), (3, 1, True), (4, 1, False)]
+)
+def test_a_job_keeps_its_promises_with_enough_placed_and_promised(
+    least: int, promised: int, kept: bool
+) -> None:
+    """One runs, one requests nothing, two wait."""
+    objects = [
+        queue("default"),
+        node("n"),
+        pod_group("g", min_member=least),
+        pod("r", group="g", cpu=1, node="n"),
+        pod("be", group="g"),
+        *(pod(f"w{i}", group="g", cpu=1) for i in range(2)),
+    ]
+    ssn = open_session(objects, [Tdm()])
+    for i in range(promised):
+        ssn.statement().pipeline(ssn.snapshot.tasks.row_of[f"default/w{i}"], 0)
+    assert ssn.policy.job_pipelined(ssn.snapshot.jobs.row_of["default/g"]) is kept
+
+
+def test_only_a_job_with_pending_tasks_starves() -> None:
+    def starves(*pods: Any) -> bool:
+        ssn = open_session([queue("default"), node("n"), pod_group("g"), *pods], [Tdm()])
+        return bool(ssn.policy.job_starving(ssn.snapshot.jobs.row_of["default/g"]))
+
+    assert not starves(pod("r", group="g", cpu=1, node="n"))
+    assert starves(pod("r", group="g", cpu=1, node="n"), pod("w", group="g", cpu=1))
+
+
+def test_pods_that_are_not_running_are_no_victims() -> None:
+    objects = running(1)
+    objects[3]["status"]["phase"] = "Pending"
+    assert make("shuffle").cycle(objects, at("22:00:00")).evictions == []
+
+
+def test_what_it_declares() -> None:
+    assert Tdm.simulator == SimulatorAssumptions(timed=True, evicts=True)
+    assert Tdm.foreseeable is True

@@ -12,6 +12,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.usage import Estimator, Thresholds, Usage
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -285,3 +286,83 @@ def test_arguments_out_of_bounds_keep_their_defaults_and_the_filter_has_a_switch
 def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(Usage)
     check_plugin(Usage, cpu=3, memory=0)
+
+
+def test_each_threshold_has_its_own_reason_and_cpu_is_reported_first() -> None:
+    def reason(cpu: int, memory: int) -> str:
+        ssn = session(usage={"n1": measured(cpu, memory)})
+        code = ssn.placing.fit(ssn.task(ssn.snapshot.tasks.row_of["default/p"])).verdict[0]
+        return str(ssn.placing.reasons[code].text)
+
+    texts = [f"the {kind} load of the node exceeds the upper limit." for kind in ("CPU", "memory")]
+    assert [reason(81, 0), reason(0, 81), reason(81, 81)] == [texts[0], texts[1], texts[0]]
+
+
+def guessed_mib(*objects: Any, **fields: Any) -> float:
+    """Return what is guessed of memory on the node, in MiB."""
+    ssn = session(*objects, plugin=Usage(weight=1, cpu=0, **fields))
+    return round((100 - score(ssn)) / 100 * 10 * 1024, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "mib"), [("200Mi", 200), ("1Gi", 1024), (300, 300), (0, 0), (-1, 200), ("much", 200)]
+)
+def test_a_pod_without_requests_is_expected_to_use_some_memory(given: Any, mib: int) -> None:
+    how = Estimator(best_effort_memory=given)
+    assert guessed_mib(pod("a", group="g", node="n1"), estimator=how) == mib
+
+
+@pytest.mark.parametrize(
+    ("facts", "mib"),
+    [
+        ({"memory": "1Gi"}, 512),
+        ({"memory": "1Gi", "limits": {"memory": "3Gi"}}, 1024),
+        ({"memory": "1Gi", "limits": {"cpu": 4}}, 512),
+    ],
+)
+def test_a_guess_of_memory_follows_request_and_limit_of_memory(facts: Any, mib: int) -> None:
+    how = Estimator(request_ratio=0.5, burst_ratio=0.25)
+    assert guessed_mib(pod("a", group="g", node="n1", **facts), estimator=how) == mib
+
+
+@pytest.mark.parametrize(("interval", "milli"), [("0s", 0), ("-1m", 0), ("46s", 700)])
+def test_an_interval_that_is_not_positive_is_the_default(interval: str, milli: int) -> None:
+    assert guessed_cpu(started("a", 45, cpu=1), metrics={"interval": interval}) == milli
+
+
+@pytest.mark.parametrize(
+    ("weights", "risky"), [((1, 1), True), ((1, 0), True), ((0, 1), False), ((3, 1), True)]
+)
+def test_caution_follows_the_weighted_load(weights: tuple[int, int], risky: bool) -> None:
+    """CPU at 80 %, memory at 40 %: the average of both is 60 %, the threshold."""
+    cpu, memory = weights
+    plugin = Usage(cpu=cpu, memory=memory)
+    young = pod("a", group="g", cpu=1, memory="1Gi", node="n1")
+    session(young, usage={"n1": measured(80, 40)}, plugin=plugin)
+    assert plugin._of_node[0, 0] == pytest.approx(840 if risky else 700)
+
+
+def test_pods_of_several_nodes_are_guessed_on_their_own() -> None:
+    nodes = [node(f"m{i}", cpu=10, memory="10Gi") for i in range(2)]
+    pods = [pod(f"a{i}", group="g", cpu=i + 1, node=f"m{i % 2}") for i in range(5)]
+    plugin = Usage()
+    session(*nodes, *pods, usage={}, plugin=plugin)
+    assert plugin._of_node[0].tolist() == pytest.approx([0, 6300, 4200])
+
+
+def test_an_eviction_leaves_no_less_than_nothing() -> None:
+    plugin = Usage()
+    ssn = session(pod("young", group="g", cpu=2, node="n1"), plugin=plugin)
+    plugin._of_node[0, 0] = 1.0
+    ssn.statement().evict(ssn.snapshot.tasks.row_of["default/young"], "preempt")
+    assert plugin._of_node[:, 0].tolist() == [0.0, 0.0]
+
+
+def test_time_alone_changes_nothing() -> None:
+    plugin = Usage()
+    assert plugin.changes_at(session(plugin=plugin)) is None
+
+
+def test_what_it_declares() -> None:
+    assert Usage.simulator == SimulatorAssumptions(bounded=True, timed=True)
+    assert Usage.foreseeable is False

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pumice.core.resources import CPU, MEMORY, Column
+from pumice.core.resources import CPU, MEMORY, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import Nodes
 
@@ -73,13 +73,12 @@ class AmountScores:
         if there.all():
             found: Column = self._score((wanted, used, capacity), request, kinds, _COLUMNS)
             return found
-        return self._score_by_offer((wanted, used, capacity), request, kinds)
+        return self._score_by_offer((wanted, used, capacity), request, kinds, there)
 
     def _score_by_offer(
-        self, state: _State, request: Sequence[float], kinds: Sequence[int]
+        self, state: _State, request: Sequence[float], kinds: Sequence[int], offers: Mask
     ) -> Column:
         """Score nodes some of which lack a resource; it does not count on those."""
-        offers = state[2][list(kinds)] > 0
         out = np.zeros(offers.shape[1])
         for offer in np.unique(offers, axis=1).T:
             here = (offers == offer[:, None]).all(axis=0)

@@ -1,0 +1,303 @@
+"""Changes of all kinds leave what a fresh start with the last objects leaves, row by row."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pumice.api.decisions import SCHEDULED
+from pumice.api.objects import from_manifest, in_namespace
+from pumice.cache.ingest import Ingest
+from pumice.core.consistency import check
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import PHASES
+from pumice.testing import node, pod, pod_group, priority_class, queue
+
+OURS = {
+    "nodes": "names",
+    "tasks": "keys",
+    "jobs": "keys",
+    "queues": "names",
+    "namespaces": "names",
+}
+LINKS = {
+    ("tasks", "node"): "nodes",
+    ("tasks", "nominated"): "nodes",
+    ("tasks", "job"): "jobs",
+    ("jobs", "queue"): "queues",
+    ("jobs", "namespace"): "namespaces",
+    ("queues", "parent"): "queues",
+}
+
+BY_STATUS = {"counts", "stated_counts", "view_nonzero"}
+"""Columns with another axis than that of resources."""
+
+
+def described(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+    """Return every cell of every row by name; rows that are linked are named."""
+    resources, found = snapshot.resources.names, {}
+    for kind, named in OURS.items():
+        table = getattr(snapshot, kind)
+        columns = {k: v for k, v in vars(table).items() if isinstance(v, np.ndarray)}
+        for name, row in table.row_of.items():
+            assert getattr(table, named)[row] == name
+            cells: dict[str, Any] = {}
+            for column, values in columns.items():
+                cell = values[..., row]
+                if (kind, column) in LINKS:
+                    other = LINKS[kind, column]
+                    names = getattr(getattr(snapshot, other), OURS[other])
+                    cells[column] = None if cell < 0 else names[cell]
+                elif column not in BY_STATUS and cell.ndim:
+                    by_name = dict(zip(resources, np.moveaxis(cell, -1, 0).tolist(), strict=True))
+                    missing = np.inf if column == "capability" else 0
+                    cells[column] = {
+                        k: v for k, v in by_name.items() if np.any(np.array(v) != missing)
+                    }
+                else:
+                    cells[column] = repr(cell.tolist())
+            found[f"{kind} {name}"] = cells
+    for key, row in snapshot.tasks.row_of.items():
+        _describe_task(snapshot, row, found[f"tasks {key}"])
+    for name, row in snapshot.nodes.row_of.items():
+        cells = found[f"nodes {name}"]
+        cells["taint_class"] = snapshot.taint_sets[snapshot.nodes.taint_class[row]]
+        cells["tasks"] = sorted(snapshot.tasks.keys[task] for task in snapshot.nodes.tasks[row])
+    for key, row in snapshot.jobs.row_of.items():
+        cells = found[f"jobs {key}"]
+        cells["tasks"] = sorted(snapshot.tasks.keys[task] for task in snapshot.jobs.tasks[row])
+        cells["group"] = snapshot.jobs.groups[row]
+    return found
+
+
+def _describe_task(snapshot: Snapshot, row: int, cells: dict[str, Any]) -> None:
+    tasks = snapshot.tasks
+    shape = snapshot.shapes[tasks.shape[row]]
+    names = snapshot.resources.names
+    request = dict(zip(names, shape.request[:, 0].tolist(), strict=True))
+    cells["shape"] = (
+        {name: amount for name, amount in request.items() if amount},
+        shape.nonzero.tolist(),
+        shape.namespace,
+        shape.spec.containers,
+    )
+    cells["label_class"] = snapshot.label_classes[tasks.label_class[row]]
+    cells["role"] = snapshot.roles[tasks.role[row]] if tasks.role[row] >= 0 else ""
+    cells["pod"] = tasks.pods[row]
+    cells["uid"] = tasks.uids[row]
+
+
+class World:
+    """Objects that change at random, told to a set of tables."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.ingest = Ingest(Snapshot())
+        self.known: dict[tuple[str, str], Any] = {}
+
+    def any_of(self, *choices: Any) -> Any:
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def name(self, letter: str, n: int) -> str:
+        return f"{letter}{self.rng.integers(n)}"
+
+    def some_pod(self) -> Any:
+        i = int(self.rng.integers(14))
+        on = self.any_of(None, None, self.name("n", 5), self.name("n", 5))
+        made = pod(
+            f"p-{i}",
+            namespace=("default", "team")[i % 2],
+            group=self.any_of(None, f"g{i % 4}", f"g{i % 4}"),
+            role=self.any_of(None, "ps", "worker"),
+            cpu=self.any_of(None, 1, "250m"),
+            memory=self.any_of(None, "1Gi"),
+            resources=self.any_of({}, {}, {"example.com/chip": 2}),
+            node=on,
+            phase=self.any_of("Running", "Pending", "Succeeded", "Failed", "Unknown")
+            if on
+            else None,
+            priority=self.any_of(None, 5, -5),
+            preemptable=self.any_of(None, True, False),
+            labels=self.any_of({}, {"app": "x"}),
+            nominated_node=self.any_of(None, None, self.name("n", 5)),
+            scheduler=self.any_of("volcano", "volcano", "other"),
+            created=self.any_of(None, "2026-01-01T00:00:00Z"),
+        )
+        if on and self.rng.random() < 0.2:
+            made["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+        if on and self.rng.random() < 0.4:
+            made["status"]["startTime"] = "2026-01-01T00:00:05Z"
+        if self.rng.random() < 0.2:
+            made["spec"]["schedulingGates"] = [{"name": "wait"}]
+        return made
+
+    def some_group(self) -> Any:
+        made = pod_group(
+            self.name("g", 4),
+            namespace=self.any_of("default", "team"),
+            min_member=self.any_of(None, 0, 3),
+            queue=self.any_of(None, self.name("q", 4)),
+            phase=self.any_of("Pending", "Inqueue", "Running"),
+            min_resources=self.any_of(None, {"cpu": 2}, {"example.com/chip": 1}),
+            priority_class=self.any_of(None, "high", "low"),
+            network_topology=self.any_of(None, {"mode": "soft"}),
+            created=self.any_of(None, "2026-01-01T00:00:00Z"),
+        )
+        made["status"] |= self.any_of({}, {"running": 2, "succeeded": 1, "failed": 3})
+        return made
+
+    def some_queue(self) -> Any:
+        return queue(
+            self.name("q", 4),
+            weight=self.any_of(None, 3),
+            parent=self.any_of(None, self.name("q", 4)),
+            priority=self.any_of(None, 7),
+            state=self.any_of("Open", "Closed"),
+            reclaimable=self.any_of(None, True, False),
+            capability=self.any_of({}, {"cpu": 5}),
+            deserved=self.any_of({}, {"cpu": 4, "example.com/chip": 0}),
+            guarantee=self.any_of({}, {"memory": "1Gi"}),
+        )
+
+    def some_node(self) -> Any:
+        return node(
+            self.name("n", 5),
+            cpu=self.any_of(4, 8),
+            labels=self.any_of({}, {"zone": "x"}),
+            taints=self.any_of([], [{"key": "k", "effect": "NoSchedule"}]),
+            unschedulable=self.any_of(False, True),
+        )
+
+    def some_class(self) -> Any:
+        return priority_class(
+            self.any_of("high", "low"),
+            value=int(self.rng.integers(100)),
+            global_default=bool(self.rng.integers(2)),
+        )
+
+    def change(self) -> None:
+        makers = [self.some_pod] * 10 + [self.some_group] * 3
+        makers += [self.some_queue, self.some_node, self.some_class]
+        made = in_namespace(self.any_of(*makers)())
+        meta = made["metadata"]
+        key = (made["kind"], f"{meta.get('namespace')}/{meta['name']}")
+        if self.rng.random() < 0.2:
+            gone = self.known.pop(key, made)
+            self.ingest.delete(from_manifest(gone))
+            return
+        if key in self.known and self.rng.random() < 0.5:
+            made = self.vary(self.known[key], made)
+        self.known[key] = made
+        self.ingest.upsert(from_manifest(made))
+
+    def vary(self, old: Any, new: Any) -> Any:
+        """Change node and status alone, as a cluster does most often."""
+        if old["kind"] != "Pod":
+            return {**old, "status": new.get("status", {})}
+        spec = {**old["spec"]}
+        spec.pop("nodeName", None)
+        if "nodeName" in new["spec"]:
+            spec["nodeName"] = new["spec"]["nodeName"]
+        meta = {k: v for k, v in old["metadata"].items() if k != "deletionTimestamp"}
+        if "deletionTimestamp" in new["metadata"]:
+            meta["deletionTimestamp"] = new["metadata"]["deletionTimestamp"]
+        return {**old, "metadata": meta, "spec": spec, "status": new["status"]}
+
+    def compare(self) -> None:
+        found = self.ingest.settle()
+        check(found)
+        fresh = Ingest(Snapshot())
+        for each in self.known.values():
+            fresh.upsert(from_manifest(each))
+        want, got = described(fresh.settle()), described(found)
+        for kept in (want, got):  # a namespace stays, and so does a resource
+            for key in [key for key in kept if key.startswith("namespaces")]:
+                if not any(kept[key]["sums"].values()):
+                    del kept[key]
+        assert got == want
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_changes_leave_what_a_fresh_start_leaves(seed: int) -> None:
+    world = World(seed)
+    for _ in range(8):
+        for _ in range(int(world.rng.choice((3, 20, 60)))):
+            world.change()
+        world.compare()
+
+
+def group_cells(**status: Any) -> Any:
+    made = pod_group("g", phase="Running", created="1970-01-01T00:00:07Z")
+    made["status"] |= status
+    jobs = Ingest(Snapshot()).load([from_manifest(made)]).jobs
+    return jobs, jobs.row_of["default/g"]
+
+
+SAID = {"type": SCHEDULED.type, "status": SCHEDULED.status, "reason": SCHEDULED.reason}
+DONE = {**SAID, "message": SCHEDULED.message}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "scheduled", "others"),
+    [
+        ([], False, False),
+        ([DONE], True, False),
+        ([{**DONE, "reason": "other"}], True, True),
+        ([{**DONE, "message": "other"}], True, True),
+        ([{**DONE, "status": "False"}], False, True),
+        ([{**DONE, "type": "Unschedulable"}], False, True),
+        ([{**DONE, "type": "Unschedulable"}, DONE], True, True),
+    ],
+)
+def test_the_conditions_of_a_group_are_read(conditions: Any, scheduled: bool, others: bool) -> None:
+    jobs, row = group_cells(conditions=conditions)
+    assert bool(jobs.stated_scheduled[row]) is scheduled
+    assert bool(jobs.has_other_conditions[row]) is others
+
+
+def test_phase_counts_and_age_of_a_group_are_read() -> None:
+    jobs, row = group_cells(running=1, succeeded=2, failed=3)
+    assert jobs.stated_counts[:, row].tolist() == [1, 2, 3]
+    assert PHASES[jobs.phase[row]] == PHASES[jobs.stated_phase[row]] == "Running"
+    assert jobs.created[row] == 7.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "least", "topology", "amounts"),
+    [
+        ({}, 1, False, False),
+        ({"minMember": 0}, 0, False, False),
+        ({"minMember": 5, "minResources": {}}, 5, False, True),
+        ({"networkTopology": {"mode": "soft"}}, 1, True, False),
+        ({"subGroupPolicy": [{"name": "s"}]}, 1, True, False),
+    ],
+)
+def test_the_demands_of_a_group_are_read(
+    spec: Any, least: int, topology: bool, amounts: bool
+) -> None:
+    jobs = Ingest(Snapshot()).load([from_manifest(pod_group("g", spec=spec))]).jobs
+    row = jobs.row_of["default/g"]
+    found = (jobs.min_member[row], jobs.has_topology[row], jobs.has_min_resources[row])
+    assert found == (least, topology, amounts)
+
+
+def test_a_job_set_aside_is_in_no_session_until_it_is_called_back() -> None:
+    ingest = Ingest(Snapshot())
+    snapshot = ingest.load(
+        from_manifest(each)
+        for each in (queue("default"), pod_group("g"), pod_group("h", queue="x"))
+    )
+    jobs, g, h = snapshot.jobs, *(snapshot.jobs.row_of[f"default/{name}"] for name in "gh")
+    assert jobs.listed[[g, h]].tolist() == [True, False]
+    ingest.set_aside("default/g", aside=True)
+    assert not jobs.listed[g]
+    changed = pod_group("g", min_member=2)
+    ingest.upsert(from_manifest(changed))
+    ingest.settle()
+    assert not jobs.listed[g]
+    ingest.upsert(from_manifest(queue("another", parent="default")))
+    ingest.settle()
+    assert not jobs.listed[g]
+    for name in "gh":
+        ingest.set_aside(f"default/{name}", aside=False)
+    assert jobs.listed[[g, h]].tolist() == [True, False]
