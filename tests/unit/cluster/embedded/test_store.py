@@ -324,3 +324,26 @@ def test_merged_status_replaces_and_removes_fields() -> None:
     cluster.merge_status("Pod", "default", "p", {"phase": "Running", "reason": "r"})
     cluster.merge_status("Pod", "default", "p", {"reason": None})
     assert cluster.get("Pod", "default", "p")["status"] == {"phase": "Running"}
+
+
+@pytest.mark.parametrize("metadata", [None, "odd", ["a"], 7])
+def test_objects_without_metadata_are_not_restored(metadata: Any) -> None:
+    cluster = EmbeddedCluster()
+    with pytest.raises(RejectedError, match="metadata"):
+        cluster.restore([{"apiVersion": "v1", "kind": "Pod", "metadata": metadata}])
+
+
+def test_a_status_of_a_claim_is_checked() -> None:
+    cluster = EmbeddedCluster()
+    kind, place = "ResourceClaim.resource.k8s.io", ("default", "c")
+    metadata = {"name": "c", "namespace": "default"}
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}
+    cluster.create({**made, "spec": {}})
+    used = {"status": {"reservedFor": [{"uid": "u"}]}}
+    with pytest.raises(RejectedError, match=r"status\.reservedFor: Forbidden"):
+        cluster.patch(kind, *place, used, subresource="status")
+    allocated = {"allocation": {"devices": {}}, "reservedFor": [{"uid": "u"}]}
+    after = cluster.patch(kind, *place, {"status": allocated}, subresource="status")
+    assert after["status"] == allocated
+    cluster.update_status({**cluster.get(kind, *place), "status": None})
+    assert "status" not in cluster.get(kind, *place)
