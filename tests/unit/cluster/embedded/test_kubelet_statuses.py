@@ -345,3 +345,16 @@ def test_a_restart_in_place_counts_on_every_container(cluster: Any) -> None:
         kubelet.restart("default", "p")
         found = [one["restartCount"] for one in status(cluster)["containerStatuses"]]
         assert found == [count, count]
+
+
+def test_a_pod_that_ended_or_went_meanwhile_is_not_ended_again(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    for name in ("a", "b"):
+        bind(cluster, name, run_seconds="5")
+    kubelet.sync()
+    kubelet.fail("default", "a", 3)
+    cluster.delete("Pod", "default", "b", grace_s=0)
+    version = cluster.version
+    cluster.clock.advance(60)
+    assert cluster.version == version
+    assert status(cluster, "a")["phase"] == "Failed"

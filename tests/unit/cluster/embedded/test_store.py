@@ -347,3 +347,11 @@ def test_a_status_of_a_claim_is_checked() -> None:
     assert after["status"] == allocated
     cluster.update_status({**cluster.get(kind, *place), "status": None})
     assert "status" not in cluster.get(kind, *place)
+
+
+def test_restored_objects_do_not_change_what_was_given() -> None:
+    given = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    cluster = EmbeddedCluster()
+    cluster.restore([given])
+    assert given["metadata"] == {"name": "p"}
+    assert cluster.get("Pod", "default", "p")["metadata"]["uid"]

@@ -136,6 +136,9 @@ def test_objects_are_chosen_by_namespace_and_labels_in_the_order_of_names() -> N
     assert [m["metadata"]["name"] for m in store.list()[0]] == ["a", "z", "b"]
     assert [m["metadata"]["name"] for m in store.list("other")[0]] == ["b"]
     assert [m["metadata"]["name"] for m in store.list(labels={"x": "1"})[0]] == ["z"]
+    both = store.list(labels={"x": "1", "y": "2"})[0]
+    assert [m["metadata"]["name"] for m in both] == ["z"]
+    assert store.list(labels={"x": "2"})[0] == []
     assert reported(store, "", "other") == [("ADDED", "b")]
     assert len(store) == 3
 

@@ -268,3 +268,14 @@ def test_a_job_of_a_queue_of_several_clusters_is_marked_first() -> None:
     stage.admit()
     labels = stage.pods()["j-w-0"]["metadata"]["labels"]
     assert labels["volcano.sh/job-forwarding"] == "true"
+
+
+def test_a_plugin_that_is_unknown_is_reported_and_ends_the_job_in_no_way() -> None:
+    stage = Stage()
+    stage.play({"apply": [job(plugins={"zzz": []})]})
+    found = [
+        event for event in stage.cluster.list("Event", "ns")[0] if event["reason"] == "PluginError"
+    ]
+    assert found[0]["message"].endswith("failed to get plugin zzz")
+    assert stage.pods() == {}
+    assert stage.phase == "Pending"

@@ -101,6 +101,7 @@ class Recorded:
 
 @pytest.fixture
 def recorded(cluster: Any) -> Recorded:
+    cluster.clock.advance(2.0)
     job(cluster)
     return Recorded(cluster)
 
@@ -145,7 +146,11 @@ def test_writes_are_counted_by_what_they_were(recorded: Recorded) -> None:
     stage = "volcano_scheduling_stage_duration_milliseconds"
     assert float(series[f'{stage}_sum{{stage="Bind"}}']) == 750
     tasks = [each for each in series if "Bound" in each and "_sum" in each]
-    assert [float(series[each]) for each in tasks] == [7000]
+    assert [float(series[each]) for each in tasks] == [5000]
+    failed = [
+        each for each in series if each.startswith("pumice_writes_total") and "ok" not in each
+    ]
+    assert [(series[each], 'verb="bind"' in each) for each in failed] == [("1", True)]
 
 
 def test_kinds_and_bad_objects_are_counted(recorded: Recorded) -> None:
@@ -176,7 +181,7 @@ def test_a_gang_is_counted_when_it_first_runs_and_forgotten_when_it_is_gone(
         assert len(gangs()) == counted
     recorded.record(pod_groups={"default/unknown": PodGroupState("Running")})
     (gang,) = gangs()
-    assert float(recorded.series()[gang]) == 5000
+    assert float(recorded.series()[gang]) == 3000
     cluster.delete("PodGroup.scheduling.volcano.sh", "default", "g")
     cluster.delete("Pod", "default", "g-0", grace_s=0)
     recorded.refresh()
