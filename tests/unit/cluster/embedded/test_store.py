@@ -355,3 +355,13 @@ def test_restored_objects_do_not_change_what_was_given() -> None:
     cluster.restore([given])
     assert given["metadata"] == {"name": "p"}
     assert cluster.get("Pod", "default", "p")["metadata"]["uid"]
+
+
+def test_a_restored_object_takes_the_place_of_another() -> None:
+    cluster = EmbeddedCluster()
+    given = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "uid": "one"}}
+    cluster.restore([given])
+    since = str(cluster.version)
+    cluster.restore([{**given, "metadata": {"name": "p", "uid": "two"}}])
+    found = [(e.type, e.object["metadata"]["uid"]) for e in cluster.watch("Pod", since=since)]
+    assert found == [("DELETED", "one"), ("ADDED", "two")]
