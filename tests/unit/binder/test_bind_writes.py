@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from pumice import logs
 from pumice.api.decisions import Decisions
-from pumice.api.devices import ClaimReservation
+from pumice.api.devices import Allocation, ClaimReservation
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.binder.bind_writes import BindWrites
 from pumice.binder.claim_writes import ClaimWrites
@@ -168,3 +169,132 @@ def test_devices_of_a_claim_are_released_by_one_write_at_a_time() -> None:
         claims.release("default/c")
         writer.answer()
     assert writer.verbs() == ["patch", "patch"]
+
+
+def test_a_claim_that_stays_allocated_is_logged_on_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    writer = Writer()
+    claim: Any = from_manifest(in_namespace(resource_claim("c")))
+    claims = ClaimWrites(writer, lambda _, __: claim)
+    for level, error, lines in ((1, ConflictError(), 0), (2, None, 0), (2, ConflictError(), 1)):
+        logs.set_verbosity(level)
+        writer.errors["patch"] = error
+        claims.release("default/c")
+        assert sum(each.getMessage() == "claim stays allocated" for each in caplog.records) == lines
+    logs.set_verbosity(0)
+
+
+RESERVED = ClaimReservation(claim="default/c", uid="c-1")
+ALLOCATED = ClaimReservation(claim="default/c", uid="c-1", allocation=Allocation())
+
+
+def patches(writer: Writer) -> list[Any]:
+    return [write.arguments for write in writer.sent if write.verb == "patch"]
+
+
+def test_what_is_written_of_a_claim_before_a_bind_and_after_it_failed(scene: Scene) -> None:
+    user = {"resource": "pods", "name": "p", "uid": "u"}
+    scene.binds.bind(KEY, scene.pod, (RESERVED,), BIND, scene.reports.append)
+    (only,) = patches(scene.writer)
+    assert (only["kind"], only["namespace"], only["name"]) == (
+        "ResourceClaim.resource.k8s.io", "default", "c",
+    )  # fmt: skip
+    assert (only["patch_type"], only["subresource"]) == ("strategic", "status")
+    assert only["patch"] == {"metadata": {"uid": "c-1"}, "status": {"reservedFor": [user]}}
+    scene.writer.sent.clear()
+    scene.binds.unreserve(KEY, "u", scene.reports.append)
+    (only,) = patches(scene.writer)
+    gone = [{"$patch": "delete", "uid": "u"}]
+    assert only["patch"] == {"metadata": {"uid": "c-1"}, "status": {"reservedFor": gone}}
+
+
+def test_devices_are_protected_given_and_taken_back(scene: Scene) -> None:
+    scene.binds.bind(KEY, scene.pod, (ALLOCATED,), BIND, scene.reports.append)
+    first, second = patches(scene.writer)
+    assert "subresource" not in first
+    assert first["patch"]["metadata"]["uid"] == "c-1"
+    assert len(first["patch"]["metadata"]["finalizers"]) == 1
+    assert "allocation" in second["patch"]["status"]
+    scene.writer.sent.clear()
+    scene.binds.unreserve(KEY, "u", scene.reports.append)
+    _, last = patches(scene.writer)
+    assert last["patch"]["status"] == {"allocation": None}
+
+
+def test_a_repeated_bind_remembers_its_claims_and_their_devices(scene: Scene) -> None:
+    scene.binds.bind(KEY, scene.pod, (ALLOCATED,), BIND, scene.reports.append)
+    for claims in ((), (RESERVED,)):
+        scene.writer.sent.clear()
+        scene.binds.bind(KEY, scene.pod, claims, BIND, scene.reports.append)
+        assert "allocation" in patches(scene.writer)[1]["patch"]["status"]
+    other = ClaimReservation(claim="default/d", uid="d-1")
+    scene.writer.sent.clear()
+    scene.binds.bind(KEY, scene.pod, (other,), BIND, scene.reports.append)
+    assert [each["name"] for each in patches(scene.writer)] == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("error", "uid", "reported"),
+    [
+        (None, "c-1", None),
+        (NotFoundError("ResourceClaim.resource.k8s.io", "default", "c"), "c-1", None),
+        (NotFoundError("Node", "", "n"), "c-1", RejectedError),
+        (ConflictError(), "c-1", ConflictError),
+        (ConflictError(), "other", None),
+        (ConflictError(), None, ConflictError),
+    ],
+)
+def test_a_claim_that_is_gone_needs_no_release(
+    scene: Scene, error: Any, uid: str | None, reported: Any
+) -> None:
+    scene.bind()
+    if uid is not None:
+        claim = in_namespace(resource_claim("c"))
+        claim["metadata"]["uid"] = uid
+        scene.known["default/c"] = from_manifest(claim)
+    scene.writer.errors["patch"] = error
+    released: list[Any] = []
+    assert scene.binds.unreserve(KEY, "u", released.append)
+    (found,) = released
+    assert type(found) is (reported or type(None))
+    scene.writer.errors.clear()
+    assert scene.binds.unreserve(KEY, "u", released.append) == (reported is not None)
+
+
+def test_the_release_of_several_claims_is_reported_once(scene: Scene) -> None:
+    claims = tuple(ClaimReservation(claim=f"default/{name}", uid=name) for name in "abc")
+    scene.binds.bind(KEY, scene.pod, claims, BIND, scene.reports.append)
+    scene.writer.held = []
+    released: list[Any] = []
+    scene.binds.unreserve(KEY, "u", released.append)
+    first, second, third = scene.writer.held
+    first(None)
+    second(ConflictError("ResourceClaim", "default", "b"))
+    assert released == []
+    third(RejectedError("ResourceClaim", "default", "c"))
+    assert [type(each) for each in released] == [ConflictError]
+
+
+@pytest.mark.parametrize("change", ["gone", "another", "bound"])
+def test_pods_that_do_not_wait_are_pruned(scene: Scene, change: str) -> None:
+    scene.bind()
+    manifest = pod("p", node="n" if change == "bound" else None)
+    manifest["metadata"]["uid"] = "other" if change == "another" else "u"
+    scene.known = {} if change == "gone" else {KEY: from_manifest(manifest)}
+    scene.binds.prune()
+    assert not scene.binds.unreserve(KEY, "u", scene.reports.append)
+
+
+def test_a_claim_that_is_not_given_back_is_logged_on_request(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    scene.bind()
+    scene.writer.errors["patch"] = ConflictError("ResourceClaim", "default", "c")
+    for level, lines in ((1, 0), (2, 1)):
+        logs.set_verbosity(level)
+        scene.binds.unreserve(KEY, "u", scene.reports.append)
+        assert sum(each.getMessage() == "claim stays allocated" for each in caplog.records) == lines
+    logs.set_verbosity(0)

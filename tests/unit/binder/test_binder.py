@@ -17,14 +17,18 @@ GROUP = "PodGroup.scheduling.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
 
 
-@pytest.fixture
-def cluster() -> Any:
+def made_cluster() -> Any:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     for name in ("p", "q"):
         cluster.create(pod(name, group="g"))
     cluster.create(pod_group("g"))
     cluster.create(queue("default"))
     return cluster
+
+
+@pytest.fixture
+def cluster() -> Any:
+    return made_cluster()
 
 
 class Held:

@@ -304,3 +304,64 @@ def test_terms_set_by_another_component_are_kept(cluster: Any, candidate: Any, c
     assert second.step()
     assert spec_of(cluster)["leaseTransitions"] == 8
     assert cluster.get(*_PLACE)["metadata"]["labels"] == {"a": "b"}
+
+
+def test_what_becomes_of_a_lease_is_logged(
+    cluster: Any, candidate: Any, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    gate = Gate(cluster)
+    first = candidate("a", gate)
+
+    def messages() -> list[str]:
+        found = [each.getMessage() for each in caplog.records]
+        caplog.clear()
+        return found
+
+    first.step()
+    assert messages() == ["became leader"]
+    gate.cut = True
+    first.step()
+    assert messages() == ["cannot read or renew the lease"]
+    first.release()
+    assert messages() == ["cannot release the lease"]
+    gate.cut = False
+    second = candidate("a2", gate)
+    clock.advance(20)
+    second.step()
+    clock.advance(20)
+    second.step()
+    assert messages() == ["became leader"]
+    second.release()
+    assert messages() == ["released the lease"]
+    spec = spec_of(cluster)
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
+    third = candidate("a3", gate)
+    third.release()
+    assert messages() == []
+
+
+@pytest.mark.parametrize(("lease_s", "stored"), [(0.5, 1), (1.0, 1), (1.9, 1), (2.0, 2)])
+def test_a_lease_lasts_whole_seconds(cluster: Any, clock: Any, lease_s: float, stored: int) -> None:
+    elector = LeaseElector(
+        cluster,
+        namespace="volcano-system",
+        name="volcano",
+        identity="a",
+        lease_s=lease_s,
+        clock=clock.now,
+    )
+    elector.step()
+    assert spec_of(cluster)["leaseDurationSeconds"] == stored
+
+
+def test_the_pause_of_a_candidate_is_by_chance_and_that_of_a_leader_is_not(candidate: Any) -> None:
+    first, second = candidate("a"), candidate("b")
+    first.step()
+    assert first._pause() == 2.0
+    pauses = set()
+    for _ in range(20):
+        second.step()
+        pauses.add(second._pause())
+    assert len(pauses) == 20
+    assert all(2.0 <= pause <= 2.4 for pause in pauses)

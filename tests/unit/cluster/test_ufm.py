@@ -143,3 +143,34 @@ def test_a_failed_reading_keeps_the_last_one_and_is_tried_again() -> None:
     count = len(slow.reads)
     time.sleep(0.1)
     assert len(slow.reads) <= count + 1
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [(HttpError("https://x", "is away"), "https://x: is away"), (KeyError("k"), "KeyError('k')")],
+)
+@pytest.mark.parametrize(("interval_s", "pause_s"), [(3600.0, 60.0), (60.0, 60.0), (5.0, 5.0)])
+def test_a_reading_that_fails_is_logged_and_tried_again_within_a_minute(
+    error: Exception,
+    problem: str,
+    interval_s: float,
+    pause_s: float,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fails(_: UfmAccess) -> list[Port]:
+        raise error
+
+    wanted = UfmAccess("https://x", "u", interval_s=interval_s)
+    fabric = BackgroundUfm(fails)
+    fabric._access, fabric._reading = wanted, Reading([Port()])
+    assert fabric._take(wanted) == pause_s
+    assert fabric._reading == Reading([Port()], problem)
+    assert [each.getMessage() for each in caplog.records] == ["cannot read the fabric"]
+    fabric._access = None
+    fabric._reading = Reading()
+    fabric._take(wanted)
+    assert fabric._reading == Reading()  # nobody asks for it any more
+    reads = BackgroundUfm(lambda _: [Port("a")])
+    reads._access = wanted
+    assert reads._take(wanted) == interval_s
+    assert reads._reading == Reading([Port("a")])

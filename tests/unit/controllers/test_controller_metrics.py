@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.times import rfc3339
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers.controller_metrics import ControllerMetrics
 from pumice.controllers.view import ClusterView
@@ -17,6 +19,8 @@ QUEUE = "Queue.scheduling.volcano.sh"
 
 def job(phase: Any) -> Any:
     return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
         "metadata": {"name": "j", "namespace": "ns"},
         "spec": {"queue": "q"},
         "status": {"state": {"phase": phase}},
@@ -94,3 +98,77 @@ def test_what_names_no_queue_counts_for_the_default_one(reported: Any) -> None:
     series = reported((JOB, before, after), (GROUP, None, waiting))
     assert series['volcano_job_failed_phase_count{job_name="ns/j",queue_name="default"}'] == "1"
     assert series['volcano_queue_pod_group_inqueue_count{queue_name="default"}'] == "1"
+
+
+@pytest.mark.parametrize("phase", ["Running", "Aborted", "Terminated"])
+def test_another_phase_is_no_end(reported: Any, phase: str) -> None:
+    series = reported((JOB, job("Pending"), job(phase)), (FLOW, job("Running"), job(phase)))
+    assert not [name for name in series if "phase_count{" in name]
+
+
+def test_flows_that_are_new_or_gone_or_as_before_do_not_count(reported: Any) -> None:
+    flow = job("Succeed")
+    series = reported((FLOW, None, flow), (FLOW, flow, flow), (FLOW, flow, None))
+    assert not [name for name in series if "jobflow_namespace=" in name]
+
+
+def test_a_queue_that_comes_or_changes_keeps_its_counts(reported: Any) -> None:
+    there = {"metadata": {"name": "q"}}
+    series = reported((GROUP, None, group("Running")), (QUEUE, None, there), (QUEUE, there, there))
+    assert series['volcano_queue_pod_group_running_count{queue_name="q"}'] == "1"
+    assert "volcano_queue_pod_group_running_count" not in reported((QUEUE, there, None))
+
+
+def test_a_queue_that_is_made_again_counts_afresh(reported: Any) -> None:
+    gone = {"metadata": {"name": "q"}}
+    series = reported(
+        (GROUP, None, group("Running")), (QUEUE, gone, None), (GROUP, None, group("Running"))
+    )
+    assert series['volcano_queue_pod_group_running_count{queue_name="q"}'] == "1"
+
+
+def test_a_pod_group_that_goes_is_counted_no_more(reported: Any) -> None:
+    series = reported((GROUP, None, group("Running")), (GROUP, group("Running"), None))
+    assert series['volcano_queue_pod_group_running_count{queue_name="q"}'] == "0"
+
+
+OWNER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "made_s", "looked_s", "counts"),
+    [
+        ({}, 7.0, 7.0, True),
+        ({}, 7.0, 66.9, True),
+        ({}, 7.0, 67.0, False),
+        ({"kind": "Queue"}, 7.0, 7.0, False),
+        ({"apiVersion": "batch/v1"}, 7.0, 7.0, False),
+        ({"name": "other"}, 7.0, 7.0, False),
+        ({"controller": False}, 7.0, 7.0, False),
+    ],
+)
+def test_the_time_from_a_job_to_its_new_pod_is_counted(
+    owner: Any, made_s: float, looked_s: float, counts: bool
+) -> None:
+    clock = VirtualClock(0.0)
+    cluster = EmbeddedCluster(clock)
+    cluster.create(job("Pending"))
+    view, metrics = ClusterView(cluster, [JOB]), Metrics()
+    list(view.refresh())
+    references = [{**OWNER, "controller": True, **owner}]
+    pod = {"metadata": {"name": "p", "namespace": "ns", "ownerReferences": references}}
+    pod["metadata"]["creationTimestamp"] = rfc3339(made_s)
+    clock.advance(looked_s)
+    figures = ControllerMetrics(metrics, view)
+    figures.notice(("Pod", None, pod))
+    figures.notice(("Pod", pod, pod))
+    figures.notice(("Pod", pod, None))
+    lines = [line for line in metrics.text().splitlines() if not line.startswith("#")]
+    sums = [line.rpartition(" ")[2] for line in lines if "pod_creat" in line and "_sum" in line]
+    assert [float(each) for each in sums if float(each)] == ([1000 * made_s] if counts else [])
+
+
+def test_a_pod_without_a_time_is_not_counted(reported: Any) -> None:
+    references = [{**OWNER, "controller": True}]
+    metadata = {"name": "p", "namespace": "ns", "ownerReferences": references}
+    reported(("Pod", None, {"metadata": metadata}))

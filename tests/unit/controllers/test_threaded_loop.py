@@ -465,3 +465,61 @@ class TestAsked:
         asked.put(made)
         assert kind_of(made) not in asked.kinds
         assert not asked._answers
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_all_effects_of_a_batch_are_carried_out(cluster: Any, loop_of: Any, count: int) -> None:
+    class Maker(Owner):
+        def reconcile(self, key: Any, view: Any) -> Any:
+            here = view.list("Pod", "default")
+            return Plan([Create(self.child("q")) for _ in range(count - len(here))])
+
+    cluster.create(queue("q"))
+    loop = loop_of(Maker())
+    loop.run_until_quiet()
+    assert len(names(cluster)) == count
+
+
+def test_who_runs_the_loop_is_woken_when_a_plan_is_carried_out(cluster: Any, loop_of: Any) -> None:
+    class Wake(threading.Event):
+        def set(self) -> None:
+            woken.append(1)
+            super().set()
+
+    woken: list[int] = []
+    cluster.create(queue("q"))
+    loop = loop_of(Owner(), wake=Wake())
+    loop.run_until_quiet()
+    assert woken
+
+
+@pytest.mark.parametrize(
+    ("due_in_s", "pause"), [(None, 1.0), (0.25, 0.25), (60.0, 1.0), (-5.0, 0.0)]
+)
+def test_the_loop_waits_until_something_is_due(
+    loop_of: Any, due_in_s: float | None, pause: float
+) -> None:
+    loop = loop_of(Owner(), steady=lambda: 100.0)
+    if due_in_s is not None:
+        item = 0, Key("Queue.scheduling.volcano.sh", "", "q")
+        loop._due[item] = 100.0 + due_in_s
+        loop._later = [(100.0 + due_in_s, 0, item)]
+    assert loop._pause() == pause
+
+
+def test_a_look_in_between_replaces_the_later_one(cluster: Any, loop_of: Any) -> None:
+    class Waiting(Owner):
+        def reconcile(self, key: Any, view: Any) -> Any:
+            self.looks.append(times[0])
+            return Plan(again_in_s=10.0 if len(self.looks) == 1 else None)
+
+    times = [100.0]
+    cluster.create(queue("q"))
+    controller = Waiting()
+    loop = loop_of(controller, steady=lambda: times[0])
+    for now in (100.0, 105.0, 200.0):
+        times[0] = now
+        if now == 105.0:
+            loop.look_at("owner", Key(controller.watches[0], "", "q"))
+        loop.turn()
+    assert controller.looks == [100.0, 105.0]

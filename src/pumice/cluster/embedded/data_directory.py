@@ -162,7 +162,7 @@ class DataDirectory:
         self._failure = None
 
     def _sync_folder(self) -> None:
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        handle = os.open(self.folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

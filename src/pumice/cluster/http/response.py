@@ -89,8 +89,6 @@ class ResponseParser:
     def take(self) -> bytes:
         """Return the content decoded since the last call."""
         self._taken = self._size
-        if len(self._pieces) == 1:
-            return self._pieces.pop()
         content = b"".join(self._pieces)
         self._pieces.clear()
         return content
@@ -103,7 +101,7 @@ class ResponseParser:
         head, content = read_head(data[:end]), data[end + len(_END) :]
         if head.length != len(content):
             return False
-        self.head, self.complete = head, True
+        self.head, self.complete, self._left = head, True, 0
         self._add(content)
         return True
 

@@ -1,7 +1,9 @@
 """The state of an embedded cluster on disk: what was synced is there again, whatever happened."""
 
 import errno
+import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +182,140 @@ def test_a_full_disk_is_reported_and_made_up_for(
     again = Run(tmp_path)
     assert again.names() == ["a", "b"]
     again.data.close()
+
+
+def damaged(folder: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        DataDirectory(folder)
+    return str(caught.value)
+
+
+def stored(folder: Path) -> list[bytes]:
+    """Make a directory with two objects in its snapshot; return the lines of that."""
+    run = Run(folder)
+    for name in ("a", "b"):
+        run.cluster.create(config_map(name))
+    run.data.sync()
+    run.crash()
+    DataDirectory(folder).close()
+    return (folder / "snapshot").read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda lines: [], 1),
+        (lambda lines: lines[:1], 2),
+        (lambda lines: lines[:-1], 5),
+        (lambda lines: [lines[0], lines[1][:-5] + b"\n", *lines[2:]], 2),
+        (lambda lines: [b"x" + lines[0], *lines[1:]], 1),
+        (lambda lines: [*lines, b"more"], 7),
+        (lambda lines: [lines[0], *lines[2:]], 5),
+    ],
+)
+def test_where_a_snapshot_is_damaged_is_reported(tmp_path: Path, change: Any, line: int) -> None:
+    lines = stored(tmp_path)
+    assert len(lines) == 6  # head, two namespaces, two objects, foot
+    (tmp_path / "snapshot").write_bytes(b"".join(change(lines)))
+    found = damaged(tmp_path)
+    assert f"snapshot:{line}: wanted a record with its checksum" in found
+    assert "restore it from a copy" in found
+
+
+def test_a_snapshot_of_another_format_is_refused(tmp_path: Path) -> None:
+    head, *rest = stored(tmp_path)
+    content = json.loads(head[9:])
+    assert content["format"] == 1
+    text = json.dumps({**content, "format": 2}).encode()
+    changed = b"%08x %s\n" % (zlib.crc32(text), text)
+    (tmp_path / "snapshot").write_bytes(b"".join([changed, *rest]))
+    assert "snapshot:6" in damaged(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "kept", "line"),
+    [
+        (lambda lines: lines, ["a", "b", "c"], None),
+        (lambda lines: [*lines[:-1], lines[-1][:-1]], ["a", "b"], 3),
+        (lambda lines: [*lines[:-1], lines[-1][:-9] + b"\n"], ["a", "b"], 3),
+        (lambda lines: [*lines[:-2], b"odd\n", b"odd\n"], ["a"], 2),
+        (lambda lines: [], [], None),
+    ],
+)
+def test_the_end_of_a_log_may_be_torn(
+    tmp_path: Path, change: Any, kept: Any, line: int | None
+) -> None:
+    first = Run(tmp_path)
+    first.data._compact()
+    for name in ("a", "b", "c"):
+        first.cluster.create(config_map(name))
+    first.data.sync()
+    first.crash()
+    lines = (tmp_path / "log").read_bytes().splitlines(keepends=True)
+    assert len(lines) == 3
+    (tmp_path / "log").write_bytes(b"".join(change(lines)))
+    second = Run(tmp_path)
+    assert second.names() == kept
+    torn = f"{tmp_path / 'log'}: the end from line {line} is torn and left out" if line else ""
+    assert second.data.note == torn
+    second.data.close()
+
+
+def test_damage_before_whole_records_is_reported_with_its_line(tmp_path: Path) -> None:
+    first = Run(tmp_path)
+    for name in ("a", "b", "c"):
+        first.cluster.create(config_map(name))
+    first.data.sync()
+    first.crash()
+    lines = (tmp_path / "log").read_bytes().splitlines(keepends=True)
+    (tmp_path / "log").write_bytes(b"".join([lines[0], b"odd\n", *lines[2:]]))
+    assert "log:2: wanted a record" in damaged(tmp_path)
+
+
+def test_without_a_log_the_snapshot_counts(tmp_path: Path) -> None:
+    stored(tmp_path)
+    (tmp_path / "log").unlink()
+    run = Run(tmp_path)
+    assert (run.names(), run.data.note) == (["a", "b"], "")
+    run.data.close()
+
+
+def test_a_sync_without_changes_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, synced = Run(tmp_path), list[int]()
+    run.data.sync()
+    monkeypatch.setattr(os, "fsync", synced.append)
+    run.data.sync()
+    assert synced == []
+    run.cluster.create(config_map("a"))
+    run.data.sync()
+    assert len(synced) == 1
+    run.data.sync()
+    assert len(synced) == 1
+    run.data.close()
+    run.data.sync()
+    assert len(synced) == 1
+
+
+@pytest.mark.parametrize(("least", "snapshot_bytes"), [(1, 0), (0, 1)])
+def test_a_log_is_replaced_once_it_is_longer_than_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, snapshot_bytes: int
+) -> None:
+    run = Run(tmp_path)
+    assert run.data._log is not None
+    name = "a"
+    while (size := run.data._log.tell()) % 2:
+        run.cluster.create(config_map(name))
+        name += "a"
+    monkeypatch.setattr(data_directory, "_LEAST_LOG", size * least)
+    run.data._state.snapshot_bytes = (size // 2) * snapshot_bytes
+    run.data.sync()
+    assert (tmp_path / "log").stat().st_size == size  # just long enough
+    monkeypatch.setattr(data_directory, "_LEAST_LOG", size * least - least)
+    run.data._state.snapshot_bytes = (size // 2 - 1) * snapshot_bytes
+    run.data._is_dirty = True
+    run.data.sync()
+    assert (tmp_path / "log").stat().st_size == 0
+    assert run.data._state.snapshot_bytes == (tmp_path / "snapshot").stat().st_size
+    run.data.close()

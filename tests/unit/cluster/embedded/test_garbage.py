@@ -202,3 +202,134 @@ def test_a_reference_to_an_owner_that_says_too_little_is_refused(cluster: Any, k
     with pytest.raises(RejectedError, match=f"wanted {key}"):
         cluster.create(child)
     assert names(cluster) == ["owner"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "asked", "grace"),
+    [
+        (None, None, 30),
+        (5, None, 5),
+        (5, 7, 7),
+        (0, None, None),
+        (5, 0, None),
+        (None, -3, None),
+        (None, 1 << 40, 1 << 31),
+    ],
+)
+def test_the_grace_of_a_pod_that_may_run(
+    cluster: Any, stated: int | None, asked: int | None, grace: int | None
+) -> None:
+    spec = {} if stated is None else {"terminationGracePeriodSeconds": stated}
+    cluster.create(pod("p", spec=spec))
+    cluster.bind("default", "p", "n", {})
+    cluster.delete("Pod", "default", "p", grace_s=asked)
+    found = cluster.peek("Pod", "default", "p")
+    assert (found and found["metadata"]["deletionGracePeriodSeconds"]) == grace
+
+
+def test_only_pods_take_their_time(cluster: Any) -> None:
+    cluster.create(config("a"))
+    cluster.delete("ConfigMap", "default", "a", grace_s=9)
+    assert names(cluster) == []
+
+
+def test_a_mark_that_waits_for_a_finalizer_alone_has_no_grace(cluster: Any) -> None:
+    cluster.create(config("a", finalizers=["x/y"]))
+    cluster.delete("ConfigMap", "default", "a")
+    marked = cluster.get("ConfigMap", "default", "a")["metadata"]
+    assert marked["deletionGracePeriodSeconds"] == 0
+    assert marked["deletionTimestamp"] == "1970-01-01T00:00:00Z"
+    version = cluster.version
+    cluster.delete("ConfigMap", "default", "a")
+    assert cluster.version == version
+
+
+def test_an_owner_that_waits_for_others_keeps_its_own_finalizers(cluster: Any) -> None:
+    owner = cluster.create(config("owner", finalizers=["x/y"]))
+    cluster.create(config("child", owner, finalizers=["x/z"]))
+    for _ in range(2):
+        cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
+        waiting = cluster.get("ConfigMap", "default", "owner")["metadata"]
+        assert waiting["finalizers"] == ["x/y", "foregroundDeletion"]
+    cluster.patch("ConfigMap", "default", "child", {"metadata": {"finalizers": None}})
+    assert names(cluster) == ["owner"]
+    assert cluster.get("ConfigMap", "default", "owner")["metadata"]["finalizers"] == ["x/y"]
+    cluster.patch("ConfigMap", "default", "owner", {"metadata": {"finalizers": None}})
+    assert names(cluster) == []
+
+
+def test_an_owner_waits_for_the_last_that_blocks_it(cluster: Any) -> None:
+    owner = cluster.create(config("owner"))
+    for name in ("a", "b"):
+        cluster.create(config(name, owner, finalizers=["x/y"]))
+    cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
+    for name, left in (("a", ["b", "owner"]), ("b", [])):
+        cluster.patch("ConfigMap", "default", name, {"metadata": {"finalizers": None}})
+        assert names(cluster) == left
+
+
+def test_a_dependent_of_two_owners_goes_with_the_last(cluster: Any) -> None:
+    owners = [cluster.create(config(name)) for name in "abc"]
+    cluster.create(config("child", *owners))
+    version = None
+    for name, left in (("a", 2), ("b", 1)):
+        cluster.delete("ConfigMap", "default", name)
+        child = cluster.get("ConfigMap", "default", "child")["metadata"]
+        assert len(child["ownerReferences"]) == left
+        assert child["resourceVersion"] != version
+        version = child["resourceVersion"]
+    cluster.delete("ConfigMap", "default", "c")
+    assert names(cluster) == []
+
+
+def test_a_late_object_with_one_owner_left_stays(cluster: Any) -> None:
+    here, gone = (cluster.create(config(name)) for name in ("here", "gone"))
+    cluster.delete("ConfigMap", "default", "gone")
+    cluster.create(config("late", here, gone))
+    assert cluster.collect_garbage() == 0
+    (left,) = cluster.get("ConfigMap", "default", "late")["metadata"]["ownerReferences"]
+    assert left["uid"] == here["metadata"]["uid"]
+    version = cluster.version
+    cluster.create(config("well", here))
+    assert cluster.collect_garbage() == 0
+    assert cluster.version == version + 1
+
+
+def test_an_owner_of_a_kind_with_a_group_is_looked_for(cluster: Any) -> None:
+    manifest = config("a")
+    absent = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u"}
+    manifest["metadata"]["ownerReferences"] = [absent]
+    cluster.create(manifest)
+    assert cluster.collect_garbage() == 1
+    assert names(cluster) == []
+
+
+def test_an_object_that_went_by_itself_is_not_collected(cluster: Any) -> None:
+    owner = cluster.create(config("owner"))
+    cluster.delete("ConfigMap", "default", "owner")
+    cluster.create(config("late", owner))
+    cluster.delete("ConfigMap", "default", "late")
+    assert cluster.collect_garbage() == 0
+
+
+def test_an_empty_namespace_goes_at_once_and_one_with_a_finalizer_waits(cluster: Any) -> None:
+    for name, finalizers in (("empty", []), ("kept", ["x/y"])):
+        metadata = {"name": name, "finalizers": finalizers}
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        cluster.delete("Namespace", "", name)
+    assert "empty" not in names(cluster, "Namespace")
+    assert cluster.get("Namespace", "", "kept")["status"]["phase"] == "Terminating"
+    cluster.patch("Namespace", "", "kept", {"metadata": {"finalizers": None}})
+    assert "kept" not in names(cluster, "Namespace")
+
+
+def test_every_kind_in_a_namespace_goes_and_others_stay(cluster: Any) -> None:
+    for space in ("ns", "other"):
+        manifest = config("a")
+        manifest["metadata"]["namespace"] = space
+        cluster.create(manifest)
+        cluster.create(pod("p", namespace=space))
+    cluster.delete("Namespace", "", "ns")
+    for kind in ("Pod", "ConfigMap"):
+        assert [one["metadata"]["namespace"] for one in cluster.list(kind)[0]] == ["other"]
+    assert "ns" not in names(cluster, "Namespace")

@@ -36,6 +36,28 @@ JSON = {
         [{"op": "remove", "path": "/a~1b/c~0d"}],
         {"a/b": {}},
     ),
+    "remove of the last": ({"a": [1, 2]}, [{"op": "remove", "path": "/a/1"}], {"a": [1]}),
+    "add in front": ({"a": [1]}, [{"op": "add", "path": "/a/0", "value": 0}], {"a": [0, 1]}),
+    "add in a list in a list": (
+        {"a": [[1], [2]]},
+        [{"op": "add", "path": "/a/1/0", "value": 3}],
+        {"a": [[1], [3, 2]]},
+    ),
+    "add past the last by number": (
+        {"a": [1]},
+        [{"op": "add", "path": "/a/1", "value": 2}],
+        {"a": [1, 2]},
+    ),
+    "a copy is another": (
+        {"a": {"x": [{"y": 1}]}},
+        [
+            {"op": "copy", "from": "/a", "path": "/b"},
+            {"op": "add", "path": "/b/x/0/y", "value": 2},
+            {"op": "add", "path": "/b/x/-", "value": 3},
+            {"op": "add", "path": "/b/z", "value": 4},
+        ],
+        {"a": {"x": [{"y": 1}]}, "b": {"x": [{"y": 2}, 3], "z": 4}},
+    ),
     "a test that holds": ({"a": 1}, [{"op": "test", "path": "/a", "value": 1}], {"a": 1}),
 }
 
@@ -43,6 +65,10 @@ REFUSED = {
     "a test that fails": [{"op": "test", "path": "/a", "value": 2}],
     "remove of nothing": [{"op": "remove", "path": "/b"}],
     "replace of nothing": [{"op": "replace", "path": "/b", "value": 1}],
+    "remove past the end": [{"op": "remove", "path": "/l/0"}],
+    "replace past the end": [{"op": "replace", "path": "/l/-", "value": 1}],
+    "a way past the end": [{"op": "add", "path": "/l/0/a", "value": 1}],
+    "a place right past the end": [{"op": "add", "path": "/l/1", "value": 1}],
     "a place past the end": [{"op": "add", "path": "/l/5", "value": 1}],
     "a place before the start": [{"op": "add", "path": "/l/-1", "value": 1}],
     "a path from nowhere": [{"op": "add", "path": "a", "value": 1}],
@@ -105,6 +131,59 @@ STRATEGIC = {
         },
         {"env": [{"name": "c"}, {"name": "b"}, {"name": "a"}]},
     ),
+    "items that the order does not name come last": (
+        {"env": [{"name": "x"}, {"name": "a", "value": "1"}, {"name": "y"}, {"name": "b"}]},
+        {"$setElementOrder/env": [{"name": "b"}, {"name": "a"}]},
+        {"env": [{"name": "b"}, {"name": "a", "value": "1"}, {"name": "x"}, {"name": "y"}]},
+    ),
+    "values without names are put in order": (
+        {"finalizers": ["a", "b"]},
+        {"finalizers": ["c"], "$setElementOrder/finalizers": ["c", "b"]},
+        {"finalizers": ["c", "b", "a"]},
+    ),
+    "the order of nothing is nothing": (
+        {"a": 1},
+        {"$setElementOrder/env": [{"name": "c"}]},
+        {"a": 1},
+    ),
+    "a value is taken from a set that is not there": (
+        {},
+        {"$deleteFromPrimitiveList/finalizers": ["a"]},
+        {"finalizers": []},
+    ),
+    "a mapping is deleted on demand": (
+        {"strategy": {"a": 1}, "b": 2},
+        {"strategy": {"$patch": "delete"}},
+        {"b": 2},
+    ),
+    "nothing is deleted from nothing": (
+        {"containers": NAMED, "b": 2},
+        {"containers": [{"name": "z", "$patch": "delete"}], "c": {"$patch": "delete"}},
+        {"containers": NAMED, "b": 2},
+    ),
+    "a list of nothing is made": ({}, {"containers": NAMED}, {"containers": NAMED}),
+    "null removes a list": ({"containers": NAMED}, {"containers": None, "d": None}, {}),
+    "items without their name replace the list": (
+        {"containers": NAMED},
+        {"containers": [{"image": "3"}]},
+        {"containers": [{"image": "3"}]},
+    ),
+    "plain values in a list of names replace it": (
+        {"containers": NAMED},
+        {"containers": ["a"]},
+        {"containers": ["a"]},
+    ),
+    "ports of both sorts are merged by the service's": (
+        {"ports": [{"port": 1, "containerPort": 5}]},
+        {"ports": [{"port": 1, "name": "x"}]},
+        {"ports": [{"port": 1, "containerPort": 5, "name": "x"}]},
+    ),
+    "an item is merged, not replaced": (
+        {"containers": [{"name": "a", "image": "1", "args": [1]}]},
+        {"containers": [{"name": "a", "image": "2"}]},
+        {"containers": [{"name": "a", "image": "2", "args": [1]}]},
+    ),
+    "a value becomes a mapping": ({"a": 1}, {"a": {"b": 2}}, {"a": {"b": 2}}),
     "only some keys are kept": (
         {"volumes": [{"name": "v", "emptyDir": {}}]},
         {"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {}}]},
@@ -136,6 +215,18 @@ def test_json_patch_that_cannot_be_applied(rule: Any) -> None:
 def test_strategic_patch(rule: Any) -> None:
     target, patch, want = STRATEGIC[rule]
     assert apply_patch(target, patch, "strategic") == want
+
+
+def test_a_merge_leaves_the_document_as_it_is() -> None:
+    before = {"a": {"b": 1}}
+    assert apply_patch(before, {"a": {"b": 2}, "c": 3}, "merge") == {"a": {"b": 2}, "c": 3}
+    assert before == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize("patch", [{"env": [{"name": []}]}, {"$retainKeys": 1}])
+def test_a_strategic_patch_that_does_not_fit_is_refused(patch: Any) -> None:
+    with pytest.raises(RejectedError, match="wanted a patch that fits the object"):
+        apply_patch({"env": [{"name": "a"}]}, patch, "strategic")
 
 
 def test_a_merge_must_be_a_mapping() -> None:

@@ -7,7 +7,14 @@ import pytest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
-from pumice.cluster.embedded.status_upkeep import StatusUpkeep, refusal, selects
+from pumice.cluster.embedded.status_upkeep import (
+    StatusUpkeep,
+    budget_status,
+    covers,
+    quota_status,
+    refusal,
+    selects,
+)
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.testing import pod
 
@@ -238,3 +245,163 @@ def test_a_pod_that_asks_as_a_whole_is_no_best_effort_pod(
     cluster.create(pod("whole", spec=spec))
     StatusUpkeep(cluster).sync()
     assert status(cluster, "ResourceQuota", "q")["used"] == {"pods": used}
+
+
+def member(
+    name: str = "p", phase: str = "Running", ready: str = "True", **metadata: Any
+) -> dict[str, Any]:
+    place = {"name": name, "namespace": "default", "labels": {"app": "x"}, **metadata}
+    conditions = [{"type": "Other", "status": "True"}, {"type": "Ready", "status": ready}]
+    return {"metadata": place, "spec": {}, "status": {"phase": phase, "conditions": conditions}}
+
+
+@pytest.mark.parametrize(
+    ("pod_of", "covered"),
+    [
+        (member(), True),
+        (member(namespace="other"), False),
+        (member(labels={"app": "y"}), False),
+        (member(labels=None), False),
+    ],
+)
+def test_a_budget_covers_pods_of_its_namespace_by_their_labels(pod_of: Any, covered: bool) -> None:
+    assert covers(budget(), pod_of) is covered
+    assert covers({"metadata": {"namespace": "default"}}, pod_of) is False
+
+
+@pytest.mark.parametrize(
+    ("pods", "healthy"),
+    [
+        ([member()], 1),
+        ([member(ready="False")], 0),
+        ([member(deletionTimestamp="t")], 0),
+        ([member(), member(ready="Unknown"), member()], 2),
+        ([{"metadata": member()["metadata"]}], 0),
+    ],
+)
+def test_healthy_pods_are_ready_and_stay(pods: Any, healthy: int) -> None:
+    found = budget_status(budget(minAvailable=1), pods, "now")
+    assert (found["expectedPods"], found["currentHealthy"]) == (len(pods), healthy)
+
+
+@pytest.mark.parametrize(
+    ("spec", "desired"),
+    [
+        ({"minAvailable": "0%"}, 0),
+        ({"minAvailable": "1%"}, 1),
+        ({"minAvailable": "34%"}, 2),
+        ({"minAvailable": "100%"}, 3),
+        ({"minAvailable": "odd"}, 0),
+        ({"minAvailable": "2"}, 2),
+        ({"minAvailable": "x%"}, 0),
+        ({"maxUnavailable": 0}, 3),
+        ({"maxUnavailable": 5}, 0),
+        ({"maxUnavailable": "34%"}, 1),
+        ({"maxUnavailable": 1, "minAvailable": 3}, 2),
+        ({"maxUnavailable": None, "minAvailable": 2}, 2),
+    ],
+)
+def test_how_many_of_three_pods_a_budget_wants(spec: Any, desired: int) -> None:
+    found = budget_status(budget(**spec), [member()] * 3, "now")
+    allowed = 3 - desired
+    assert (found["desiredHealthy"], found["disruptionsAllowed"]) == (desired, allowed)
+    (condition,) = found["conditions"]
+    assert condition == {
+        "type": "DisruptionAllowed",
+        "status": "True" if allowed else "False",
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "observedGeneration": 1,
+        "lastTransitionTime": "now",
+    }
+    assert found["observedGeneration"] == 1
+
+
+def test_a_budget_shows_which_generation_was_seen() -> None:
+    changed = budget(minAvailable=1)
+    changed["metadata"]["generation"] = 4
+    found = budget_status(changed, [], "now")
+    assert (found["observedGeneration"], found["conditions"][0]["observedGeneration"]) == (4, 4)
+    assert found["disruptionsAllowed"] == 0
+
+
+@pytest.mark.parametrize(("allowed", "refused"), [(None, True), (-1, True), (0, True), (1, False)])
+def test_a_budget_refuses_unless_it_allows(allowed: int | None, refused: bool) -> None:
+    status = {} if allowed is None else {"status": {"disruptionsAllowed": allowed}}
+    assert bool(refusal(member(), [{**budget(), **status}])) is refused
+    assert refusal(member(labels={}), [{**budget(), **status}]) == ""
+    assert refusal(member(phase="Pending"), [{**budget(), **status}]) == ""
+
+
+def term(operator: str, *values: str, scope: str = "PriorityClass") -> Any:
+    return {"scopeName": scope, "operator": operator, "values": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("one", "counted"),
+    [
+        (term("In", "high"), ["high"]),
+        (term("In"), []),
+        (term("NotIn", "high"), ["none", "low"]),
+        (term("Exists"), ["high", "low"]),
+        (term("DoesNotExist"), ["none"]),
+        (term("Odd"), []),
+        (term("Exists", scope="Unknown"), ["none", "high", "low"]),
+        (term("Exists", scope="Terminating"), ["low"]),
+        (term("Exists", scope="NotTerminating"), ["none", "high"]),
+        (term("Exists", scope="BestEffort"), ["none", "high", "low"]),
+        (term("Exists", scope="NotBestEffort"), []),
+    ],
+)
+def test_a_scope_selects_pods(one: Any, counted: Any) -> None:
+    pods = [member("none"), member("high"), member("low")]
+    pods[1]["spec"]["priorityClassName"] = "high"
+    pods[2]["spec"] = {"priorityClassName": "low", "activeDeadlineSeconds": 0}
+    spec: Any = {"hard": {"pods": "9"}, "scopeSelector": {"matchExpressions": [one]}}
+    found = quota_status(quota(**spec), lambda _: pods)
+    assert found["used"] == {"pods": str(len(counted))}
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        ("pods", "2"),
+        ("count/pods", "2"),
+        ("services", "3"),
+        ("count/services", "3"),
+        ("cpu", "1001m"),
+        ("requests.cpu", "1001m"),
+        ("limits.cpu", "0"),
+        ("memory", "1025"),
+        ("requests.ephemeral-storage", "0"),
+        ("example.com/gpu", "0"),
+        ("requests.example.com/gpu", "1"),
+        ("count/strange", "0"),
+    ],
+)
+def test_what_a_quota_counts_by_its_name(name: str, used: str) -> None:
+    pods = [member("a"), member("b"), member("c", "Failed"), member("d", "Succeeded")]
+    asks = {"cpu": "1000001u", "memory": "1024500m", "example.com/gpu": "1"}
+    for one in pods[1:]:
+        one["spec"]["containers"] = [{"name": "c", "resources": {"requests": asks}}]
+    listed: dict[str, Any] = {"Pod": pods, "Service": [{}] * 3}
+    found = quota_status(quota(hard={name: "9"}), lambda kind: listed[kind])
+    assert found == {"hard": {name: "9"}, "used": {name: used}}
+
+
+def test_an_odd_object_leaves_the_others_alone(cluster: Any) -> None:
+    odd = budget("odd", selector={"matchLabels": 5})
+    for one in (odd, budget("well", minAvailable=1)):
+        cluster.create(one)
+    run(cluster, 2)
+    assert StatusUpkeep(cluster).sync() == 1
+    assert status(cluster, name="well")["expectedPods"] == 2
+
+
+def test_budgets_and_quotas_count_their_own_namespace(cluster: Any) -> None:
+    for namespace in ("default", "other"):
+        cluster.create(pod("p", namespace=namespace, labels={"app": "x"}))
+    cluster.create(budget(minAvailable=1))
+    cluster.create(quota(hard={"pods": "9"}))
+    assert StatusUpkeep(cluster).sync() == 2
+    assert status(cluster)["expectedPods"] == 1
+    assert status(cluster, "ResourceQuota", "q")["used"] == {"pods": "1"}

@@ -324,3 +324,44 @@ def test_merged_status_replaces_and_removes_fields() -> None:
     cluster.merge_status("Pod", "default", "p", {"phase": "Running", "reason": "r"})
     cluster.merge_status("Pod", "default", "p", {"reason": None})
     assert cluster.get("Pod", "default", "p")["status"] == {"phase": "Running"}
+
+
+@pytest.mark.parametrize("metadata", [None, "odd", ["a"], 7])
+def test_objects_without_metadata_are_not_restored(metadata: Any) -> None:
+    cluster = EmbeddedCluster()
+    with pytest.raises(RejectedError, match="metadata"):
+        cluster.restore([{"apiVersion": "v1", "kind": "Pod", "metadata": metadata}])
+
+
+def test_a_status_of_a_claim_is_checked() -> None:
+    cluster = EmbeddedCluster()
+    kind, place = "ResourceClaim.resource.k8s.io", ("default", "c")
+    metadata = {"name": "c", "namespace": "default"}
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}
+    cluster.create({**made, "spec": {}})
+    used = {"status": {"reservedFor": [{"uid": "u"}]}}
+    with pytest.raises(RejectedError, match=r"status\.reservedFor: Forbidden"):
+        cluster.patch(kind, *place, used, subresource="status")
+    allocated = {"allocation": {"devices": {}}, "reservedFor": [{"uid": "u"}]}
+    after = cluster.patch(kind, *place, {"status": allocated}, subresource="status")
+    assert after["status"] == allocated
+    cluster.update_status({**cluster.get(kind, *place), "status": None})
+    assert "status" not in cluster.get(kind, *place)
+
+
+def test_restored_objects_do_not_change_what_was_given() -> None:
+    given = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    cluster = EmbeddedCluster()
+    cluster.restore([given])
+    assert given["metadata"] == {"name": "p"}
+    assert cluster.get("Pod", "default", "p")["metadata"]["uid"]
+
+
+def test_a_restored_object_takes_the_place_of_another() -> None:
+    cluster = EmbeddedCluster()
+    given = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "uid": "one"}}
+    cluster.restore([given])
+    since = str(cluster.version)
+    cluster.restore([{**given, "metadata": {"name": "p", "uid": "two"}}])
+    found = [(e.type, e.object["metadata"]["uid"]) for e in cluster.watch("Pod", since=since)]
+    assert found == [("DELETED", "one"), ("ADDED", "two")]

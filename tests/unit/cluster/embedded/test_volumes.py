@@ -178,3 +178,141 @@ def test_when_nothing_changed_nothing_is_done(cluster: Any) -> None:
     before = cluster.version
     controller.sync()
     assert cluster.version == before
+
+
+def marks(cluster: Any, kind: str, name: str) -> set[str]:
+    found = cluster.get(kind, "default" if kind == CLAIM else "", name)
+    return {each.partition("/")[2] for each in found["metadata"].get("annotations") or {}}
+
+
+def test_who_bound_the_two_is_marked_where_it_was_not_asked_for(cluster: Any) -> None:
+    volume(cluster, "v", size="2Gi")
+    volume(cluster, "w", size="9Gi")
+    claim(cluster, "any")
+    claim(cluster, "named", volumeName="w")
+    VolumeController(cluster).sync()
+    assert (volume_of(cluster, "any"), volume_of(cluster, "named")) == ("v", "w")
+    assert marks(cluster, CLAIM, "any") == {"bind-completed", "bound-by-controller"}
+    assert marks(cluster, CLAIM, "named") == {"bind-completed"}
+    assert marks(cluster, VOLUME, "v") == marks(cluster, VOLUME, "w") == {"bound-by-controller"}
+    reference = cluster.get(VOLUME, "", "v")["spec"]["claimRef"]
+    uid = cluster.get(CLAIM, "default", "any")["metadata"]["uid"]
+    assert reference == {
+        "apiVersion": "v1", "kind": CLAIM, "namespace": "default", "name": "any", "uid": uid,
+    }  # fmt: skip
+
+
+def test_a_volume_that_was_kept_bears_no_mark_of_ours(cluster: Any) -> None:
+    volume(cluster, "v", claimRef={"namespace": "default", "name": "c"})
+    claim(cluster)
+    VolumeController(cluster).sync()
+    assert volume_of(cluster) == "v"
+    assert marks(cluster, VOLUME, "v") == set()
+
+
+@pytest.mark.parametrize(
+    ("of_volume", "of_claim", "suits"),
+    [
+        ({}, {}, True),
+        ({"size": "1Gi"}, {}, False),
+        ({"accessModes": ["ReadOnlyMany"]}, {}, False),
+        ({"accessModes": ["ReadOnlyMany", "ReadWriteOnce"]}, {}, True),
+        ({"storageClassName": "local"}, {}, False),
+        ({"volumeMode": "Block"}, {}, False),
+        ({"volumeMode": "Block"}, {"volumeMode": "Block"}, True),
+        ({"claimRef": {"namespace": "default", "name": "other"}}, {}, False),
+        ({"claimRef": {"namespace": "default", "name": "c"}}, {}, True),
+        ({"claimRef": {"namespace": "default", "name": "c", "uid": "other"}}, {}, False),
+        ({}, {"selector": {"matchLabels": {"a": "b"}}}, False),
+        ({"labels": {"a": "b"}}, {"selector": {"matchLabels": {"a": "b"}}}, True),
+        ({}, {"selector": {}}, True),
+        ({}, {"volumeName": "v"}, True),
+        ({}, {"volumeName": "w"}, False),
+    ],
+)
+def test_which_volume_suits_a_claim(
+    cluster: Any, of_volume: Any, of_claim: Any, suits: bool
+) -> None:
+    volume(cluster, "v", **of_volume)
+    claim(cluster, **of_claim)
+    VolumeController(cluster).sync()
+    found = cluster.get(CLAIM, "default", "c")
+    assert (found["status"]["phase"] == "Bound") == suits
+
+
+def test_of_equal_volumes_the_first_by_name_is_taken(cluster: Any) -> None:
+    for name in ("b", "a", "c"):
+        volume(cluster, name)
+    claim(cluster)
+    VolumeController(cluster).sync()
+    assert volume_of(cluster) == "a"
+
+
+def test_a_class_that_waits_takes_a_volume_that_the_claim_names(cluster: Any) -> None:
+    volume(cluster, "v", storageClassName="local")
+    claim(cluster, storageClassName="local", volumeName="v")
+    VolumeController(cluster).sync()
+    assert volume_of(cluster) == "v"
+
+
+@pytest.mark.parametrize("of", ["claim", "volume"])
+def test_what_is_leaving_is_not_bound(cluster: Any, of: str) -> None:
+    volume(cluster, "v")
+    claim(cluster)
+    kind, namespace, name = (CLAIM, "default", "c") if of == "claim" else (VOLUME, "", "v")
+    cluster.patch(kind, namespace, name, {"metadata": {"finalizers": ["x/y"]}})
+    cluster.delete(kind, namespace, name)
+    VolumeController(cluster).sync()
+    assert cluster.get(CLAIM, "default", "c")["status"]["phase"] == "Pending"
+
+
+def test_a_provisioned_volume_is_as_the_claim_wants_it(cluster: Any) -> None:
+    made = claim(cluster, storageClassName="now", volumeMode="Block")
+    claim(cluster, "bare", storageClassName="now", accessModes=None, resources=None)
+    VolumeController(cluster).sync()
+    found = cluster.get(VOLUME, "", volume_of(cluster))
+    assert found["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] == "disk.test"
+    reference = {"namespace": "default", "name": "c", "uid": made["metadata"]["uid"]}
+    assert found["spec"] == {
+        "capacity": {"storage": "2Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "volumeMode": "Block",
+        "storageClassName": "now",
+        "persistentVolumeReclaimPolicy": "Delete",
+        "claimRef": {"apiVersion": "v1", "kind": CLAIM, **reference},
+    }
+    bare = cluster.get(VOLUME, "", volume_of(cluster, "bare"))["spec"]
+    assert (bare["capacity"], bare["accessModes"], bare["volumeMode"]) == ({}, [], "Filesystem")
+
+
+def test_a_volume_on_a_node_without_a_host_name_is_found_by_the_name(cluster: Any) -> None:
+    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain"}})
+    claim(cluster, storageClassName="wait")
+    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: "plain"}}})
+    VolumeController(cluster).sync()
+    (term,) = cluster.get(VOLUME, "", volume_of(cluster))["spec"]["nodeAffinity"]["required"][
+        "nodeSelectorTerms"
+    ]
+    wanted = {"key": "metadata.name", "operator": "In", "values": ["plain"]}
+    assert term == {"matchFields": [wanted]}
+
+
+@pytest.mark.parametrize("name", ["local", "absent"])
+def test_a_class_without_a_driver_makes_nothing(cluster: Any, name: str) -> None:
+    claim(cluster, storageClassName=name)
+    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: "n"}}})
+    VolumeController(cluster).sync()
+    assert not volume_of(cluster)
+    assert cluster.list(VOLUME)[0] == []
+
+
+def test_a_volume_kept_for_a_claim_of_another_uid_is_left_over(cluster: Any) -> None:
+    volume(cluster, "v")
+    claim(cluster)
+    controller = VolumeController(cluster)
+    controller.sync()
+    cluster.delete(CLAIM, "default", "c")
+    claim(cluster)
+    controller.sync()
+    assert phase(cluster, "v") == "Released"
+    assert not volume_of(cluster)

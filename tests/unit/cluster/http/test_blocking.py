@@ -4,6 +4,7 @@ import json
 import pickle
 import socket
 import ssl
+import threading
 import time
 from contextlib import closing
 from typing import Any
@@ -184,3 +185,18 @@ def test_an_integer_that_python_does_not_read_is_an_error() -> None:
     content = json.dumps({"x": 0}).encode().replace(b"0", b"9" * 5000)
     with pytest.raises(HttpError, match="JSON"):
         Answer("http://x", 200, content).json_object()
+
+
+def test_a_client_that_is_closed_leaves_no_thread_and_opens_a_new_one_on_demand() -> None:
+    def threads() -> int:
+        return sum(each.name == "http-client" for each in threading.enumerate())
+
+    before = threads()
+    with serving(greet) as server:
+        client = BlockingClient(server.url)
+        client.close()
+        for _ in range(2):
+            assert get(client).status == 200
+            assert threads() == before + 1
+            client.close()
+            assert threads() == before

@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from pumice import __version__
 from pumice.cluster.http import client as client_module
-from pumice.cluster.http.client import HttpClient, Request
+from pumice.cluster.http.client import HttpClient, Request, _Address, _dial_problem
 from pumice.errors import RejectedError, UnavailableError
 from tests.unit.cluster.servers import unused_port
 
@@ -205,3 +208,96 @@ def test_a_connection_that_cannot_be_made_is_reported_in_the_words_of_go(
         return caught.value.problem
 
     assert re.search(problem, asyncio.run(main()))
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("http://h", ("h", 80, "h", "")),
+        ("https://h", ("h", 443, "h", "")),
+        ("http://h:8080/a/b/", ("h", 8080, "h:8080", "/a/b")),
+        ("https://[fd00::1]:6443", ("fd00::1", 6443, "[fd00::1]:6443", "")),
+        ("http://me:secret@h", ("h", 80, "h", "")),
+    ],
+)
+def test_the_parts_of_an_address(url: str, found: Any) -> None:
+    address = HttpClient(url)._address
+    assert (address.host, address.port, address.netloc, address.path) == found
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "h", "ftp://h", "http://", "http://h:port", "http://h:99999", "http://a b", "http://ä"],
+)
+def test_an_address_that_cannot_be_asked(url: str) -> None:
+    client = HttpClient(url)
+    with pytest.raises(UnavailableError, match="wanted an address that begins with") as caught:
+        client._text(Request("GET", "/x", {}))
+    assert not caught.value.sent
+
+
+def test_a_request_as_it_goes_out() -> None:
+    client = HttpClient("http://h:1/base/")
+    agent = (
+        f"Accept: application/json\r\nAccept-Encoding: identity\r\nUser-Agent: pumice/{__version__}"
+    )
+    assert client._text(Request("GET", "/x?y=1", {"A": "b"})) == (
+        f"GET /base/x?y=1 HTTP/1.1\r\nHost: h:1\r\n{agent}\r\nA: b\r\n\r\n".encode()
+    )
+    assert client._text(Request("POST", "/x", {"A": "b"}, b"{}")).endswith(
+        b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    assert b"Content-Length: 0\r\n" in client._text(Request("POST", "/x", {"A": "b"}, b""))
+    assert b"A: c\r\n" in client._text(Request("GET", "/x", {"A": "c"}))
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "problem"),
+    [
+        ("/a b", {}, "wanted a path in ASCII without blanks"),
+        ("/a\r\nB: c", {}, "wanted a path in ASCII without blanks"),
+        ("/ä", {}, "wanted a path in ASCII without blanks"),
+        ("/", {"A": "b\r\nC: d"}, "wanted headers in ASCII"),
+        ("/", {"A": "ä"}, "wanted headers in ASCII"),
+        ("/", {"A": "b", "C": "\n"}, "wanted headers in ASCII"),
+    ],
+)
+def test_nothing_in_a_request_can_end_a_line_early(target: str, headers: Any, problem: str) -> None:
+    with pytest.raises(UnavailableError, match=problem) as caught:
+        HttpClient("http://h")._text(Request("GET", target, headers))
+    assert not caught.value.sent
+
+
+ADDRESS = _Address("h", 80, "h", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (TimeoutError(), "no answer in time"),
+        (ssl.SSLError("bad"), "tls: ('bad',)"),
+        (socket.gaierror(-2, "Name Not Known"), "dial tcp: lookup h: name not known"),
+        (ConnectionRefusedError(111, "x"), "dial tcp h:80: connect: connection refused"),
+        (
+            OSError("[Errno 111] Connect call failed ('10.0.0.1', 80)"),
+            "dial tcp 10.0.0.1:80: connect: connection refused",
+        ),
+        (
+            OSError("[Errno 113] Connect call failed ('fd00::1', 80, 0, 0)"),
+            "dial tcp [fd00::1]:80: connect: no route to host",
+        ),
+        (ValueError("odd"), "dial tcp h:80: connect: odd"),
+    ],
+)
+def test_why_there_is_no_connection(error: Exception, problem: str) -> None:
+    assert _dial_problem(error, ADDRESS) == problem
+
+
+def test_plain_http_has_no_settings_and_others_are_verified() -> None:
+    assert HttpClient("http://h")._rules() is None
+    assert HttpClient("http://h", tls=ssl.create_default_context())._rules() is None
+    made = HttpClient("https://h")._rules()
+    assert made is not None
+    assert made.verify_mode == ssl.CERT_REQUIRED
+    given = ssl.create_default_context()
+    assert HttpClient("https://h", tls=given)._rules() is given

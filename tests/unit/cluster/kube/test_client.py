@@ -207,19 +207,22 @@ def test_a_bind_in_doubt_that_was_not_done_is_sent_again(failure: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "found"),
+    ("failure", "found", "problem"),
     [
-        (Refuse(409, "Conflict"), pod(node="n2")),
-        (Refuse(409, "Conflict"), pod()),
-        (Lost(), pod(node="n2")),
-        (Lost(), pod(node="n1", uid="another")),
+        (Refuse(409, "Conflict"), pod(node="n2"), "no, because"),
+        (Refuse(409, "Conflict"), pod(), "no, because"),
+        (Lost(), pod(node="n2"), "already on node n2"),
+        (Lost(), pod(node="n1", uid="another"), "another pod of the same name"),
     ],
 )
-def test_a_bind_that_someone_else_was_faster_with_has_failed(failure: Any, found: Any) -> None:
+def test_a_bind_that_someone_else_was_faster_with_has_failed(
+    failure: Any, found: Any, problem: str
+) -> None:
     async def main() -> None:
         async with client_of({BIND: failure, GET: found}) as (client, fake, _):
-            with pytest.raises(ConflictError):
+            with pytest.raises(ConflictError) as caught:
                 await client.bind("lab", "p", "n1", {}, uid="u-p")
+        assert caught.value.problem == problem
         assert fake.calls() == [BIND, GET]
 
     run(main())

@@ -167,6 +167,54 @@ def test_listed_files_are_read_as_one_and_the_first_word_counts(
     assert found.namespace == "lab"
 
 
+def test_of_parts_and_keys_of_the_same_name_one_counts(written: Any) -> None:
+    content = config(**TOKEN)
+    content["users"].append({"name": "u", "user": {"token": "second"}})
+    text = yaml.safe_dump(content) + "preferences: {}\npreferences: {}\n"
+    found = load_connection(written(text), env={})
+    assert found.credentials.header() == "Bearer t"
+
+
+@pytest.mark.parametrize(
+    ("server", "address"),
+    [
+        ("https://h:1/", "https://h:1"),
+        ("http://h//", "http://h"),
+        ("h:1", "http://h:1"),
+    ],
+)
+def test_an_address_alone_is_enough(server: str, address: str) -> None:
+    found = load_connection(master=server, env={"HOME": "/absent"})
+    assert found.server == address
+    assert (found.tls is not None) == address.startswith("https")
+    assert found.namespace == "default"
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "server"),
+    [
+        ("10.0.0.1", "443", "https://10.0.0.1:443"),
+        ("10.0.0.1", "", "https://10.0.0.1:443"),
+        ("fd00::1", "6443", "https://[fd00::1]:6443"),
+    ],
+)
+def test_the_address_of_a_pod_is_that_of_its_environment(
+    account: Any, host: str, port: str, server: str
+) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+    assert load_connection(env=env, service_account=account).server == server
+    (account / "namespace").unlink()
+    assert load_connection(env=env, service_account=account).namespace == "default"
+
+
+def test_a_pod_without_a_token_or_an_address_is_no_way_to_a_cluster(account: Any) -> None:
+    with pytest.raises(ServiceError, match="no cluster found"):
+        load_connection(env={"HOME": "/absent"}, service_account=account)
+    (account / "token").unlink()
+    with pytest.raises(ServiceError, match="no cluster found"):
+        load_connection(env={**POD_ENV, "HOME": "/absent"}, service_account=account)
+
+
 def test_another_context_can_be_chosen(written: Any) -> None:
     content = config()
     content["contexts"].append({"name": "d", "context": {"cluster": "k", "namespace": "other"}})
@@ -471,3 +519,44 @@ def test_the_certificate_of_a_program_is_shown_to_the_server(
 
 async def _answer(_: Any) -> Any:
     return web.json_response(pod())
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [("login", "login"), ("./login", "/folder/login"), ("/bin/login", "/bin/login")],
+)
+def test_a_program_with_a_path_is_found_from_the_kubeconfig(command: str, found: str) -> None:
+    content = {
+        "command": command,
+        "apiVersion": V1,
+        "args": ["a", 1],
+        "env": [{"name": "N", "value": 2}],
+        "installHint": "get it",
+    }
+    made = ExecPlugin.from_kubeconfig(content, Path("/folder"), "file", {"server": "s"})
+    assert made == ExecPlugin(found, ("a", "1"), {"N": "2"}, V1, "get it", None)
+    asked = {**content, "provideClusterInfo": True}
+    assert ExecPlugin.from_kubeconfig(asked, Path("/folder"), "f", {"a": 1}).cluster == {"a": 1}
+
+
+@pytest.mark.parametrize(("now", "is_fresh"), [(989.9, True), (990.0, False), (2000.0, False)])
+def test_a_credential_is_renewed_some_time_before_it_expires(
+    tmp_path: Path, now: float, is_fresh: bool
+) -> None:
+    status = {"token": "t", "expirationTimestamp": "1970-01-01T00:16:40Z"}
+    text = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
+    described = ExecPlugin.from_kubeconfig(program(tmp_path, f"print('{text}')"), tmp_path, "f", {})
+    login = ExecCredentials(described, lambda _: None, wall=lambda: now)
+    assert not login.fresh()
+    assert login.header() == "Bearer t"
+    assert login.fresh() == is_fresh
+    login.refused()
+    assert not login.fresh()
+
+
+@pytest.mark.parametrize("by", ["name", "environment"])
+def test_a_missing_file_is_called_missing(tmp_path: Path, by: str) -> None:
+    absent = str(tmp_path / "absent")
+    given = absent if by == "name" else None
+    with pytest.raises(InputError, match="wanted a kubeconfig, found 'no such file'"):
+        load_connection(given, env={"KUBECONFIG": absent} if by != "name" else {})

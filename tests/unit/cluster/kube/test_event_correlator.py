@@ -101,3 +101,77 @@ def test_names_of_events_differ_though_the_clock_stands(events: EventCorrelator)
     about = pod("p", 1)
     made = [events.new(about, key(about, f"m{i}")) for i in range(3)]
     assert len({each["metadata"]["name"] for each in made if each}) == 3
+
+
+def test_an_event_is_written_with_everything_that_is_known(events: EventCorrelator) -> None:
+    about = pod("p" * 240, 7)
+    made = events.new(about, key(about, "m" * 2000))
+    number = 1000 * 10**9
+    assert made == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{'p' * 230}.{number:x}", "namespace": "lab"},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": "lab",
+            "name": "p" * 240,
+            "uid": f"u-{'p' * 240}",
+            "resourceVersion": "7",
+        },
+        "type": "Normal",
+        "reason": "Why",
+        "message": "m" * 1024,
+        "source": {"component": "pumice"},
+        "reportingComponent": "pumice",
+        "firstTimestamp": "1970-01-01T00:16:40Z",
+        "lastTimestamp": "1970-01-01T00:16:40Z",
+        "count": 1,
+    }
+    again = events.new(about, key(about))
+    assert again is not None
+    assert again["metadata"]["name"].endswith(f".{number + 1:x}")
+
+
+def test_an_event_about_an_object_without_a_namespace_is_in_the_default_one(
+    clock: Clock, events: EventCorrelator
+) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    made = events.new(node, key(node))
+    assert made is not None
+    assert made["metadata"]["namespace"] == "default"
+    assert made["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n"}
+    assert key(node).about == "Node//n"
+    clock.now += 10.0
+    again = events.repeat(key(node))
+    assert isinstance(again, CountUpdate)
+    assert (again.namespace, again.name) == ("default", made["metadata"]["name"])
+    assert again.patch == {"count": 2, "lastTimestamp": "1970-01-01T00:16:50Z"}
+
+
+def test_the_interval_between_counts_is_bounded(clock: Clock, events: EventCorrelator) -> None:
+    about = pod("p", 1)
+    events.new(about, key(about))
+    written = []
+    for _ in range(2000):
+        clock.now += 1.0
+        if isinstance(events.repeat(key(about)), CountUpdate):
+            written.append(int(clock.now) - 1000)
+    assert written == [10, 30, 70, 150, 310, 610, 910, 1210, 1510, 1810]
+
+
+def test_room_for_events_fills_up_slowly_and_not_beyond_the_burst(
+    clock: Clock, events: EventCorrelator
+) -> None:
+    about, count = pod("p", 1), itertools.count()
+
+    def fits() -> bool:
+        return events.new(about, key(about, f"m{next(count)}")) is not None
+
+    assert [fits() for _ in range(26)] == [True] * 25 + [False]
+    clock.now += 150.0
+    assert not fits()
+    clock.now += 150.0
+    assert [fits(), fits()] == [True, False]
+    clock.now += 10**6
+    assert [fits() for _ in range(26)] == [True] * 25 + [False]

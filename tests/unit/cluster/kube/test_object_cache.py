@@ -136,5 +136,65 @@ def test_objects_are_chosen_by_namespace_and_labels_in_the_order_of_names() -> N
     assert [m["metadata"]["name"] for m in store.list()[0]] == ["a", "z", "b"]
     assert [m["metadata"]["name"] for m in store.list("other")[0]] == ["b"]
     assert [m["metadata"]["name"] for m in store.list(labels={"x": "1"})[0]] == ["z"]
+    both = store.list(labels={"x": "1", "y": "2"})[0]
+    assert [m["metadata"]["name"] for m in both] == ["z"]
+    assert store.list(labels={"x": "2"})[0] == []
     assert reported(store, "", "other") == [("ADDED", "b")]
     assert len(store) == 3
+
+
+def test_a_step_that_is_known_already_changes_nothing() -> None:
+    store = filled(Event("MODIFIED", pod("a", 11)))
+    again = Event("MODIFIED", pod("b", 11)), Event("DELETED", pod("a", 10))
+    assert store.apply(again) == 0
+    assert reported(store, "10") == [("MODIFIED", "a")]
+    assert store.apply([Event("BOOKMARK", pod("x", 12)), Event("ADDED", pod("c", 13))]) == 1
+    assert store.version == 13
+    assert store.apply([Event("BOOKMARK", pod("x", 20))]) == 0
+    assert store.version == 20
+    assert store.get("lab", "x") is None
+
+
+def test_a_deletion_of_what_is_unknown_is_not_reported() -> None:
+    store = filled(Event("DELETED", pod("unknown", 11)))
+    assert reported(store, "10") == []
+    assert len(store) == 2
+
+
+def test_an_object_deleted_twice_takes_its_bytes_once() -> None:
+    steps = []
+    for number in range(11, 31, 2):
+        steps += [Event("ADDED", pod("c", number)), Event("DELETED", pod("c", number + 1))]
+    one = len(json.dumps(steps[1].object))
+    store = ObjectCache("Pod", 100, remembered_bytes=one)
+    store.replace([pod("a", 3)], "10")
+    store.apply(steps)
+    assert reported(store, "10") == []
+    assert reported(store, "29") == [("DELETED", "c")]
+    assert store._deleted_bytes == one
+
+
+def test_as_many_deletions_are_remembered_as_allowed() -> None:
+    steps = [Event("DELETED", pod(name, n)) for n, name in enumerate("ab", 11)]
+    store = filled(*steps, remembered=2)
+    assert reported(store, "10") == [("DELETED", "a"), ("DELETED", "b")]
+    size = sum(len(json.dumps(each.object)) for each in steps)
+    for limit, is_gone in ((size, False), (size - 1, True)):
+        store = ObjectCache("Pod", 100, remembered_bytes=limit)
+        store.replace([pod("a", 3), pod("b", 5)], "10")
+        store.apply(steps)
+        if is_gone:
+            with pytest.raises(GoneError, match="found those after 11 up to 12"):
+                store.since("10")
+        else:
+            assert len(store.since("10")) == 2
+
+
+def test_the_first_list_is_news_although_it_is_empty() -> None:
+    store = ObjectCache("Pod")
+    assert [store.synced, store.replace([], "10"), store.synced] == [False, True, True]
+    assert not store.replace([], "11")
+    assert store.replace([pod("a", 12)], "12")
+    assert store.replace([pod("a", 13)], "13")
+    assert store.replace([], "")
+    assert store.version == 0

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -443,3 +444,72 @@ def test_steps_that_come_one_by_one_are_applied_in_batches() -> None:
         assert 2 <= len(told) <= 50
 
     asyncio.run(main())
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    name = "pumice.cluster.kube.reflector"
+    return [(each.levelname, each.getMessage()) for each in caplog.records if each.name == name]
+
+
+def test_what_becomes_of_a_watch_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "pumice.cluster.kube.reflector")
+
+    async def scenario() -> None:
+        lists = [
+            Refuse(404, bare=True),
+            Refuse(404, bare=True),
+            Refuse(403, message="go away"),
+            Refuse(403, message="go away"),
+            page(),
+        ]
+        odd = stream(line("ADDED", {"metadata": {"name": "x"}}))
+        async with following(lists, [stream(gone_line()), odd]) as (_, fake, _, _):
+            assert asked(fake).count("list") == 7
+
+    run(scenario)
+    assert [each for each in logged(caplog) if "initial" not in each[1]] == [
+        ("INFO", "Pod: the server does not have it"),
+        ("WARNING", "Pod: go away; retrying"),
+        ("INFO", "Pod: too old; listing again"),
+        ("ERROR", "Pod: watch failed"),
+        ("WARNING", "Pod: KeyError('resourceVersion'); retrying"),
+    ]
+    assert sum("watch without initial objects" in text for _, text in logged(caplog)) == 1
+
+
+def test_only_changes_are_announced() -> None:
+    async def scenario() -> None:
+        last, changes = Last(), list[int]()
+        store = ObjectCache("Pod")
+        watches = [
+            stream(bookmark(12)),
+            stream(line("ADDED", pod("a", 13)), line("ADDED", pod("b", 14))),
+            last,
+        ]
+        async with client_of({LIST: [page()], WATCH: watches}) as (client, _, _):
+            reflector = Reflector(client, store, lambda: changes.append(store.version))
+            task = asyncio.create_task(reflector.run())
+            await asyncio.wait_for(last.reached.wait(), 10)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert changes[0] == 10
+        assert changes[-1] == 14
+        assert 12 not in changes
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("jitter", "seconds"), [(0.0, "300"), (0.5, "450"), (1.0, "600")])
+def test_watches_last_between_five_and_ten_minutes(jitter: float, seconds: str) -> None:
+    async def scenario() -> None:
+        last = Last()
+        async with client_of({LIST: [page()], WATCH: [last]}) as (client, fake, _):
+            client.timing = replace(client.timing, jitter=lambda: jitter)
+            reflector = Reflector(client, ObjectCache("Pod"), lambda: None)
+            task = asyncio.create_task(reflector.run())
+            await asyncio.wait_for(last.reached.wait(), 10)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert fake.asked[-1].query["timeoutSeconds"] == seconds
+
+    run(scenario)

@@ -1,6 +1,7 @@
 """WriteLanes: every queued write gets exactly one result, also at the end."""
 
 import asyncio
+import threading
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from pumice.cluster.base import Lane, Write
 from pumice.cluster.kube import write_lanes
 from pumice.cluster.kube.rate_limit import TokenBucket
 from pumice.cluster.kube.write_lanes import WriteLanes
-from pumice.errors import UnavailableError
+from pumice.errors import ClusterError, ConflictError, UnavailableError
 from tests.unit.cluster.kube.fakes import FakeTime
 
 
@@ -232,3 +233,187 @@ def test_events_beyond_a_number_of_queued_writes_are_dropped_with_one_warning(
     asyncio.run(main())
     assert reported[2:] == [None] * 4
     assert [record.message for record in caplog.records] == ["write queue is full, dropping events"]
+
+
+class Lanes:
+    """Lanes whose writes begin and end on demand."""
+
+    def __init__(self, workers: int = 1, *, is_open: bool = True) -> None:
+        self.begun: list[str] = []
+        self.gates: dict[str, asyncio.Event] = {}
+        self.bucket = TokenBucket(0, 1, FakeTime().timing)
+        self.lanes = WriteLanes(
+            self.execute, bucket=self.bucket, workers=workers, is_open=lambda: is_open
+        )
+        self.lanes.open(asyncio.get_running_loop())
+        self.reported: dict[str, Any] = {}
+
+    async def execute(self, write: Write) -> None:
+        name = write.arguments["pod"]
+        self.begun.append(name)
+        gate = self.gates.get(name)
+        if gate is not None:
+            await gate.wait()
+        if name == "odd":
+            raise KeyError(name)
+        if name == "refused":
+            raise ConflictError("Pod", "lab", name)
+
+    def submit(self, name: str, lane: Lane = Lane.BIND, *, held: bool = False) -> None:
+        if held:
+            self.gates[name] = asyncio.Event()
+        self.lanes.submit(bind(name), lane, lambda error: self.reported.update({name: error}))
+
+    async def rest(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+def test_urgent_writes_overtake_others_and_equal_ones_keep_their_order() -> None:
+    async def main() -> list[str]:
+        lanes = Lanes()
+        lanes.submit("first", held=True)
+        await lanes.rest()
+        order = (Lane.EVENT, Lane.STATUS, Lane.BIND, Lane.EVICT, Lane.BIND)
+        for number, lane in enumerate(order):
+            lanes.submit(f"{lane.name}-{number}", lane)
+        await lanes.rest()
+        assert lanes.begun == ["first"]
+        lanes.gates["first"].set()
+        await lanes.rest()
+        await lanes.lanes.close()
+        return lanes.begun
+
+    begun = asyncio.run(main())
+    wanted = sorted(
+        [(Lane.EVENT, 0), (Lane.STATUS, 1), (Lane.BIND, 2), (Lane.EVICT, 3), (Lane.BIND, 4)]
+    )
+    assert begun == ["first", *(f"{lane.name}-{number}" for lane, number in wanted)]
+
+
+def test_writes_of_one_object_wait_for_each_other_and_others_do_not() -> None:
+    async def main() -> None:
+        lanes = Lanes(workers=3)
+        lanes.submit("same", held=True)
+        await lanes.rest()
+        for _ in range(2):
+            lanes.submit("same")
+        lanes.submit("other")
+        await lanes.rest()
+        assert lanes.begun == ["same", "other"]
+        lanes.gates["same"].set()
+        await lanes.rest()
+        assert lanes.begun == ["same", "other", "same", "same"]
+        assert lanes.lanes.flush(0)
+        await lanes.lanes.close()
+
+    asyncio.run(main())
+
+
+def test_no_more_writes_run_at_once_than_there_are_workers() -> None:
+    async def main() -> None:
+        lanes = Lanes(workers=2)
+        for name in "abc":
+            lanes.submit(name, held=True)
+        await lanes.rest()
+        lanes.submit("d", held=True)
+        await lanes.rest()
+        assert lanes.begun == ["a", "b"]
+        lanes.gates["a"].set()
+        await lanes.rest()
+        assert lanes.begun == ["a", "b", "c"]
+        assert not lanes.lanes.flush(0)
+        await lanes.lanes.close()
+
+    asyncio.run(main())
+
+
+def test_a_write_that_fails_is_reported_and_the_next_goes_on() -> None:
+    async def main() -> dict[str, Any]:
+        lanes = Lanes()
+        for name in ("odd", "refused", "well"):
+            lanes.submit(name)
+        await lanes.rest()
+        await lanes.lanes.close()
+        return lanes.reported
+
+    reported = asyncio.run(main())
+    assert type(reported["odd"]) is ClusterError
+    assert reported["odd"].problem == "KeyError('odd')"
+    assert type(reported["refused"]) is ConflictError
+    assert reported["well"] is None
+
+
+def test_before_the_start_and_after_the_end_nothing_is_sent() -> None:
+    async def main() -> None:
+        lanes = Lanes()
+        await lanes.lanes.close()
+        lanes.submit("late")
+        error = lanes.reported["late"]
+        assert (error.problem, error.sent) == ("not sent: not connected", False)
+        assert lanes.lanes.flush(0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_turns_are_taken_only_while_something_can_be_sent(is_open: bool) -> None:
+    async def main() -> int:
+        lanes = Lanes(is_open=is_open)
+        taken = []
+
+        async def reserve() -> None:
+            taken.append(1)
+
+        lanes.bucket.reserve = reserve  # type: ignore[method-assign]
+        for name in "ab":
+            lanes.submit(name)
+        await lanes.rest()
+        assert lanes.begun == ["a", "b"]
+        await lanes.lanes.close()
+        return len(taken)
+
+    assert asyncio.run(main()) == (2 if is_open else 0)
+
+
+def test_who_waits_for_the_last_write_is_woken_by_it() -> None:
+    async def main() -> None:
+        lanes = Lanes()
+        lanes.submit("a", held=True)
+        await lanes.rest()
+        assert not lanes.lanes.flush(0)
+        woken: list[bool] = []
+        waiting = threading.Thread(target=lambda: woken.append(lanes.lanes.flush(600)), daemon=True)
+        waiting.start()
+        await asyncio.sleep(0.05)  # it waits by now; if not, it need not be woken
+        lanes.gates["a"].set()
+        await lanes.rest()
+        waiting.join(20)
+        assert woken == [True]
+        await lanes.lanes.close()
+
+    asyncio.run(main())
+
+
+def test_a_callback_that_fails_is_logged_and_hurts_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> dict[str, Any]:
+        lanes = Lanes()
+
+        def fails(_: Any) -> None:
+            raise RuntimeError("no")
+
+        lanes.lanes.submit(bind("first"), Lane.BIND, fails)
+        lanes.submit("odd")
+        lanes.submit("second")
+        await lanes.rest()
+        assert lanes.lanes.flush(0)
+        await lanes.lanes.close()
+        return lanes.reported
+
+    assert asyncio.run(main())["second"] is None
+    assert [each.getMessage() for each in caplog.records] == [
+        "bind of ('Pod', 'lab', 'first'): its callback failed",
+        "bind of ('Pod', 'lab', 'odd') failed",
+    ]

@@ -243,6 +243,79 @@ def test_a_job_of_that_name_made_by_another_is_left_alone() -> None:
     assert (view.events, status(view)) == (["ForeignJob"], {})
 
 
+@pytest.mark.parametrize(
+    ("owners", "whose"),
+    [
+        ([], "none"),
+        ([{"kind": "CronJob", "name": "d", "uid": "x", "controller": True}], "d"),
+        ([{"kind": "CronJob", "name": "c", "uid": "uid-of-c"}], "none"),
+    ],
+)
+def test_whose_a_foreign_job_is_is_reported(owners: Any, whose: str) -> None:
+    view = begun()
+    metadata = {"name": f"c-{TICK + 1}", "namespace": "ns", "ownerReferences": owners}
+    view.add({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata})
+    message = f"Job c-{TICK + 1} exists but is not owned by this CronJob (current owner: {whose})"
+    assert problem(view) == [("Warning", "ForeignJob", message)]
+
+
+def test_a_replaced_active_job_and_one_of_another_uid_are_reported() -> None:
+    view = begun()
+    look(view, 60)
+    view.get(JOB, "ns", f"c-{TICK + 1}")["metadata"]["uid"] = "other"
+    plan = CronJobController()
+    (key,) = plan.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    view.apply(plan.reconcile(key, view))
+    name = f"c-{TICK + 1}"
+    assert view.records[-1].message == (
+        f'Active job reference "{name}" points to a different UID '
+        f"(expected: uid-of-{name}, actual: other)"
+    )
+
+
+@pytest.mark.parametrize(("missed", "warned"), [(100, False), (101, True)])
+def test_a_hundred_missed_times_are_not_too_many(missed: int, warned: bool) -> None:
+    view = begun()
+    look(view, 60 * missed)
+    assert ("TooManyMissedTimes" in view.events) == warned
+
+
+def test_an_orphan_is_reported_unless_it_is_over_or_leaving() -> None:
+    view = begun("0 0 1 1 *")
+    owner = {"kind": "CronJob", "name": "c", "uid": "uid-of-c", "controller": True}
+    for name, phase, more in (
+        ("a", "Running", {}),
+        ("b", "Completed", {}),
+        ("d", "Running", {"deletionTimestamp": rfc3339(NOON)}),
+    ):
+        metadata = {"name": name, "namespace": "ns", "ownerReferences": [owner], **more}
+        kind = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+        state = {"phase": phase, "lastTransitionTime": rfc3339(NOON - 5)}
+        view.add({**kind, "metadata": metadata, "status": {"state": state}})
+    view.now = NOON
+    plan = CronJobController()
+    (key,) = plan.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    view.apply(plan.reconcile(key, view))
+    assert [each.message for each in view.records] == [
+        "Detected orphaned job forgotten or not managed by controller: a (UID: uid-of-a)"
+    ]
+    assert status(view)["lastSuccessfulTime"] == rfc3339(NOON - 5)
+
+
+def test_the_oldest_go_by_their_time_and_not_by_their_name() -> None:
+    view = begun("0 0 1 1 *", successfulJobsHistoryLimit=1)
+    owner = {"kind": "CronJob", "name": "c", "uid": "uid-of-c", "controller": True}
+    for name, made in (("a", 2), ("b", 1), ("d", 2)):
+        view.now = NOON - 100 + made
+        metadata = {"name": name, "namespace": "ns", "ownerReferences": [owner]}
+        kind = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+        state = {"phase": "Completed", "lastTransitionTime": rfc3339(NOON - 50 - made)}
+        view.add({**kind, "metadata": metadata, "status": {"state": state}})
+    look(view, 0)
+    assert names(view) == ["d"]
+    assert status(view)["lastSuccessfulTime"] == rfc3339(NOON - 51)
+
+
 def test_a_job_whose_creation_was_not_noted_is_not_made_again() -> None:
     view = begun()
     look(view, 60)

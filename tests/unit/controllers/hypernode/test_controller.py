@@ -10,6 +10,7 @@ from pumice.api.kinds import kind_of
 from pumice.cluster.ufm import Port, Reading, UfmAccess
 from pumice.controllers.base import Key
 from pumice.controllers.hypernode import DISCOVERY_CONFIG, HyperNodeController
+from pumice.controllers.hypernode.controller import _secret_values
 from pumice.controllers.hypernode.sources import SOURCE_LABEL
 from pumice.errors import UnavailableError
 from pumice.testing.builders import hyper_node
@@ -305,3 +306,41 @@ def test_one_on_its_way_out_is_left_alone() -> None:
     world.node("a")
     world.look()
     assert made["metadata"]["labels"][SOURCE_LABEL] == "label"
+
+
+def test_a_problem_of_the_fabric_is_reported_once_while_the_settings_stay() -> None:
+    world = World(UFM)
+    world.secret(username="me", password="hidden")  # noqa: S106
+    world.fabric.reading = Reading(None, "is away")
+    for _ in range(3):
+        world.look()
+    assert [each.message for each in world.records] == ["is away"]
+    world.fabric.reading = Reading(None, "is still away")
+    world.look()
+    assert [each.message for each in world.records] == ["is away", "is still away"]
+    world.configure(UFM, {"source": "label", "enabled": False})
+    world.look()
+    assert len(world.records) == 3
+
+
+def test_a_hyper_node_that_was_not_resolved_yet_keeps_its_status() -> None:
+    world = World(LABELS)
+    world.node("a", "r1")
+    world.look()
+    world.add(hyper_node("late", tier=1))
+    plan = world.controller.reconcile(Key(HYPER_NODE, "", "late"), world)
+    assert plan.effects == []
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (None, {}),
+        ({}, {}),
+        ({"data": None}, {}),
+        ({"data": {"a": "YQ==", "b": "/w==", "c": 5, "d": "odd!"}}, {"a": "a"}),
+    ],
+)
+def test_values_of_a_secret_that_are_no_text_are_left_out(values: Any, found: Any) -> None:
+    read = {name: text for name, text in _secret_values(values).items() if text}
+    assert read == found

@@ -136,3 +136,98 @@ def test_an_interval_that_is_none_is_an_hour(given: Any, seconds: float) -> None
 def test_what_is_no_mapping_is_refused_as_a_whole(text: str) -> None:
     with pytest.raises(InputError, match="map"):
         read_discovery(text, "map")
+
+
+def read(*entries: Any) -> DiscoveryConf:
+    return read_discovery(yaml.safe_dump({"networkTopologyDiscovery": [*entries]}), "map")
+
+
+@pytest.mark.parametrize(
+    ("entry", "found", "is_bad"),
+    [
+        (labels(**{"x" * 20: [HOST]}), {"x" * 20: ()}, False),
+        (labels(**{"x" * 21: [HOST]}), {}, True),
+        (labels(Rack_1=[{"nodeLabel": "a"}, HOST]), {"rack-1": ("a",)}, False),
+        (labels(t=[{"nodeLabel": "l" * 253}, HOST]), {"t": ("l" * 253,)}, False),
+        (labels(t=[{"nodeLabel": "l" * 254}, HOST]), {}, True),
+        (labels(t=[{"nodeLabel": ""}, HOST]), {}, True),
+        (labels(t=[]), {"t": ()}, False),
+        (labels(t=[{"nodeLabel": "b"}, {"nodeLabel": "a"}]), {"t": ("b",)}, False),
+        (labels(), {}, False),
+        (labels(t=["a", HOST]), {}, True),
+        ({"source": "label", "enabled": True, "config": []}, {}, True),
+        ({"source": "label", "enabled": True, "config": None}, {}, True),
+        ({"source": "label", "enabled": False}, None, False),
+        ({"source": "label"}, None, False),
+    ],
+)
+def test_which_labels_make_hyper_nodes(entry: Any, found: Any, is_bad: bool) -> None:
+    conf = read(entry)
+    assert conf.labels == found
+    assert conf.has_bad_labels == is_bad
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "found"),
+    [
+        ("ufm", "https://ufm"),
+        ("ufm:8080/", "https://ufm:8080"),
+        ("http://ufm//", "http://ufm"),
+        ("https://[fd00::1]:1", "https://[fd00::1]:1"),
+        ("https://x:0", None),
+        ("https://x:70000", None),
+        ("https://", None),
+        ("", None),
+        (7, None),
+        ("ssh://x", None),
+        ("https://x?a=b", None),
+        ("https://x#a", None),
+        ("https://a b", None),
+        ("https://u@x", None),
+    ],
+)
+def test_which_addresses_can_be_asked(endpoint: Any, found: str | None) -> None:
+    conf = read(ufm(config={"endpoint": endpoint}))
+    assert (conf.ufm and conf.ufm.endpoint) == found
+    assert len(conf.problems) == (found is None)
+
+
+@pytest.mark.parametrize(("skip", "verify"), [(None, True), (False, True), (True, False)])
+def test_certificates_are_verified_unless_switched_off(skip: Any, verify: bool) -> None:
+    config = {} if skip is None else {"insecureSkipVerify": skip}
+    conf = read(ufm(config=config))
+    assert conf.ufm is not None
+    assert conf.ufm.verify is verify
+    assert conf.ufm.secret == ("n", "s")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        None,
+        "s",
+        {},
+        {"name": "s", "namespace": "Bad_"},
+        {"name": "", "namespace": "n"},
+        {"name": 5, "namespace": "n"},
+    ],
+)
+def test_a_secret_needs_both_its_names(reference: Any) -> None:
+    conf = read(ufm(credentials={"secretRef": reference}))
+    assert conf.ufm is None
+    assert len(conf.problems) == 1
+
+
+def test_the_first_of_two_equal_sources_counts() -> None:
+    conf = read(labels(a=[HOST]), labels(b=[HOST]), ufm(), ufm(config={"endpoint": "other"}))
+    assert conf.labels == {"a": ()}
+    assert conf.ufm is not None
+    assert conf.ufm.endpoint == "https://ufm"
+    assert len(conf.problems) == 2
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("1s", 1.0), ("999ms", 1.0), ("2s", 2.0)])
+def test_an_interval_is_a_second_at_least(given: str, seconds: float) -> None:
+    conf = read(ufm(interval=given))
+    assert conf.ufm is not None
+    assert conf.ufm.interval_s == seconds

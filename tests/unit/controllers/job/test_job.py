@@ -211,3 +211,71 @@ def test_a_pod_volume_name_is_new_for_each_pod_and_the_claim_is_one() -> None:
     volumes = [pod["spec"]["volumes"][0] for pod in stage.pods().values()]
     assert len({one["name"] for one in volumes}) == 2
     assert len({one["persistentVolumeClaim"]["claimName"] for one in volumes}) == 1
+
+
+def test_objects_of_plugins_are_made_at_the_start_and_kept_in_step() -> None:
+    stage = Stage().start(job(plugins={"svc": [], "env": []}))
+    assert stage.status["controlledResources"] == {"plugin-env": "env", "plugin-svc": "svc"}
+
+    def there(kind: str) -> Any:
+        found = stage.cluster.list(kind, "ns")[0]
+        return {one["metadata"]["name"]: one for one in found}
+
+    assert list(there("Service")) == ["j"]
+    assert there("ConfigMap")["j-svc"]["data"]["VC_W_NUM"] == "2"
+    stage.patch_spec("minAvailable", 1)
+    stage.patch_spec("tasks/0/minAvailable", 1)
+    stage.patch_spec("tasks/0/replicas", 3)
+    assert there("ConfigMap")["j-svc"]["data"]["VC_W_NUM"] == "3"
+    version = there("ConfigMap")["j-svc"]["metadata"]["resourceVersion"]
+    stage.put("j-w-0", "Running", restartCount=1)
+    assert there("ConfigMap")["j-svc"]["metadata"]["resourceVersion"] == version
+    stage.cluster.delete("Service", "ns", "j")
+    stage.cluster.delete("ConfigMap", "ns", "j-svc")
+    stage.put("j-w-0", "Running", restartCount=2)
+    assert list(there("ConfigMap")) == ["j-svc"]
+    assert list(there("Service")) == []  # only at the start
+
+
+def test_a_first_status_shows_what_must_run() -> None:
+    stage = Stage()
+    stage.play({"apply": [job()]})
+    assert stage.status["minAvailable"] == 2
+    assert stage.phase == "Pending"
+    assert [one["status"] for one in stage.status["conditions"]] == ["Pending"]
+
+
+def test_pods_beyond_the_replicas_go_and_count_as_leaving() -> None:
+    stage = Stage().start(job(task("w", 3), minAvailable=1))
+    stage.patch_spec("tasks/0/minAvailable", 1)
+    stage.patch_spec("tasks/0/replicas", 1)
+    assert stage.deleting() == {"j-w-1", "j-w-2"}
+    assert (stage.status["running"], stage.status["terminating"]) == (1, 2)
+    marks = stage.pods()["j-w-1"]["metadata"]["annotations"]
+    assert "volcano.sh/controller-out-of-sync" not in marks
+
+
+def test_a_job_of_a_queue_of_several_clusters_is_marked_first() -> None:
+    stage = Stage()
+    stage.play({"apply": [job()]})
+    stage.cluster.patch(
+        "Queue.scheduling.volcano.sh", "", "default", {"spec": {"extendClusters": [{"name": "c"}]}}
+    )
+    stage.settle()
+    stage.cluster.patch(JOB, "ns", "j", {"metadata": {"labels": {"a": "b"}}})
+    stage.settle()
+    assert stage.job["metadata"]["annotations"]["volcano.sh/job-forwarding"] == "true"
+    stage.admit()
+    labels = stage.pods()["j-w-0"]["metadata"]["labels"]
+    assert labels["volcano.sh/job-forwarding"] == "true"
+
+
+def test_a_plugin_that_is_unknown_is_reported_and_ends_the_job_in_no_way() -> None:
+    stage = Stage()
+    stage.play({"apply": [job(plugins={"zzz": []})]})
+    found = [
+        event for event in stage.cluster.list("Event", "ns")[0] if event["reason"] == "PluginError"
+    ]
+    assert found[0]["message"].endswith("failed to get plugin zzz")
+    assert stage.pods() == {}
+    assert stage.phase == "Pending"

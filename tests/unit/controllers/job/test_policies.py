@@ -6,6 +6,7 @@ import pytest
 
 from pumice.controllers.base import Delete, Key, UpdateStatus
 from pumice.controllers.job import JobController
+from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import JOB, Stage, job, task
 
 
@@ -186,3 +187,37 @@ def test_pods_of_an_earlier_job_of_the_same_name_do_not_speak_for_this_one() -> 
     stage.play({"apply": [given]})
     stage.gone("j-w-0")
     assert stage.phase == "Pending"
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_what_starts_a_timer_is_not_counted_before_the_next_change(leaving: bool) -> None:
+    """As in the original: the failed pod is counted when something else happens."""
+    given = job(
+        task("w", 3), minAvailable=1, policies=[policy("PodFailed", "AbortJob", timeout="1m")]
+    )
+    stage = Stage().start(given)
+    if leaving:
+        stage.cluster.delete("Pod", "ns", "j-w-2")
+        stage.settle()
+        assert stage.status["terminating"] == 1
+    stage.put("j-w-0", "Failed")
+    assert "failed" not in stage.status
+    stage.put("j-w-1", "Succeeded")
+    assert (stage.status["failed"], stage.status["succeeded"]) == (1, 1)
+    stage.play({"wait": 60})
+    assert stage.phase in {"Aborting", "Aborted"}
+
+
+def test_what_is_remembered_of_a_job_goes_with_it() -> None:
+    controller, key = JobController(), Key(JOB, "ns", "j")
+    manifest = job()
+    manifest["metadata"] |= {"namespace": "ns", "uid": "u"}
+    view = FakeView(manifest)
+    controller.reconcile(key, view)
+    tracked = controller._tracker.of(key, "u")
+    view.get(JOB, "ns", "j")["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    controller.reconcile(key, view)
+    assert controller._tracker.of(key, "u") is tracked
+    del view.objects[JOB, "ns", "j"]
+    assert controller.reconcile(key, view).effects == []
+    assert controller._tracker.of(key, "u") is not tracked

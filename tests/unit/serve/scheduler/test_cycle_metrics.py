@@ -5,9 +5,15 @@ from typing import Any
 
 import pytest
 
+from pumice.api.decisions import Decisions, PodGroupState
 from pumice.binder import Binder
+from pumice.binder.write_results import WriteResult, WriteResults
 from pumice.cluster.embedded.node_operations import add_node
+from pumice.errors import ConflictError
 from pumice.metrics import Metrics
+from pumice.scheduler import Observer
+from pumice.serve.scheduler.cycle_metrics import CycleMetrics
+from pumice.serve.scheduler.live_scheduler import Cycle
 from pumice.testing import pod, pod_group
 from tests.unit.serve.scheduler.test_loop import Cluster, ended_after, job, looping
 
@@ -68,3 +74,125 @@ def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -
     loop.run(stop)
     labels = '{job_name="bare",job_namespace="default",queue="default"}'
     assert f"volcano_e2e_job_scheduling_duration{labels}" in metrics.text()
+
+
+class Recorded:
+    """Cycles that are recorded as if they had been, on the tables of a loop."""
+
+    def __init__(self, cluster: Any) -> None:
+        self.cluster = cluster
+        self.loop = looping(cluster)
+        self.metrics = Metrics()
+        self.figures = CycleMetrics(self.metrics, cluster.now, Observer())
+        self.refresh()
+
+    def refresh(self) -> None:
+        self.loop._turn()
+
+    def record(self, *results: Any, at: Any = 9.0, dropped: bool = False, **decided: Any) -> Any:
+        cycle = Cycle(at, Decisions(**decided), WriteResults(list(results)), dropped)
+        self.figures.record(cycle, self.loop._live, {"Node": "away"})
+        return self.series()
+
+    def series(self) -> Any:
+        lines = self.metrics.text().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if line[0] != "#")
+
+
+@pytest.fixture
+def recorded(cluster: Any) -> Recorded:
+    cluster.clock.advance(2.0)
+    job(cluster)
+    return Recorded(cluster)
+
+
+def attempts(series: Any) -> dict[str, float]:
+    stem = "volcano_schedule_attempts_total"
+    results = ("scheduled", "unschedulable", "error")
+    return {each: float(series.get(f'{stem}{{result="{each}"}}', 0)) for each in results}
+
+
+def test_a_cycle_that_was_dropped_scheduled_nothing(recorded: Recorded) -> None:
+    decided: Any = {
+        "binds": {"default/g-0": "n", "default/x": "n"},
+        "unschedulable": {"g": "m"},
+        "evictions": ["a", "b"],
+        "evicted_by": {"a": "preempt", "b": "preempt"},
+        "pod_groups": {"default/g": PodGroupState("Running")},
+    }
+    failed = WriteResult("bind", "default/x", error=ConflictError())
+    series = recorded.record(failed, dropped=True, **decided)
+    assert attempts(series) == {"scheduled": 0, "unschedulable": 1, "error": 1}
+    assert recorded.figures._jobs == {}
+    assert float(series.get("volcano_total_preemption_attempts", 0)) == 0
+    series = recorded.record(failed, **decided)
+    assert attempts(series) == {"scheduled": 2, "unschedulable": 2, "error": 2}
+    assert float(series["volcano_total_preemption_attempts"]) == 1
+    assert float(series["volcano_pod_preemption_victims"]) == 2
+    recorded.figures.record_failure()
+    assert attempts(recorded.series())["error"] == 3
+
+
+def test_writes_are_counted_by_what_they_were(recorded: Recorded) -> None:
+    series = recorded.record(
+        WriteResult("bind", "default/g-0", took_s=0.25),
+        WriteResult("bind", "default/gone", took_s=0.5),
+        WriteResult("bind", "default/x", error=ConflictError(), took_s=9.0),
+        WriteResult("evict", "default/y", took_s=9.0),
+        at=7.0,
+    )
+    assert series['pumice_writes_total{result="ok",verb="bind"}'] == "2"
+    assert series['pumice_writes_total{result="ok",verb="evict"}'] == "1"
+    stage = "volcano_scheduling_stage_duration_milliseconds"
+    assert float(series[f'{stage}_sum{{stage="Bind"}}']) == 750
+    tasks = [each for each in series if "Bound" in each and "_sum" in each]
+    assert [float(series[each]) for each in tasks] == [5000]
+    failed = [
+        each for each in series if each.startswith("pumice_writes_total") and "ok" not in each
+    ]
+    assert [(series[each], 'verb="bind"' in each) for each in failed] == [("1", True)]
+
+
+def test_kinds_and_bad_objects_are_counted(recorded: Recorded) -> None:
+    skipped = recorded.loop._live.informer.skipped
+    counts, series = [], dict[str, str]()
+    for count in (2, 2, 5, 1, 1):
+        skipped.clear()
+        skipped["Pod"] = count
+        series = recorded.record()
+        (name,) = (each for each in series if each.startswith("pumice_bad_objects_total"))
+        counts.append(float(series[name]))
+    assert counts == [2, 2, 5, 6, 6]
+    watched = {each: series[each] for each in series if "watch" in each and "Pod" in each}
+    assert set(watched.values()) == {"1"}
+    troubled = {each: series[each] for each in series if "watch" in each and '"Node"' in each}
+    assert set(troubled.values()) == {"0"}
+
+
+def test_a_gang_is_counted_when_it_first_runs_and_forgotten_when_it_is_gone(
+    recorded: Recorded, cluster: Any
+) -> None:
+    def gangs() -> list[str]:
+        stem = "volcano_e2e_job_scheduling_duration{"
+        return [each for each in recorded.series() if each.startswith(stem)]
+
+    for phase, counted in (("Pending", 0), ("Running", 1), ("Running", 1)):
+        recorded.record(pod_groups={"default/g": PodGroupState(phase)}, at=5.0)
+        assert len(gangs()) == counted
+    recorded.record(pod_groups={"default/unknown": PodGroupState("Running")})
+    (gang,) = gangs()
+    assert float(recorded.series()[gang]) == 3000
+    cluster.delete("PodGroup.scheduling.volcano.sh", "default", "g")
+    cluster.delete("Pod", "default", "g-0", grace_s=0)
+    recorded.refresh()
+    for number in range(5, 65):
+        recorded.record()
+        assert len(gangs()) == (number < 64)
+
+
+def test_a_cycle_takes_the_time_from_its_start_to_its_end() -> None:
+    times = iter([100.0, 101.0, 103.5])
+    metrics = Metrics()
+    with CycleMetrics(metrics, lambda: next(times), Observer()).timed():
+        pass
+    assert "volcano_e2e_scheduling_latency_milliseconds_sum 3500" in metrics.text()

@@ -227,3 +227,87 @@ def test_two_pumices_agree(scene: Scene) -> None:
         running.step()
     found = scene.report()
     assert found["binds"] == {"same": 4, "other_node": 0, "only_running": 0}
+
+
+def test_a_report_shows_its_time_and_its_cycles(scene: Scene) -> None:
+    scene.turn(0.0)
+    first = json.loads(scene.report_path.read_text())
+    assert first == {
+        "since": "1970-01-01T00:00:00Z",
+        "until": "1970-01-01T00:00:00Z",
+        "cycles": 1,
+        "agreement": None,
+        "binds": {"same": 0, "other_node": 0, "only_running": 0},
+        "evictions": {"same": 0, "only_running": 0},
+        "wouldPlace": [],
+        "differences": [],
+    }
+    scene.turn(4.9)
+    scene.turn(0.1)
+    assert json.loads(scene.report_path.read_text()) == first
+    scene.turn()
+    later = json.loads(scene.report_path.read_text())
+    assert (later["since"], later["until"]) == (first["since"], "1970-01-01T00:00:05Z")
+    assert later["cycles"] == 4
+    assert scene.report_path.read_text().endswith("}\n")
+    assert not scene.report_path.with_name("shadow.json.part").exists()
+
+
+def test_a_pod_counts_as_left_waiting_after_ten_seconds(scene: Scene) -> None:
+    scene.submit("job")
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    scene.cluster.merge_status("Pod", "default", "job-0", {"conditions": [waits]})
+    for now in range(11):
+        scene.turn()
+        assert f"pumice_shadow_would_place {int(now >= PATIENCE_S)}" in scene.metrics.text()
+    found = json.loads(scene.report_path.read_text())
+    assert found["wouldPlace"] == [
+        {
+            "pod": "default/job-0",
+            "job": "default/job",
+            "node": "a",
+            "since": "1970-01-01T00:00:00Z",
+            "running_says": "Unschedulable",
+        }
+    ]
+
+
+def test_a_pod_that_was_made_again_is_another(scene: Scene) -> None:
+    scene.submit("job")
+    scene.turn()
+    scene.cluster.delete("Pod", "default", "job-0")
+    scene.cluster.create(pod("job-0", group="job", cpu=1))
+    scene.bind("job-0", "a")
+    found = scene.report()
+    assert found["binds"] == {"same": 0, "other_node": 0, "only_running": 0}
+
+
+def test_a_difference_is_described_and_the_agreement_is_a_share(scene: Scene) -> None:
+    for name in ("one", "two"):
+        scene.submit(name)
+    scene.submit("large", cpu=9)
+    scene.turn()
+    for name in ("one-0", "two-0", "large-0"):
+        scene.bind(name, "a")
+    found = scene.report()
+    assert found["agreement"] == 0.6667
+    (one,) = found["differences"]
+    assert (one["at"], one["pod"], one["job"]) == (
+        "1970-01-01T00:00:01Z", "default/large-0", "default/large",
+    )  # fmt: skip
+    assert (one["what"], one["running"]) == ("bind", "a")
+
+
+def test_an_eviction_that_the_shadow_did_not_decide_is_described(scene: Scene) -> None:
+    scene.submit("job", spec={"terminationGracePeriodSeconds": 300})
+    scene.bind("job-0", "a")
+    target = {"type": "DisruptionTarget", "status": "True"}
+    status = {"phase": "Running", "conditions": [target]}
+    scene.cluster.merge_status("Pod", "default", "job-0", status)
+    scene.turn()
+    scene.cluster.delete("Pod", "default", "job-0")
+    found = scene.report()
+    assert found["evictions"] == {"same": 0, "only_running": 1}
+    (one,) = found["differences"]
+    assert (one["what"], one["running"], one["shadow"]) == ("evict", "evicted", "not evicted")
+    assert 'pumice_shadow_evictions_total{outcome="only_running"} 1' in scene.metrics.text()

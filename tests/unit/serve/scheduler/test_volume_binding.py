@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.api.decisions import BindVolumes, ClaimChoice, Decisions
 from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
@@ -484,3 +485,14 @@ def test_the_time_at_which_a_pod_gives_up_is_known(world: World) -> None:
     world.pod("p", "c")
     world.live.cycle()
     assert world.live.next_due == 20
+
+
+def test_a_pod_that_is_gone_is_neither_placed_nor_waited_for() -> None:
+    world = World()
+    volumes = BindVolumes("default/gone", (ClaimChoice("default/c", "", "a"),), 20.0)
+    binds = {"default/gone": "a", "default/p": "b"}
+    decided = Decisions(binds=binds, volumes={"default/gone": volumes})
+    left = world.live.volumes.begin(decided, 0.0)
+    assert left.binds == {"default/p": "b"}
+    assert len(world.live.volumes) == 0
+    assert world.live.volumes.next_deadline is None

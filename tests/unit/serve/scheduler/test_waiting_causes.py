@@ -1,17 +1,19 @@
 """Why jobs wait, reported on a cluster: on the pod group, as an event, and counted by code."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pumice.api.annotations import WAITING_CAUSE, WAITING_WHY
+from pumice.api.codes import Cause
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.examine.examiner import Examiner
 from pumice.metrics import Metrics
-from pumice.scheduler import Scheduler
+from pumice.scheduler import Observer, Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler import waiting_causes
 from pumice.serve.scheduler.waiting_causes import MOST_EACH_CYCLE, WaitingCauses
@@ -104,3 +106,44 @@ def test_nothing_is_tried_where_a_service_outside_would_be_told(
     assert marks(plane, "large")[WAITING_CAUSE]
     assert asked
     assert not any(asked)
+
+
+class Written:
+    """A binder that takes causes down."""
+
+    def __init__(self) -> None:
+        self.causes: list[tuple[str, str, str]] = []
+
+    def write_cause(self, group: str, code: str, text: str) -> None:
+        self.causes.append((group, code, text))
+
+
+def test_only_causes_that_changed_are_written() -> None:
+    causes, binder = WaitingCauses(Metrics()), Written()
+    one, two = list(Cause)[:2]
+    for code, text in ((one, "a"), (one, "b"), (two, "c"), (two, "d")):
+        finding: Any = SimpleNamespace(code=code, text=text)
+        causes._take("default/g", finding)
+        taken: Any = binder
+        causes.write(taken)
+    assert binder.causes == [
+        ("default/g", one.value, "a"),
+        ("default/g", two.value, "c"),
+    ]
+
+
+def test_another_observer_sees_each_session_as_well(plane: Any) -> None:
+    class Seen(Observer):
+        def __init__(self) -> None:
+            self.calls: list[str] = []
+
+        def opened(self, ssn: Any) -> None:
+            self.calls.append("opened")
+
+        def decided(self, ssn: Any, decisions: Any) -> None:
+            self.calls.append("decided")
+
+    seen = Seen()
+    plane.scheduler.scheduler = Scheduler(parse_conf(DEFAULT_CONF))
+    plane.scheduler.cycle(WaitingCauses(Metrics(), seen))
+    assert seen.calls == ["opened", "decided"]

@@ -1,0 +1,192 @@
+"""Resource claims as a control plane changes them: made, freed and guarded."""
+
+from typing import Any
+
+import pytest
+
+from pumice.api.devices import MOST_RESERVATIONS, POD_CLAIM_NAME
+from pumice.cluster.embedded.claim_changes import (
+    check_claim_status,
+    claim_from,
+    pods_there,
+    unmade_claims,
+    with_made_claim,
+    with_made_claims,
+    without_users,
+)
+from pumice.errors import RejectedError
+
+CLAIM = "ResourceClaim.resource.k8s.io"
+
+
+def pod(name: str = "p", *templates: str, phase: str = "", uid: str = "u", **more: Any) -> Any:
+    entries = [{"name": f"c{i}", "resourceClaimTemplateName": t} for i, t in enumerate(templates)]
+    metadata = {"name": name, "namespace": "ns", **({"uid": uid} if uid else {})}
+    status = {"phase": phase} if phase else {}
+    return {
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"resourceClaims": entries},
+        "status": {**status, **more},
+    }
+
+
+def template(name: str = "t", namespace: str | None = "ns", **metadata: Any) -> Any:
+    place = {"name": name, **({"namespace": namespace} if namespace else {})}
+    spec = {"metadata": metadata, "spec": {"devices": {}}}
+    kind = "ResourceClaimTemplate"
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": place, "spec": spec}
+
+
+def claim(name: str, **status: Any) -> Any:
+    metadata = {"name": name, "namespace": "ns"}
+    return {"kind": "ResourceClaim", "metadata": metadata, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("phase", "made", "left"),
+    [
+        ("", (), ["c0", "c1"]),
+        ("Running", ("c1",), ["c0"]),
+        ("Running", ("c0", "c1"), []),
+        ("Succeeded", (), []),
+        ("Failed", (), []),
+    ],
+)
+def test_claims_of_a_pod_that_are_yet_to_be_made(phase: str, made: Any, left: Any) -> None:
+    statuses = [{"name": name, "resourceClaimName": "x"} for name in made]
+    manifest = pod("p", "t", "s", phase=phase, resourceClaimStatuses=statuses)
+    assert [entry for entry, _ in unmade_claims(manifest)] == left
+
+
+def test_a_claim_that_exists_by_name_is_not_made() -> None:
+    manifest = pod()
+    manifest["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": "given"}]
+    assert list(unmade_claims(manifest)) == []
+    assert list(unmade_claims({"metadata": {}})) == []
+
+
+def test_a_claim_is_made_from_its_template_for_its_pod() -> None:
+    given = template(labels={"a": "b"}, annotations={"k": "v"})
+    made = claim_from(given, pod(), "c0", {"generateName": "p-c0-"})
+    assert made == {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "generateName": "p-c0-",
+            "namespace": "ns",
+            "labels": {"a": "b"},
+            "annotations": {"k": "v", POD_CLAIM_NAME: "c0"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "name": "p",
+                    "uid": "u",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {"devices": {}},
+    }
+
+
+def test_a_claim_from_a_bare_template_for_a_bare_pod() -> None:
+    bare = {"apiVersion": "resource.k8s.io/v1", "spec": {}}
+    made = claim_from(bare, {"metadata": {"name": "p"}}, "c", {"name": "x"})
+    assert made["metadata"] == {
+        "name": "x",
+        "namespace": "default",
+        "labels": {},
+        "annotations": {POD_CLAIM_NAME: "c"},
+        "ownerReferences": [],
+    }
+    assert made["spec"] == {}
+
+
+def test_a_made_claim_is_added_to_the_status() -> None:
+    one, two = ({"name": name, "resourceClaimName": f"p-{name}"} for name in ("a", "b"))
+    assert with_made_claim({"metadata": {}}, "a", "p-a") == [one]
+    assert with_made_claim(pod(resourceClaimStatuses=[one]), "b", "p-b") == [one, two]
+
+
+def test_claims_of_all_pods_are_made_before_them() -> None:
+    objects = [template(), pod("p", "t", "t"), pod("q", "absent"), pod("n", "t") | {"kind": "Node"}]
+    made = with_made_claims(objects)
+    assert [(one["kind"], one["metadata"]["name"]) for one in made] == [
+        ("ResourceClaimTemplate", "t"),
+        ("ResourceClaim", "p-c0"),
+        ("ResourceClaim", "p-c1"),
+        ("Pod", "p"),
+        ("Pod", "q"),
+        ("Node", "n"),
+    ]
+    assert made[3]["status"]["resourceClaimStatuses"] == [
+        {"name": "c0", "resourceClaimName": "p-c0"},
+        {"name": "c1", "resourceClaimName": "p-c1"},
+    ]
+    assert objects[1]["status"] == {}
+
+
+def test_a_claim_that_is_there_is_named_and_not_made_again() -> None:
+    manifest = pod("p", "t")
+    (only,) = with_made_claims([manifest], [template(), claim("p-c0")])
+    assert only["status"]["resourceClaimStatuses"] == [{"name": "c0", "resourceClaimName": "p-c0"}]
+
+
+def test_a_pod_keeps_the_rest_of_its_status() -> None:
+    made = with_made_claims([pod("p", "t", phase="Pending", reason="r")], [template()])[-1]
+    statuses = [{"name": "c0", "resourceClaimName": "p-c0"}]
+    wanted = {"phase": "Pending", "reason": "r", "resourceClaimStatuses": statuses}
+    assert made["status"] == wanted
+
+
+def test_a_template_of_another_namespace_makes_nothing() -> None:
+    manifest = pod("p", "t")
+    assert with_made_claims([manifest], [template(namespace=None)]) == [manifest]
+    assert with_made_claims([manifest]) == [manifest]
+
+
+def test_users_that_are_gone_are_removed_and_with_the_last_the_devices() -> None:
+    users = [{"uid": uid} for uid in "ab"]
+    one = claim("c", reservedFor=users, allocation={"x": 1}, other=2)
+    assert without_users(one, lambda _: False) is None
+    assert without_users(claim("c"), lambda _: True) is None
+    assert without_users({"metadata": {}}, lambda _: True) is None
+    kept = {"reservedFor": users[1:], "allocation": {"x": 1}, "other": 2}
+    assert without_users(one, lambda user: user["uid"] == "a") == kept
+    assert without_users(one, lambda _: True) == {"other": 2}
+
+
+def test_pods_that_have_ended_use_no_claim() -> None:
+    phases = ("", "Pending", "Running", "Succeeded", "Failed")
+    pods = [pod(phase=phase, uid=phase or "new") for phase in phases]
+    assert pods_there(pods) == {"new", "Pending", "Running"}
+
+
+MANY = [{"uid": str(number)} for number in range(MOST_RESERVATIONS + 1)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ({}, {}, None),
+        ({}, {"allocation": {"a": 1}}, None),
+        ({"allocation": {"a": 1}}, {"allocation": {"a": 1}}, None),
+        ({"allocation": {"a": 1}}, {}, None),
+        ({"allocation": {"a": 1}}, {"allocation": {"a": 2}}, "field is immutable"),
+        ({"allocation": {"a": 1}}, {"reservedFor": [{}]}, "may only be set if"),
+        ({}, {"reservedFor": [{}]}, "may only be set if"),
+        ({}, {"allocation": {"a": 1}, "reservedFor": MANY[1:]}, None),
+        ({}, {"allocation": {"a": 1}, "reservedFor": MANY}, f"at most {MOST_RESERVATIONS} items"),
+    ],
+)
+def test_a_status_that_cannot_be_is_refused(before: Any, after: Any, problem: str | None) -> None:
+    one = claim("c", **before)
+    check_claim_status("Pod", one, after)
+    if problem is None:
+        check_claim_status(CLAIM, one, after)
+    else:
+        with pytest.raises(RejectedError, match=problem):
+            check_claim_status(CLAIM, one, after)

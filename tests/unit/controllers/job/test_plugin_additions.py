@@ -1,0 +1,335 @@
+"""What each job plugin adds to pods, and which objects it keeps for a job."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from pumice.controllers.job.names import MOST_HOSTS
+from pumice.controllers.job.plugins import JOB_PLUGINS, plugins_of
+from pumice.controllers.job.plugins.base import flags
+from tests.unit.controllers.job.stage import job, task
+
+
+def stored(*tasks: Any) -> Any:
+    manifest = job(*tasks)
+    manifest["metadata"] |= {"namespace": "ns", "uid": "u"}
+    return manifest
+
+
+def pod(name: str = "w", index: int = 0, *, init: bool = False, **container: Any) -> Any:
+    marks = {"volcano.sh/task-spec": name, "volcano.sh/task-index": str(index)}
+    spec: Any = {"containers": [{"name": "main", **container}]}
+    if init:
+        spec["initContainers"] = [{"name": "first"}]
+    return {"metadata": {"name": f"j-{name}-{index}", "annotations": marks}, "spec": spec}
+
+
+def plugin(name: str, *arguments: str) -> Any:
+    return JOB_PLUGINS[name](arguments, lambda: ("private", "public"))
+
+
+def added(name: str, to: Any, manifest: Any, *arguments: str) -> Any:
+    plugin(name, *arguments).on_pod_create(to, manifest)
+    return to["spec"]
+
+
+def values(container: Any) -> dict[str, Any]:
+    return {one["name"]: one.get("value") for one in container.get("env", [])}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("7", 7),
+        ("-7", -7),
+        ("+7", 7),
+        ("9" * 19, int("9" * 19)),
+        ("9" * 20, 1),
+        ("٣", 1),
+        ("x", 1),
+        ("", 1),
+    ],
+)
+def test_numbers_are_read_or_end_the_reading(text: str, number: int) -> None:
+    assert flags([f"--n={text}"], {"n": 1}) == {"n": number}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("T", True), ("1", True), ("F", False), ("0", False), ("False", False), ("yes", None)],
+)
+@pytest.mark.parametrize("default", [True, False])
+def test_switches_are_read_or_end_the_reading(text: str, read: Any, default: bool) -> None:
+    assert flags([f"-s={text}"], {"s": default}) == {"s": default if read is None else read}
+
+
+def test_plugins_are_made_in_their_own_order_and_an_unknown_one_is_named() -> None:
+    manifest = stored()
+    manifest["spec"]["plugins"] = {"zzz": [], "svc": ["--disable-network-policy"], "env": None}
+    made, unknown = plugins_of(manifest, lambda: ("", ""))
+    assert [one.name for one in made] == ["env", "svc"]
+    assert made[1].flags["disable-network-policy"] is True
+    assert unknown == "zzz"
+    assert plugins_of(stored(), lambda: ("", "")) == ([], "")
+
+
+def test_env_adds_the_index_to_every_container() -> None:
+    spec = added("env", pod(index=3, init=True), stored())
+    for container in (*spec["initContainers"], *spec["containers"]):
+        assert values(container) == {"VK_TASK_INDEX": "3", "VC_TASK_INDEX": "3"}
+
+
+@pytest.mark.parametrize("with_variables", [True, False])
+def test_svc_names_the_host_and_mounts_the_list_of_hosts(with_variables: bool) -> None:
+    arguments = () if with_variables else ("--inject-hosts-env=false",)
+    manifest = stored(task("w", 2), task("ps-x", 1))
+    spec = added("svc", pod(init=True), manifest, *arguments)
+    assert (spec["hostname"], spec["subdomain"]) == ("j-w-0", "j")
+    assert spec["volumes"] == [
+        {"name": "j-svc", "configMap": {"name": "j-svc", "defaultMode": 0o644}}
+    ]
+    names = ["VC_W_HOSTS", "VC_W_NUM", "VC_PS_X_HOSTS", "VC_PS_X_NUM"]
+    for container in (*spec["initContainers"], *spec["containers"]):
+        assert container["volumeMounts"] == [{"mountPath": "/etc/volcano", "name": "j-svc"}]
+        assert list(values(container)) == (names if with_variables else [])
+    if with_variables:
+        source = spec["containers"][0]["env"][0]["valueFrom"]
+        assert source == {"configMapKeyRef": {"name": "j-svc", "key": "VC_W_HOSTS"}}
+
+
+def test_svc_keeps_a_host_name_that_was_given() -> None:
+    one = pod()
+    one["spec"] |= {"hostname": "h", "subdomain": "s"}
+    spec = added("svc", one, stored())
+    assert (spec["hostname"], spec["subdomain"]) == ("h", "s")
+
+
+def test_svc_keeps_three_objects() -> None:
+    manifest = stored(task("w", 2))
+    kept = {one.kind: one for one in plugin("svc").objects(manifest)}
+    assert [(one.name, one.rewritten) for one in kept.values()] == [
+        ("j-svc", True), ("j", False), ("j", False),
+    ]  # fmt: skip
+    assert kept["ConfigMap"].build()["data"] == {
+        "w.host": "j-w-0.j\nj-w-1.j",
+        "VC_W_HOSTS": "j-w-0.j,j-w-1.j",
+        "VC_W_NUM": "2",
+    }
+    mine = {"volcano.sh/job-name": "j", "volcano.sh/job-namespace": "ns"}
+    service = kept["Service"].build()
+    assert service["spec"] == {"clusterIP": "None", "selector": mine, "type": "ClusterIP"}
+    assert service["metadata"]["namespace"] == "ns"
+    (owner,) = service["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == ("u", True)
+    (policy,) = (kept[kind].build() for kind in kept if "NetworkPolicy" in kind)
+    selected = {"matchLabels": mine}
+    assert policy["spec"] == {
+        "podSelector": selected,
+        "ingress": [{"from": [{"podSelector": selected}]}],
+        "policyTypes": ["Ingress"],
+    }
+
+
+def test_svc_without_a_policy_and_with_pods_that_are_not_ready() -> None:
+    arguments = "--disable-network-policy", "--publish-not-ready-addresses"
+    config, service = plugin("svc", *arguments).objects(stored())
+    assert (config.kind, service.kind) == ("ConfigMap", "Service")
+    assert service.build()["spec"]["publishNotReadyAddresses"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "mode"),
+    [((), "/root/.ssh", 0o600), (("--ssh-key-file-path=/home/a",), "/home/a", 0o644)],
+)
+def test_ssh_mounts_its_keys(arguments: Any, path: str, mode: int) -> None:
+    spec = added("ssh", pod(), stored(), *arguments)
+    (volume,) = spec["volumes"]
+    assert (volume["name"], volume["secret"]["secretName"]) == ("j-ssh", "j-ssh")
+    assert volume["secret"]["defaultMode"] == mode
+    assert volume["secret"]["items"][0] == {"key": "id_rsa", "path": ".ssh/id_rsa"}
+    mounted = {"mountPath": path, "name": "j-ssh", "subPath": ".ssh"}
+    assert spec["containers"][0]["volumeMounts"] == [mounted]
+
+
+@pytest.mark.parametrize(
+    ("port", "written"), [(1, 1), (65535, 65535), (65536, 22), (0, 22), (-1, 22)]
+)
+def test_ssh_lists_every_host_with_a_port_that_can_be(port: int, written: int) -> None:
+    (secret,) = plugin("ssh", f"--ssh-port={port}").objects(stored(task("w", 2)))
+    built = secret.build()
+    texts = {name: base64.b64decode(text).decode() for name, text in built["data"].items()}
+    hosts = "".join(
+        f"Host j-w-{index}\n  HostName j-w-{index}.j\n  Port {written}\n" for index in range(2)
+    )
+    assert texts == {
+        "id_rsa": "private",
+        "id_rsa.pub": "public",
+        "authorized_keys": "public",
+        "config": f"StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n{hosts}",
+    }
+    assert built["type"] == "Opaque"
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "rank"),
+    [("master", 0, "0"), ("worker", 0, "1"), ("worker", 2, "3"), ("other", 0, None)],
+)
+def test_pytorch_ranks_the_master_first(name: str, index: int, rank: str | None) -> None:
+    manifest = stored(task("master", 1), task("worker", 3), task("other", 5))
+    (container,) = added("pytorch", pod(name, index, init=True), manifest)["containers"]
+    wanted = {"MASTER_ADDR": "j-master-0.j", "MASTER_PORT": "23456", "WORLD_SIZE": "4"}
+    assert values(container) == {**wanted, **({"RANK": rank} if rank else {})}
+    assert container["ports"] == [
+        {"name": "pytorchjob-port", "containerPort": 23456, "protocol": "TCP"}
+    ]
+
+
+def test_pytorch_leaves_a_port_that_is_open() -> None:
+    ports = [{"name": "mine", "containerPort": 23456}, {"containerPort": 1}]
+    one = pod("master", ports=list(ports))
+    (container,) = added("pytorch", one, stored(task("master", 1)))["containers"]
+    assert container["ports"] == ports
+
+
+@pytest.mark.parametrize(
+    ("name", "enabled", "waits"),
+    [
+        ("worker", True, True),
+        ("master", True, False),
+        ("other", True, False),
+        ("worker", False, False),
+    ],
+)
+def test_pytorch_workers_may_wait_for_their_master(name: str, enabled: bool, waits: bool) -> None:
+    manifest = stored(task("master", 1), task("worker", 3))
+    arguments = ("--wait-master-enabled", "--wait-master-timeout=7") if enabled else ()
+    one = pod(name)
+    for _ in range(2):  # one that waits already gets no second one
+        added("pytorch", one, manifest, *arguments)
+    found = one["spec"].get("initContainers", [])
+    assert [each["name"] for each in found] == (["wait-for-master"] if waits else [])
+    if waits:
+        assert found[0]["image"] == "busybox:1.36.1"
+        assert "nc -z j-master-0.j 23456" in found[0]["command"][2]
+        assert "TIMEOUT=7\n" in found[0]["command"][2]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "is_configured"),
+    [
+        ([("worker", 1)], False),
+        ([("worker", 2)], True),
+        ([("worker", 1), ("ps", 1)], True),
+    ],
+)
+def test_tensorflow_configures_more_than_one_pod(tasks: Any, is_configured: bool) -> None:
+    manifest = stored(*(task(name, replicas) for name, replicas in tasks))
+    (container,) = added("tensorflow", pod("worker"), manifest)["containers"]
+    assert ("TF_CONFIG" in values(container)) == is_configured
+
+
+def test_tensorflow_lists_the_hosts_of_each_role_that_has_any() -> None:
+    manifest = stored(task("boss", 1), task("ps", 0), task("worker", 2), task("other", 3))
+    arguments = "--chief=boss", "--port=9"
+    (container,) = added("tensorflow", pod("boss"), manifest, *arguments)["containers"]
+    assert values(container)["TF_CONFIG"] == (
+        '{"cluster":{"worker":["j-worker-0.j:9","j-worker-1.j:9"],"chief":["j-boss-0.j:9"]},'
+        '"task":{"type":"chief","index":0}}'
+    )
+    (container,) = added("tensorflow", pod("other", 2), manifest)["containers"]
+    assert '"task":{"type":"other","index":2}' in values(container)["TF_CONFIG"]
+
+
+def test_tensorflow_lists_no_more_hosts_than_fit() -> None:
+    manifest = stored(task("worker", MOST_HOSTS + 1))
+    (container,) = added("tensorflow", pod("worker"), manifest)["containers"]
+    text = values(container)["TF_CONFIG"]
+    assert f'"j-worker-{MOST_HOSTS - 1}.j:2222"]' in text
+
+
+def test_mpi_lists_the_workers_on_the_master() -> None:
+    manifest = stored(task("master", 1), task("worker", 2))
+    port = {"name": "mpijob-port", "containerPort": 22, "protocol": "TCP"}
+    spec = added("mpi", pod("master", init=True), manifest)
+    for container in (*spec["initContainers"], *spec["containers"]):
+        assert container["ports"] == [port]
+        assert values(container) == {"MPI_HOST": "j-worker-0.j,j-worker-1.j"}
+    (container,) = added("mpi", pod("worker"), manifest)["containers"]
+    assert (container["ports"], values(container)) == ([port], {})
+
+
+@pytest.mark.parametrize(("name", "opens"), [("master", False), ("other", True)])
+def test_mpi_without_workers_leaves_the_master_alone(name: str, opens: bool) -> None:
+    (container,) = added("mpi", pod(name), stored(task("master", 1)))["containers"]
+    assert ("ports" in container) == opens
+    assert values(container) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "container", "starts"),
+    [
+        ("head", "head", "--head"),
+        ("head", "worker", None),
+        ("worker", "worker", "--address"),
+        ("worker", "head", None),
+        ("other", "head", None),
+        ("other", "worker", None),
+    ],
+)
+def test_ray_starts_the_container_of_a_role_only(
+    name: str, container: str, starts: str | None
+) -> None:
+    manifest = stored(task("head", 1), task("worker", 1), task("other", 1))
+    one = pod(name)
+    one["spec"]["containers"][0]["name"] = container
+    (found,) = added("ray", one, manifest)["containers"]
+    assert (starts is None) == ("command" not in found)
+    assert starts is None or starts in found["command"][2]
+    assert ("ports" in found) == (starts == "--head")
+
+
+def test_ray_keeps_a_service_for_its_head() -> None:
+    (kept,) = plugin("ray", "--port=7").objects(stored(task("head", 1)))
+    service = kept.build()
+    assert (kept.name, service["metadata"]["name"]) == ("j-head-svc", "j-head-svc")
+    assert service["spec"]["selector"] == {
+        "volcano.sh/job-name": "j",
+        "volcano.sh/job-namespace": "ns",
+        "volcano.sh/task-spec": "head",
+    }
+    ports = [(each["name"], each["port"], each["targetPort"]) for each in service["spec"]["ports"]]
+    assert ports == [
+        ("gcs", 7, "gcs"),
+        ("dashboard", 8265, "dashboard"),
+        ("client-server", 10001, "client-server"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "variable", "rank"),
+    [
+        ("master", 0, None, "0"),
+        ("master", 1, None, "1"),
+        ("worker", 0, None, "2"),
+        ("worker", 3, None, "5"),
+        ("other", 0, None, None),
+        ("other", 0, "8", "8"),
+        ("worker", 0, "", "2"),
+    ],
+)
+def test_hccl_ranks_masters_before_workers(
+    name: str, index: int, variable: str | None, rank: str | None
+) -> None:
+    env = [{"name": "A", "value": "b"}]
+    env += [] if variable is None else [{"name": "RANK", "value": variable}]
+    one = pod(name, index, env=env)
+    added("hcclrank", one, stored(task("master", 2), task("worker", 4)))
+    assert one["metadata"]["annotations"].get("hccl/rankIndex") == rank
+
+
+def test_hccl_ranks_workers_without_a_master_from_nought_and_keeps_a_rank() -> None:
+    one = pod("worker", 3)
+    for manifest in (stored(task("worker", 4)), stored(task("master", 9), task("worker", 4))):
+        added("hcclrank", one, manifest)
+        assert one["metadata"]["annotations"]["hccl/rankIndex"] == "3"
