@@ -172,10 +172,10 @@ def busy() -> Any:
     snapshot.place(rows["default/placed-idle"], 1)
     snapshot.evict(rows["default/runs1"])
     snapshot.evict(rows["default/homeless"])
-    absent = np.arange(3.0 * len(snapshot.resources)).reshape(3, -1)
     far = snapshot.jobs.row_of["team/far"]
-    snapshot.absent[far] = absent
-    snapshot.add_to_sums(far, absent)
+    snapshot.absent.jobs.add(far)
+    held = 3 * snapshot.request(0)
+    snapshot.add_to_sums(far, np.stack([held, held, np.arange(float(len(held)))]))
     return snapshot
 
 

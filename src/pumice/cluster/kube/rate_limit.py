@@ -43,6 +43,10 @@ class TokenBucket:
     async def reserve(self) -> None:
         """Wait for a turn now; the next ``acquire`` of the same task is free."""
         await self.acquire()
+        self.hold()
+
+    def hold(self) -> None:
+        """Keep a turn that was taken for the next ``acquire`` of the running task."""
         _RESERVED.set(True)
 
     async def acquire(self) -> None:

@@ -150,11 +150,12 @@ class WriteLanes:
             item = self._next()
             if item is None:
                 return
+            if needs_turn:
+                self._bucket.take()
             break_off = self._begun_at_once(item)
             if break_off is None:
-                self._start(partial(self._perform, item, partial(self._execute, item.write)))
+                self._start(partial(self._execute_in_turn, item, has_turn=needs_turn))
             else:
-                self._bucket.take()
                 self._active += 1
                 self._begun[item.slot] = break_off
 
@@ -196,6 +197,12 @@ class WriteLanes:
             self._bucket.release()
         else:
             await self._perform(item, partial(self._execute, item.write))
+
+    async def _execute_in_turn(self, item: _QueuedWrite, *, has_turn: bool) -> None:
+        """Carry out a write whose turn, if it needs one, was taken when it was chosen."""
+        if has_turn:
+            self._bucket.hold()
+        await self._perform(item, partial(self._execute, item.write))
 
     def _next(self) -> _QueuedWrite | None:
         """Return the most urgent write; those whose object is busy are parked behind it."""
