@@ -153,6 +153,7 @@ def busy() -> Any:
             pod("stray", cpu=1, memory="1Gi", node="n2", scheduler="other"),
             pod_group("job", min_member=1),
             pod_group("far", queue="blue", namespace="team", min_member=1),
+            pod_group("unlisted", queue="blue", namespace="team"),
             *(pod(f"p{i}", group="job", cpu=1, resources={"x.org/gpu": 1}) for i in range(4)),
             *(pod(f"t{i}", namespace="team", group="far", memory="2Gi") for i in range(3)),
             pod("idle", group="job"),
@@ -172,10 +173,10 @@ def busy() -> Any:
     snapshot.place(rows["default/placed-idle"], 1)
     snapshot.evict(rows["default/runs1"])
     snapshot.evict(rows["default/homeless"])
-    far = snapshot.jobs.row_of["team/far"]
-    snapshot.absent.jobs.add(far)
+    unlisted = snapshot.jobs.row_of["team/unlisted"]
+    snapshot.absent.jobs.add(unlisted)
     held = 3 * snapshot.request(0)
-    snapshot.add_to_sums(far, np.stack([held, held, np.arange(float(len(held)))]))
+    snapshot.add_to_sums(unlisted, np.stack([held, held, np.arange(float(len(held)))]))
     return snapshot
 
 
