@@ -1,9 +1,14 @@
 """Cycles on a copy of a world, and their result for one job."""
 
+from typing import Final
+
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.timeline import Timeline
 from pumice.examine.job_outcome import JobOutcome, Watcher
+
+_MOST_CYCLES: Final = 60
+"""Cycles after which a cluster that does not come to rest is left."""
 
 
 def look(
@@ -26,5 +31,19 @@ def look(
         watcher = Watcher(timeline.group(job), cycle)
         timeline.step(watcher)
         if watcher.outcome.started or timeline.next_at is None:
+            break
+    return watcher.outcome
+
+
+def settled(world: ClusterState, job: str) -> JobOutcome:
+    """Play until a job starts or the cluster comes to rest, as what-if does; return the last cycle.
+
+    Time does not pass until other jobs end: only leaving pods are waited for.
+    """
+    timeline, watcher = Timeline(world), Watcher(job, 1)
+    for cycle in range(1, _MOST_CYCLES + 1):
+        watcher = Watcher(timeline.group(job), cycle)
+        timeline.step(watcher)
+        if watcher.outcome.started or timeline.is_at_rest or timeline.next_at is None:
             break
     return watcher.outcome

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import explain_job, load_world
+from pumice.diagnosis import Question, explain_job, load_world, what_if
+from pumice.diagnosis.changes import Change
 from pumice.diagnosis.remedy.search import Search
 from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.trials import look
+from pumice.diagnosis.trials import settled
 from pumice.testing import node, queue
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "first-cluster.yaml"
@@ -24,8 +25,7 @@ def test_every_way_out_works_on_a_fresh_copy(job: str) -> None:
     ways = Search(world, job, Replay(world)).ways(causes(world, job))
     assert ways
     for way in ways:
-        found = look(way.change(world), job)
-        assert found.started or found.makes_room, way.change.text
+        assert settled(way.change(world), job).started, way.change.text
 
 
 def test_the_budget_bounds_the_trials(world: Any, job: Any) -> None:
@@ -49,3 +49,46 @@ def test_the_same_change_is_tried_once(world: Any, job: Any) -> None:
     tried = len(search.tried)
     assert [way.change for way in search.ways(found)] == [way.change for way in first]
     assert len(search.tried) == tried
+
+
+def nodes_added(world: Any, job: str) -> list[int]:
+    """Count the nodes of each remedy that adds some, and check that one fewer does not help."""
+    found = []
+    for remedy in explain_job(world, job).remedies:
+        if not remedy.text.startswith("add"):
+            continue
+        n = len(remedy.changes)
+        found.append(n)
+        assert starts(world, job, remedy.changes), remedy.text
+        assert not starts(world, job, remedy.changes[:-1]), remedy.text
+    return found
+
+
+def starts(world: Any, job: str, changes: Any) -> bool:
+    changed = [Change.from_data(changes, source="remedy")] if changes else []
+    answer = what_if(world, Question(job=job, changes=changed)).job
+    return answer is not None and answer.state in ("now", "after evictions")
+
+
+def test_no_more_nodes_than_the_job_needs_while_a_larger_one_waits_too(
+    world: Any, job: Any
+) -> None:
+    # with 9 to 16 nodes more the larger job is admitted, and nothing is left for this one
+    huge = job("huge", cpu=20, pods=6, min_resources={"cpu": 120}, created="2026-01-15T08:00:00Z")
+    big = job("big", cpu=7, pods=6, min_resources={"cpu": 42}, created="2026-01-15T09:00:00Z")
+    nodes = [node(f"n{i}", cpu=8) for i in range(4)]
+    there = world([queue("default"), *nodes, *huge, *big], "gang overcommit predicates")
+    assert nodes_added(there, "default/big") == [2]
+
+
+def test_the_size_tried_first_need_not_be_the_only_one_that_fails(world: Any, job: Any) -> None:
+    # four times as many nodes as pods admit the larger job as well
+    huge = job("huge", cpu=40, pods=6, min_resources={"cpu": 240}, created="2026-01-15T08:00:00Z")
+    big = job("big", cpu=7, pods=6, min_resources={"cpu": 42}, created="2026-01-15T09:00:00Z")
+    nodes = [node(f"n{i}", cpu=8) for i in range(4)]
+    there = world([queue("default"), *nodes, *huge, *big], "gang overcommit predicates")
+    assert nodes_added(there, "default/big") == [2]
+
+
+def test_a_draw_among_equal_nodes_does_not_add_nodes() -> None:
+    assert nodes_added(load_world([EXAMPLE]), "data/render") == [1]

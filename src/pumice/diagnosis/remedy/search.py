@@ -4,6 +4,7 @@ Trials are counted, so that an answer about a large cluster does not take foreve
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from pumice.api.codes import Cause
@@ -13,7 +14,7 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.trials import look
+from pumice.diagnosis.trials import look, settled
 from pumice.errors import PumiceError
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, ObjectRef
@@ -23,6 +24,14 @@ _MOST: Final = 120
 _LEAST: Final = 30
 _OBJECTS: Final = 400_000
 """Cycles that a search may run: fewer in a large cluster, where each takes longer."""
+_MOST_PLAYS: Final = 40
+_LEAST_PLAYS: Final = 4
+_OBJECTS_PLAYED: Final = 20_000
+"""The same for clusters that are played until they are at rest, which takes longer."""
+_UNLUCKY: Final = 2
+"""How much larger a change may become if the draw among equal nodes goes against the job."""
+_SHARE: Final = 8
+"""The part of the cycles left that one family of changes may take before one of them works."""
 WANTED: Final = 6
 """Sufficient number of remedies."""
 _STEPS: Final = 3
@@ -51,11 +60,15 @@ class Search:
     replay: Replay
     cycles: int = 1
     left: int = _MOST
+    plays: int = _MOST_PLAYS
+    """How many times a changed cluster may still be played until it is at rest."""
     tried: dict[str, Way | None] = field(default_factory=dict)
     """The result of each change that was tried; None: it cannot be made."""
 
     def __post_init__(self) -> None:
-        self.left = max(_LEAST, min(_MOST, _OBJECTS // max(1, len(self.world.objects))))
+        objects = max(1, len(self.world.objects))
+        self.left = max(_LEAST, min(_MOST, _OBJECTS // objects))
+        self.plays = max(_LEAST_PLAYS, min(_MOST_PLAYS, _OBJECTS_PLAYED // objects))
 
     def ways(self, causes: list[Finding]) -> list[Way]:
         """Find single changes that work; if there is none, up to three that do together."""
@@ -94,28 +107,76 @@ class Search:
         return sorted(found, key=lambda way: len(way.change.ops))
 
     def _smallest(self, proposal: Proposal, prefix: list[Change]) -> Way | None:
-        """Find the smallest size that works; None if neither the smallest nor the largest does."""
-        way = self._try(proposal, 1, prefix)
-        if way is not None and way.works:
-            return way
-        if proposal.largest == 1:
-            return None
-        way = self._try(proposal, proposal.largest, prefix)
-        if way is None or not way.works:
-            return None
-        return self._shrink(proposal, way, prefix)
+        """Find the smallest size that works; None if none of the sizes tried does.
 
-    def _shrink(self, proposal: Proposal, best: Way, prefix: list[Change]) -> Way:
-        """Halve the size of a change while it still works."""
-        low, high = 2, proposal.largest
-        while low < high and self.left:
-            middle = (low + high) // 2
+        A larger change may help where a smaller one does, or not: another job may take what it
+        adds.  So sizes are tried upwards, and those below the first that works are searched again.
+        """
+        failed = 0
+        for size in _sizes(proposal.largest, max(2, self.left // _SHARE)):
+            way = self._try(proposal, size, prefix)
+            if way is not None and way.works:
+                least, way = self._shrink(proposal, failed, size, way, prefix)
+                return self._least_played(proposal, least, way, prefix)
+            failed = size
+        return None
+
+    def _shrink(
+        self, proposal: Proposal, failed: int, size: int, best: Way, prefix: list[Change]
+    ) -> tuple[int, Way]:
+        """Halve the distance between a size that fails and one that works."""
+        while size - failed > 1 and self.left:
+            middle = (failed + size) // 2
             way = self._try(proposal, middle, prefix)
             if way is not None and way.works:
-                best, high = way, middle
+                best, size = way, middle
             else:
-                low = middle + 1
+                failed = middle
+        return size, best
+
+    def _least_played(self, proposal: Proposal, size: int, best: Way, prefix: list[Change]) -> Way:
+        """Find the smallest size with which the job starts by the time the cluster is at rest.
+
+        It may be another one than in one cycle: jobs are admitted in one and placed in the next,
+        and among equal nodes one is drawn.
+        """
+        if proposal.largest == 1 or self._starts_unchanged:
+            return best
+        if size <= self.plays:
+            sizes = range(1, min(proposal.largest, size + _UNLUCKY, self.plays) + 1)
+            played = (self._play(proposal, each, prefix) for each in sizes)
+            return next((way for way in played if way is not None), best)
+        failed = 0
+        while size - failed > 1 and self.plays:
+            middle = (failed + size) // 2
+            way = self._play(proposal, middle, prefix)
+            if way is not None:
+                best, size = way, middle
+            else:
+                failed = middle
         return best
+
+    @cached_property
+    def _starts_unchanged(self) -> bool:
+        """Whether the job starts without any change once the cluster is at rest."""
+        return settled(self.world, self.job).started
+
+    def _play(self, proposal: Proposal, size: int, prefix: list[Change]) -> Way | None:
+        """Play the cluster with a change until it is at rest; None if the job does not start."""
+        self.plays -= 1
+        change = proposal.make(size)
+        if change is None:
+            return None
+        whole = chain([*prefix, change]) if prefix else change
+        known = self.tried.get(whole.text)
+        try:
+            world = whole(self.world)
+        except PumiceError:
+            return None
+        outcome = settled(world, self._key(world))
+        if not outcome.started:
+            return None
+        return known if known is not None and known.works else Way(whole, outcome, works=True)
 
     def _step(
         self, world: ClusterState, causes: list[Finding], prefix: list[Change]
@@ -183,6 +244,16 @@ class Search:
         """Name the job's pod group: another one, if it was submitted again."""
         title = self.world.title(self.job)
         return self.job if self.job in world.groups else world.group_titled(title)
+
+
+def _sizes(largest: int, most: int) -> list[int]:
+    """Return sizes to try: the smallest, each about twice the one before, and the largest."""
+    factor = max(2.0, largest ** (1 / max(1, most - 1)))
+    sizes, size = [], 1.0
+    while round(size) < largest:
+        sizes.append(round(size))
+        size *= factor
+    return [*sizes, largest]
 
 
 def _identity(finding: Finding) -> _Identity:
