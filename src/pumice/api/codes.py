@@ -117,7 +117,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.POD_ANTI_AFFINITY: "Nodes have neighbours that a pod anti-affinity forbids.",
     Cause.TOPOLOGY_SPREAD: "The pods would be spread too unevenly.",
     Cause.NODE_USAGE: "The measured use of nodes is above the threshold.",
-    Cause.WAITING_FOR_EVICTED: "Its place is promised; pods that must leave first are still there.",
+    Cause.WAITING_FOR_EVICTED: "Its place is promised; pods that leave for it are still there.",
 }
 """Each cause in one sentence."""
 

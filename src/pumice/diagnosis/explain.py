@@ -281,7 +281,8 @@ def _result(outcome: JobOutcome) -> str:
         return "it is admitted to its queue, and its pods can be made"
     if not outcome.victims:
         return "it keeps its place until pods that leave are gone"
-    return f"it starts once evicted pods are gone: {first_of(list(outcome.victims), _NAMED)}"
+    evicted = list(outcome.victims)
+    return f"it starts after {counted(len(evicted), 'eviction')}: {first_of(evicted, _NAMED)}"
 
 
 def _victims(world: ClusterState, outcome: JobOutcome) -> list[Victim]:

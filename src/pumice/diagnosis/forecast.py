@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.times import rfc3339
-from pumice.api.wording import counted, first_of
+from pumice.api.wording import counted, first_of, verb
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.storms import Storm, StormWatch
 from pumice.diagnosis.timeline import Moved, Timeline
@@ -117,8 +117,20 @@ class Course:
             after=list(dict.fromkeys(each.job for each in before)),
             victims=list(dict.fromkeys(victims)),
             places={m.pod: m.node for m in story.binds if m.job == job and m.at == at},
-            text=_start_text(wait, last, victims),
+            text=_start_text(wait, last, victims, self._still_leaving(job, at)),
         )
+
+    def _still_leaving(self, job: str, at: float) -> list[str]:
+        """List the pods evicted for a job that are not gone yet when it starts."""
+        story = self.timeline.story
+        left = {(each.pod, each.at) for each in (*story.gone, *story.ends) if each.at <= at}
+        return [
+            each.pod
+            for each in story.evictions
+            if each.whose == job != each.job
+            and each.at <= at
+            and not any(pod == each.pod and when >= each.at for pod, when in left)
+        ]
 
     def _last_cause(self, at: float) -> str:
         """Describe what happened last before a start; empty if nothing had to."""
@@ -209,11 +221,18 @@ def _is_pending(pod: dict[str, Any]) -> bool:
     return phase in (None, "", "Pending") and not (pod.get("spec") or {}).get("nodeName")
 
 
-def _start_text(wait: float, last: str, victims: Collection[str]) -> str:
+def _start_text(
+    wait: float, last: str, victims: Collection[str], still_leaving: Collection[str]
+) -> str:
     when = f"in {span(wait)}" if wait else "now"
     if victims:
-        n = len(set(victims))
-        return f"it starts {when}, after {counted(n, 'eviction')}"
+        text = f"it starts {when}, after {counted(len(set(victims)), 'eviction')}"
+        if not still_leaving:
+            return text
+        pods = list(dict.fromkeys(still_leaving))
+        gone = f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"
+        # pods are bound to free room only, so the room of these is not what it lacked
+        return f"{text} and before {gone}, whose room it does not need to start"
     return f"it starts {when}, once {last}" if last else f"it starts {when}"
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pumice.api.codes import Cause
-from pumice.api.wording import counted, first_of
+from pumice.api.wording import counted, first_of, verb
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.job_outcome import JobOutcome
@@ -66,7 +66,8 @@ def _waits_for_evicted(outcome: JobOutcome) -> Finding:
     pods = list(outcome.victims) or list(outcome.makes_way)
     seconds = outcome.leaves_in_s
     names = f": {first_of(pods, _NAMED)}" if pods else ""
-    text = f"its place is promised; {counted(len(pods), 'pod')} must leave first{names}"
+    leave = f"{counted(len(pods), 'pod')} {verb(len(pods), 'leaves', 'leave')}"
+    text = f"its place is promised; {leave} for it{names}"
     about = ObjectRef.of_key("Pod", pods[0]) if pods else None
     numbers = {"pods": pods, "seconds": seconds}
     return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)

@@ -92,7 +92,7 @@ def test_further_causes_follow_the_decisive_one(tmp_path: Path) -> None:
 def test_victims_are_a_table(scenario: Any) -> None:
     result = run("explain", "urgent", "-f", scenario)
     assert (
-        "WaitingForEvicted: its place is promised; 1 pod must leave first: "
+        "WaitingForEvicted: its place is promised; 1 pod leaves for it: "
         "default/low-0 (within 30 s)\n" in result.output
     )
     assert "Pods that leave for it" in result.output

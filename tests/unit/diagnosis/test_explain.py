@@ -388,7 +388,7 @@ def test_an_eviction_that_the_configuration_rules_out_is_offered(world: Any, job
     found = explain_job(world(objects, "priority conformance", "predicates"), "j")
     assert [(each.code, each.pods) for each in found.not_evicted] == [("ActionMissing", 1)]
     way = next(one for one in found.remedies if "action preempt" in one.text)
-    assert way.result == "it starts once evicted pods are gone: default/low-0"
+    assert way.result == "it starts after 1 eviction: default/low-0"
     assert "wait for default/low to end (1 pod)" in changes(found)
 
 
@@ -555,9 +555,7 @@ def test_a_job_that_waits_for_an_eviction_names_who_leaves_and_how_soon(
         ObjectRef("Pod", "low-1", "default"),
     )
     assert cause.numbers == {"pods": ["default/low-1"], "seconds": seconds}
-    assert found.text == (
-        "its place is promised; 1 pod must leave first: default/low-1 (within 30 s)"
-    )
+    assert found.text == ("its place is promised; 1 pod leaves for it: default/low-1 (within 30 s)")
 
 
 def test_pods_that_were_spared_are_counted_by_code(world: Any, job: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import Question, what_if
+from pumice.diagnosis import Question, explain_job, what_if
 from pumice.diagnosis.forecast import span
 from pumice.diagnosis.settings import (
     drain_node,
@@ -329,3 +329,39 @@ def test_a_starting_time_and_a_phase_do_not_contradict_each_other(world: Any, jo
     found = what_if(world([*WORLD, *old]), Question(new_job=job("new", cpu=2)))
     [effect] = found.jobs
     assert effect.after == "0 of 1 run, Inqueue, starts in 1 h"
+
+
+@pytest.mark.parametrize(
+    ("free", "in_s", "when"),
+    [
+        (0, 600.0, "starts in 10 min, after 1 eviction"),
+        (
+            4,
+            1.0,
+            (
+                "starts in 1 s, after 1 eviction and before default/low-0 is gone, "
+                "whose room it does not need to start"
+            ),
+        ),
+    ],
+)
+def test_a_job_waits_for_its_victims_if_it_needs_their_room(
+    world: Any, job: Any, free: int, in_s: float, when: str
+) -> None:
+    # with free room it lacks only a share of its queue, which a leaving pod no longer takes
+    slow = {"terminationGracePeriodSeconds": 600}
+    objects = [
+        queue("default", spec={"capability": {"cpu": "4"}}),
+        node("n1", cpu=4 + free),
+        priority_class("high", value=10),
+        *job("low", cpu=4, nodes=["n1"], least=0, spec=slow),
+        *job("j", cpu=4, priority_class="high"),
+    ]
+    tiers, actions = ("priority conformance", "predicates proportion"), "enqueue, allocate, preempt"
+    there = world(objects, *tiers, actions=actions)
+    found = present(what_if(there, Question(job="j")).job)
+    assert (found.state, found.in_s) == ("after evictions", in_s)
+    assert found.sentence == f"default/j {when}: 1 pod on 1 node"
+    told = explain_job(there, "j")
+    assert present(told.forecast)["text"] == f"it {when}"
+    assert told.text == "its place is promised; 1 pod leaves for it: default/low-0 (within 600 s)"
