@@ -195,7 +195,7 @@ def _print_job(job: JobAnswer) -> None:
     if job.at:
         print_text(f"That is at {job.at}.", indent="  ")
     if job.after:
-        print_text(f"Jobs that end before: {first_of(job.after, 5)}", indent="  ")
+        print_text(f"All jobs that end by then: {first_of(job.after, 5)}", indent="  ")
     if job.victims:
         print_text(f"Evicted on the way: {first_of(job.victims, 5)}", indent="  ")
     for pod, node in list(job.places.items())[:_SHOWN]:

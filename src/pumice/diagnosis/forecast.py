@@ -22,6 +22,11 @@ MOST_CYCLES: Final = 20_000
 """Cycles after which a forecast stops."""
 _MOST_ROUNDS: Final = 12
 """Rounds of a storm after which a forecast stops."""
+_MOST_TRIES: Final = 12
+_PODS: Final = 20_000
+"""Times that a forecast is played again without the end of a job: fewer in a large cluster."""
+_CYCLES_AGAIN: Final = 200
+"""Cycles up to which a forecast may be played again."""
 _NAMED: Final = 3
 _INSTANTS: Final = {
     "cdp": "pods have had their cooldown",
@@ -63,9 +68,12 @@ class Course:
     storms: StormWatch = field(init=False)
     first_bind: dict[str, int] = field(default_factory=dict)
     """Job to the place of its first bind in the story."""
+    tries: int = field(init=False)
+    """How many more times it may be played again."""
 
     def __post_init__(self) -> None:
         self.storms = StormWatch(self.timeline)
+        self.tries = min(_MOST_TRIES, _PODS // max(1, len(self.timeline.pods())))
 
     @property
     def is_over(self) -> bool:
@@ -108,7 +116,7 @@ class Course:
         wait = at - timeline.start
         before = [each for each in story.ends if each.at <= at and each.job != job]
         victims = [m.pod for m in story.evictions if m.whose == job != m.job and m.at <= at]
-        last = self._last_cause(at)
+        last = self._last_cause(job, at)
         state = "after evictions" if victims else "later" if last else "now"
         return Forecast(
             state=state,
@@ -132,7 +140,7 @@ class Course:
             and not any(pod == each.pod and when >= each.at for pod, when in left)
         ]
 
-    def _last_cause(self, at: float) -> str:
+    def _last_cause(self, job: str, at: float) -> str:
         """Describe what happened last before a start; empty if nothing had to."""
         story, start = self.timeline.story, self.timeline.start
         causes: list[tuple[float, str]] = [
@@ -140,11 +148,30 @@ class Course:
             for when, name in story.instants
             if when <= at
         ]
-        for kind, words in ((story.gone, "gone"), (story.ends, "ended")):
-            moved = [each for each in kind if start < each.at <= at]
-            if moved:
-                causes.append((moved[-1].at, _describe(moved, words)))
+        gone = _latest(each for each in story.gone if start < each.at <= at)
+        if gone:
+            pods = list(dict.fromkeys(each.pod for each in gone))
+            causes.append((gone[0].at, f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"))
+        ended = _latest(each for each in story.ends if start < each.at <= at)
+        if ended and not any(when > ended[0].at for when, _ in causes):
+            jobs = self._needed(job, at, list(dict.fromkeys(each.job for each in ended)))
+            names = _joined([each or "a pod of no job" for each in jobs])
+            causes.append((ended[0].at, f"{names} {verb(len(jobs), 'has', 'have')} ended"))
         return max(causes, key=lambda cause: cause[0])[1] if causes else ""
+
+    def _needed(self, job: str, at: float, ended: list[str]) -> list[str]:
+        """Leave out the jobs without whose end another starts just as soon: it is played again."""
+        needed = ended
+        for each in ended if self.cycles <= _CYCLES_AGAIN else ():
+            rest = [one for one in needed if one != each]
+            if not rest or not each or self.tries <= 0:
+                continue
+            self.tries -= 1
+            course = Course(self.timeline.again({*ended} - {*rest}), at - self.timeline.start)
+            course.play([job])
+            if job in course.first_bind:
+                needed = rest
+        return needed
 
     def _not_seen(self) -> Forecast:
         timeline = self.timeline
@@ -236,14 +263,10 @@ def _start_text(
     return f"it starts {when}, once {last}" if last else f"it starts {when}"
 
 
-def _describe(moved: list[Moved], words: str) -> str:
-    """Name the jobs, or the pods, of what happened last."""
-    latest = [each for each in moved if each.at == moved[-1].at]
-    jobs = list(dict.fromkeys(each.job or "a pod of no job" for each in latest))
-    if words == "ended":
-        return f"{_joined(jobs)} {'have' if len(jobs) > 1 else 'has'} ended"
-    pods = list(dict.fromkeys(each.pod for each in latest))
-    return f"{_joined(pods)} {'are' if len(pods) > 1 else 'is'} gone"
+def _latest(moved: Iterable[Moved]) -> list[Moved]:
+    """Return what happened last, all of one time."""
+    found = list(moved)
+    return [each for each in found if each.at == found[-1].at]
 
 
 def _joined(names: list[str]) -> str:

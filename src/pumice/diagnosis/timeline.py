@@ -6,7 +6,7 @@ otherwise time moves at once to the next moment at which something may.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -75,16 +75,24 @@ class Story:
 class Timeline:
     """One copy of a world in which time passes."""
 
-    def __init__(self, world: ClusterState, *, default_s: float | None = None) -> None:
+    def __init__(
+        self,
+        world: ClusterState,
+        *,
+        default_s: float | None = None,
+        endless: Collection[str] = (),
+    ) -> None:
         """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
+
+        The pods of jobs in ``endless`` do not end, whatever they state.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
         """
         check_run_times(world)
         self.start = world.now
-        self._world, self._default_s = world, default_s
-        objects = [_started(one) for one in (*world.objects, *world.jobs.values())]
+        self._world, self._default_s, self._endless = world, default_s, endless
+        objects = [self._unending(_started(one)) for one in (*world.objects, *world.jobs.values())]
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
@@ -107,6 +115,30 @@ class Timeline:
     def now(self) -> float:
         """The time, in seconds since 1970."""
         return self.plane.clock.now()
+
+    def again(self, endless: Collection[str]) -> "Timeline":
+        """Return the same world from its beginning, in which some jobs do not end."""
+        return Timeline(self._world, default_s=self._default_s, endless=endless)
+
+    def _unending(self, one: Manifest) -> Manifest:
+        """Return an object of a job that is not to end without its run time."""
+        if not self._endless or self._title(one) not in self._endless:
+            return one
+        bare = _without_run_time(one)
+        if one["kind"] != "Job":
+            return bare
+        tasks = [
+            {**task, "template": _without_run_time(task.get("template") or {})}
+            for task in one["spec"].get("tasks") or ()
+        ]
+        return {**bare, "spec": {**one["spec"], "tasks": tasks}}
+
+    def _title(self, one: Manifest) -> str:
+        if one["kind"] == "Job":
+            return key_of(one)
+        if one["kind"] == "PodGroup":
+            return title_of(one)
+        return owner_of(one) or self._world.title(group_of(one)) if one["kind"] == "Pod" else ""
 
     # Time
 
@@ -234,7 +266,7 @@ class Timeline:
     def _lasts(self, pod: Manifest) -> float | None:
         """Return the run time of a pod that states none itself; those of no group never end."""
         key = group_of(pod)
-        if not key:
+        if not key or (self._endless and self.job_of(pod) in self._endless):
             return None
         space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
@@ -332,6 +364,12 @@ def _started(one: Manifest) -> Manifest:
     if one["kind"] != "Pod" or status.get("phase") != "Running" or not created:
         return one
     return one if status.get("startTime") else {**one, "status": {**status, "startTime": created}}
+
+
+def _without_run_time(one: Manifest) -> Manifest:
+    meta = one.get("metadata") or {}
+    marks = {name: x for name, x in (meta.get("annotations") or {}).items() if name != RUN_SECONDS}
+    return {**one, "metadata": {**meta, "annotations": marks}}
 
 
 def check_run_times(world: ClusterState) -> None:

@@ -46,7 +46,7 @@ class JobAnswer:
     """Seconds until it starts."""
     at: str = ""
     after: list[str] = field(default_factory=list)
-    """Jobs that have to end before."""
+    """Jobs whose pods end before, in order; the sentence names those it waits for last."""
     victims: list[str] = field(default_factory=list)
     places: Mapping[str, str] = field(default_factory=dict)
 

@@ -365,3 +365,25 @@ def test_a_job_waits_for_its_victims_if_it_needs_their_room(
     told = explain_job(there, "j")
     assert present(told.forecast)["text"] == f"it {when}"
     assert told.text == "its place is promised; 1 pod leaves for it: default/low-0 (within 600 s)"
+
+
+def test_a_job_waits_only_for_jobs_without_whose_end_it_does_not_start(
+    world: Any, job: Any
+) -> None:
+    at = {"seconds": 600, "created": "2026-01-15T10:00:00Z"}
+    objects = [
+        queue("default"),
+        node("n1", cpu=4),
+        node("n2", cpu=1),
+        *job("a-small", cpu=1, nodes=["n2"], **at),
+        *job("b-half", cpu=2, nodes=["n1"], **at),
+        *job("c-nothing", cpu=0, nodes=["n1"], **at),
+        *job("d-half", cpu=2, nodes=["n1"], **at),
+        *job("j", cpu=4),
+    ]
+    found = present(what_if(world(objects), Question(job="j")).job)
+    assert (found.in_s, set(found.after)) == (
+        600.0,
+        {f"default/{name}" for name in ("a-small", "b-half", "c-nothing", "d-half")},
+    )
+    assert "starts in 10 min, once default/b-half and default/d-half have ended;" in found.sentence
