@@ -181,8 +181,9 @@ def _print_differences(answer: Answer) -> None:
 
 
 def _print_waiting(answer: Answer) -> None:
-    """Print why jobs wait, except the one in question: its sentence has the reason."""
-    asked = answer.job.job if answer.job is not None else ""
+    """Print why jobs wait, except the one in question if its sentence has the reason."""
+    has_reason = answer.job is not None and answer.job.state in ("later", "never", "unknown")
+    asked = answer.job.job if answer.job is not None and has_reason else ""
     rows = [(job, why) for job, why in answer.waiting.items() if job != asked]
     if rows:
         print_heading("Jobs that still wait" if answer.changes else "Other jobs that wait")

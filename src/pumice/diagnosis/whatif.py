@@ -78,7 +78,7 @@ class Answer:
     waiting: dict[str, str]
     """Job to why it waits, once the cluster is settled; every waiting job."""
     pods: dict[str, tuple[str, str]]
-    """Pod to its fate before and after, where that differs or it is evicted."""
+    """Pod to its fate before and after, where that differs."""
     binds: dict[str, tuple[str, str]]
     """Pod to its nodes before and after where they differ; empty: it has none."""
     evictions: dict[str, tuple[bool, bool]]
@@ -104,13 +104,15 @@ class Played:
     def __init__(self, world: ClusterState, question: Question) -> None:
         timeline = Timeline(world, default_s=question.default_runtime_s)
         self.known = {key_of(pod) for pod in timeline.pods()}
+        self.had_pods = {timeline.job_of(pod) for pod in timeline.pods()}
         self.course = Course(timeline, question.horizon_s)
         self.course.settle()
         self.settled_in_s = None if self.course.storm else timeline.now - timeline.start
         self.timeline = timeline
         self.decisions = timeline.look()
         self._pods = {key_of(pod): pod for pod in timeline.pods()}
-        self.known |= {each.pod for each in timeline.story.binds}
+        self.known |= {*self._pods, *(each.pod for each in timeline.story.binds)}
+        self.had_pods |= {each.job for each in timeline.story.binds}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     @cached_property
@@ -137,20 +139,23 @@ class Played:
         whom = f" for {self.evicted[pod]}" if self.evicted[pod] else ""
         return f"evicted{whom}, now {where}"
 
-    def states(self) -> dict[str, tuple[str, str]]:
-        """Describe every job: pods that run and its phase, and why it waits."""
+    def states(self, had_pods: Container[str] = ()) -> dict[str, tuple[str, str]]:
+        """Describe every job: pods that run and its phase, and why it waits.
+
+        ``had_pods`` are jobs that had pods before a change.
+        """
         found = {}
         for group in self.timeline.cluster.list(POD_GROUP)[0]:
             name = title_of(group)
-            mine = self._by_job.get(name, {}).values()
-            running = sum(_phase(pod) == "Running" for pod in mine)
+            mine = list(self._by_job.get(name, {}).values())
             state = self.decisions.pod_groups.get(key_of(group))
             phase = state.phase if state is not None else "not scheduled"
             waits = not mine or any(
                 _phase(pod) == "Pending" and not pod["spec"].get("nodeName") for pod in mine
             )
             why = waiting_text(self.decisions, key_of(group)) if waits else ""
-            found[name] = f"{running} of {len(mine)} run, {phase}", why
+            had_some = name in self.had_pods or name in had_pods
+            found[name] = _state(mine, phase, had_some=had_some), why
         return found
 
     def pending(self, job: str) -> list[str]:
@@ -185,7 +190,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     job = _asked(changed, question)
     before = Played(world, question)
     after = Played(changed, question) if changes else before
-    jobs = after.states()
+    jobs = after.states(before.had_pods)
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
     return Answer(
@@ -288,11 +293,11 @@ def _effects(
 def _fates(before: Played, after: Played) -> dict[str, tuple[str, str]]:
     if before is after:
         return {}
-    nodes = _differences(before.nodes, after.nodes, "")
-    evicted = before.evicted.keys() ^ after.evicted.keys()
-    return {
-        pod: (before.fate(pod), after.fate(pod, before.known)) for pod in sorted({*nodes, *evicted})
+    fates = {
+        pod: (before.fate(pod), after.fate(pod, before.known))
+        for pod in sorted(before.known | after.known)
     }
+    return {pod: (left, right) for pod, (left, right) in fates.items() if left != right}
 
 
 def _differences(
@@ -317,6 +322,16 @@ def _queue_changes(before: Decisions, after: Decisions) -> dict[str, dict[str, t
         if found:
             out[queue] = found
     return out
+
+
+def _state(pods: Sequence[Manifest], phase: str, *, had_some: bool) -> str:
+    """Describe a job by its pods and the phase of its pod group."""
+    if not pods:
+        return "all its pods are gone" if had_some else f"no pods yet, {phase}"
+    phases = [_phase(pod) for pod in pods]
+    if all(each in ("Succeeded", "Failed") for each in phases):
+        return f"{counted(len(pods), 'pod')} ended, {phase}"
+    return f"{phases.count('Running')} of {len(pods)} run, {phase}"
 
 
 def _phase(pod: Manifest) -> str:

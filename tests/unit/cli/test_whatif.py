@@ -164,3 +164,14 @@ def test_what_is_not_there_is_refused_with_a_hint(
     result = run("-f", cluster, *arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_a_job_that_starts_in_part_has_the_reason_why_the_rest_waits(
+    cluster: Any, tmp_path: Path
+) -> None:
+    new = [pod_group("new"), *(pod(f"new-{i}", group="new", cpu=3) for i in range(2))]
+    path = tmp_path / "new.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": new}))
+    output = run("-f", cluster, "--add-nodes", "2", "--job", str(path)).output
+    waiting = output.partition("Jobs that still wait\n")[2]
+    assert "default/new   no node fits default/new-1" in waiting

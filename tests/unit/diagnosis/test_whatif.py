@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.diagnosis import Question, explain_job, what_if
+from pumice.diagnosis.changes import Change
 from pumice.diagnosis.forecast import span
 from pumice.diagnosis.settings import (
     drain_node,
@@ -387,3 +388,30 @@ def test_a_job_waits_only_for_jobs_without_whose_end_it_does_not_start(
         {f"default/{name}" for name in ("a-small", "b-half", "c-nothing", "d-half")},
     )
     assert "starts in 10 min, once default/b-half and default/d-half have ended;" in found.sentence
+
+
+def test_new_pods_that_wait_are_listed_with_those_that_run(world: Any, job: Any) -> None:
+    found = what_if(world(WORLD), Question(new_job=job("new", cpu=3, pods=2, least=1)))
+    assert found.pods == {
+        "default/new-0": ("not there", "on n1"),
+        "default/new-1": ("not there", "pending"),
+    }
+    assert present(found.job).sentence.endswith("; 1 more waits")
+    assert "no node fits default/new-1" in found.waiting["default/new"]
+
+
+def test_a_job_whose_pods_have_ended_is_described_so(world: Any, job: Any) -> None:
+    there = world([*WORLD, *job("old", cpu=3, nodes=["n1"]), *job("j", cpu=3)])
+    ended = Change.from_data([{"op": "wait", "pods": ["default/old-0"]}], source="test")
+    (effects,) = [what_if(there, Question(changes=[ended])).jobs]
+    assert [(each.job, each.before, each.after) for each in effects] == [
+        ("default/j", "0 of 1 run, Inqueue", "1 of 1 run, Running"),
+        ("default/old", "1 of 1 run, Running", "all its pods are gone"),
+    ]
+
+
+def test_a_job_that_gets_its_pods_later_has_none_yet() -> None:
+    large = volcano_job(minAvailable=500)
+    large["spec"]["tasks"][0]["replicas"] = 500
+    answer = what_if(loaded(), Question(new_job=[large]))
+    assert [each.after for each in answer.jobs] == ["no pods yet, Pending"]
