@@ -5,12 +5,13 @@ that code again on copies of the cluster.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import Manifest, queue_of
 from pumice.api.wording import counted, first_of
+from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
@@ -128,7 +129,7 @@ def explain_job(
     job = world.find_job(name)
     replay = Replay(world)
     examiner = _examine(replay, job, cycles)
-    outcome = examiner.outcome
+    outcome = with_stated(world, examiner.outcome)
     state = state_of(world, outcome)
     waits = state == "waits"
     causes = causes_of(world, examiner) if state == "waits" else []
@@ -205,6 +206,16 @@ def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
         if examiner.outcome.started or timeline.next_at is None:
             break
     return examiner
+
+
+def with_stated(world: ClusterState, outcome: JobOutcome) -> JobOutcome:
+    """Return an outcome with what a Volcano job states, if it has no pod group in the session."""
+    job = world.job_of(outcome.job)
+    if job is None or outcome.queue:
+        return outcome
+    spec = job.get("spec") or {}
+    least = spec.get("minAvailable") or sum(map(replicas_of, spec.get("tasks") or ()))
+    return replace(outcome, queue=queue_of(job), phase=phase_of(job), min_member=int(least))
 
 
 # Other states

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pumice.api.decisions import Decisions
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.explain import state_of
+from pumice.diagnosis.explain import state_of, with_stated
 from pumice.diagnosis.forecast import forecast_all
 from pumice.diagnosis.replay import Replay
 from pumice.examine.causes import as_recorded
@@ -94,7 +94,7 @@ def _line(world: ClusterState, examiner: Examiner, starts: Mapping[str, Any]) ->
     return WaitingJob(
         job=outcome.job,
         name=world.title(outcome.job),
-        queue=outcome.queue,
+        queue=with_stated(world, outcome).queue,
         cause=cause,
         position=examiner.position,
         forecast=found.to_data() if found is not None else None,

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from pumice.diagnosis import load_world, waiting_jobs
+from pumice.diagnosis import explain_job, load_world, waiting_jobs
 from pumice.examine.findings import ObjectRef
 from pumice.testing import node, pod, pod_group, queue
 
@@ -64,22 +64,26 @@ def test_a_suspended_volcano_job_is_listed() -> None:
         "kind": "Job",
         "metadata": {"name": "train", "namespace": "default", "uid": "u"},
         "spec": {
-            "minAvailable": 1,
-            "queue": "default",
+            "minAvailable": 3,
+            "queue": "research",
             "schedulerName": "volcano",
             "tasks": [
                 {
                     "name": "w",
-                    "replicas": 1,
+                    "replicas": 3,
                     "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}},
                 }
             ],
         },
         "status": {"state": {"phase": "Aborted"}},
     }
-    text = "\n---\n".join(json.dumps(one) for one in (*WORLD, job)) + "\n"
+    objects = (*WORLD, queue("research"), job)
+    text = "\n---\n".join(json.dumps(one) for one in objects) + "\n"
     (only,) = waiting_jobs(load_world([text]))
     assert (only.name, only.cause.code, only.position) == ("default/train", "Suspended", None)
+    assert only.queue == "research"
+    found = explain_job(load_world([text]), "train")
+    assert (found.queue, found.phase, found.min_member) == ("research", "Aborted", 3)
 
 
 def test_a_line_is_plain_data(world: Any, job: Any) -> None:
