@@ -54,7 +54,7 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
     text = f"queue {at} would hold more than it {words}: {compared}"
     if _is_whole_cluster(ssn, at, shorts[0]):
         details["wholeCluster"] = True
-        text += ", which is all the cluster has"
+        text += "; the limit is all the cluster has"
     guarantees = _guarantees(ssn, at, shorts[0])
     if guarantees:
         details["guarantees"] = {

@@ -56,8 +56,17 @@ def _not_reached(ssn: Session, job: Job) -> str:
 def _quota(ssn: Session, numbers: Numbers) -> str:
     if "resource" not in numbers:
         return f"queue {_queue(ssn, numbers)} takes no more"
-    compared = "; ".join(map(compared_amounts, short_of(numbers)))
-    return f"over quota at {numbers['at']}: {compared}"
+    shorts = short_of(numbers)
+    compared = "; ".join(map(compared_amounts, shorts))
+    absent = [each.resource for each in shorts if not each.limit and not _is_offered(ssn, each)]
+    nowhere = f"; no node has any {' or '.join(absent)}" if absent else ""
+    return f"over quota at {numbers['at']}: {compared}{nowhere}"
+
+
+def _is_offered(ssn: Session, short: Short) -> bool:
+    """Return whether a node has some of a resource; of other things than resources it is open."""
+    names = ssn.snapshot.resources.names
+    return short.resource not in names or bool(ssn.total[names.index(short.resource)])
 
 
 @lru_cache(maxsize=1024)  # a queue that is full refuses many jobs with the same numbers
@@ -67,7 +76,7 @@ def compared_amounts(short: Short) -> str:
     used, request, limit, more = (
         amount_text(name, each) for each in (short.used, short.request, short.limit, over)
     )
-    return f"{name} {used} in use or reserved + {request} asked for is {more} more than {limit}"
+    return f"{name} needs {request}, in use or reserved {used}, limit {limit} (over by {more})"
 
 
 def _nodes(ssn: Session, numbers: Numbers) -> str:

@@ -227,7 +227,7 @@ def test_overcommit_tells_its_factor_and_the_true_sums(world: Any, job: Any) -> 
     assert cause.numbers["limit"] == pytest.approx(4.8)
     assert found.text == (
         "overcommit allows jobs to reserve 1.2 times the cluster: "
-        "cpu 3 in use or reserved + 2 asked for is 0.2 more than 4.8"
+        "cpu needs 2, in use or reserved 3, limit 4.8 (over by 0.2)"
     )
 
 
@@ -489,7 +489,7 @@ def test_a_job_whose_pods_come_later_is_not_admitted_rather_than_without_pods(wo
     assert codes(found) == ["NotAdmitted"]
     assert found.text == (
         "overcommit allows jobs to reserve 1.2 times the cluster: "
-        "cpu 0 in use or reserved + 40 asked for is 35.2 more than 4.8"
+        "cpu needs 40, in use or reserved 0, limit 4.8 (over by 35.2)"
     )
     assert "add 8 nodes like n1" in changes(found)
 

@@ -87,7 +87,7 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is() -> None:
     assert (numbers["queue"], numbers["at"], numbers["resource"]) == ("leaf", "team", "cpu")
     assert (numbers["used"], numbers["request"], numbers["limit"]) == (2000.0, 2000.0, 3000.0)
     assert reported(decisions).startswith(
-        "over quota at team: cpu 2 in use or reserved + 2 asked for is"
+        "over quota at team: cpu needs 2, in use or reserved 2, limit 3 (over by 1)"
     )
 
 
@@ -137,7 +137,7 @@ def test_an_invalid_job_is_reported_what_it_lacks() -> None:
             "Open",
             (
                 "not enqueued: over quota at default: "
-                "cpu 0 in use or reserved + 9 asked for is 5 more than 4"
+                "cpu needs 9, in use or reserved 0, limit 4 (over by 5)"
             ),
         ),
     ],
@@ -155,9 +155,26 @@ def test_a_job_that_was_not_admitted_is_reported_every_short_resource(policy: st
     wanted = {"cpu": 9, "memory": "3Gi"}
     decisions = decide([*objects, *job(cpu=9, min_resources=wanted)], "gang", policy)
     sentence = reported(decisions)
-    more, less = ("5", "2Gi") if policy == "capacity" else ("4.2", "1.8Gi")
-    assert f"cpu 0 in use or reserved + 9 asked for is {more} more than 4" in sentence
-    assert f"; memory 0 in use or reserved + 3Gi asked for is {less} more than 1" in sentence
+    cpu, memory = (
+        ("limit 4 (over by 5)", "limit 1Gi (over by 2Gi)")
+        if policy == "capacity"
+        else ("limit 4.8 (over by 4.2)", "limit 1.2Gi (over by 1.8Gi)")
+    )
+    assert f"cpu needs 9, in use or reserved 0, {cpu}" in sentence
+    assert f"; memory needs 3Gi, in use or reserved 0, {memory}" in sentence
+
+
+def test_a_resource_that_no_node_has_is_reported_so() -> None:
+    objects = [queue("default"), node("n1", cpu=4)]
+    gpu = {"requests": {"cpu": "1", "example.com/gpu": "1"}}
+    spec = {"containers": [{"name": "main", "resources": gpu}]}
+    decisions = decide(
+        [*objects, pod_group("j"), pod("j-0", group="j", spec=spec)], "gang", "proportion"
+    )
+    assert reported(decisions) == (
+        "over quota at default: example.com/gpu needs 1, in use or reserved 0, limit 0 "
+        "(over by 1); no node has any example.com/gpu"
+    )
 
 
 def test_tasks_beyond_the_gang_are_reported_why_they_wait() -> None:

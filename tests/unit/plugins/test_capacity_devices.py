@@ -55,7 +55,7 @@ tiers:
         (record,) = decisions.records.values()
         assert record.numbers["resource"] == "deviceclass/gpu"
         (reported,) = decisions.explanations.values()
-        want = "deviceclass/gpu 0 in use or reserved + 2 asked for is 1 more than 1"
+        want = "deviceclass/gpu needs 2, in use or reserved 0, limit 1 (over by 1)"
         assert f"over quota at default: {want}" in reported
 
     def test_a_shared_claim_counts_once(self) -> None:
