@@ -132,7 +132,7 @@ def test_a_huge_gang_waits_like_any_other(tmp_path: Path, spec: dict[str, Any]) 
     ("arguments", "wanted"),
     [
         (("whatif", "-f", "FILE", "--add-nodes", str(HUGE)), "at most 10,000 new nodes"),
-        (("whatif", "-f", "FILE", "--add-nodes", "9" * 5000), "a number of nodes"),
+        (("whatif", "-f", "FILE", "--add-nodes", "9" * 5000), "at most 10,000 new nodes"),
         (
             ("whatif", "-f", "FILE", "--set", f"job/default/j.spec.tasks.0.replicas={HUGE}"),
             "at most 100000 replicas",

@@ -22,6 +22,7 @@ from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world
 from pumice.diagnosis import Answer, ClusterState, Question, what_if
 from pumice.diagnosis.changes import Change
+from pumice.diagnosis.cluster_state import UnknownJobError
 from pumice.diagnosis.settings import (
     drain_node,
     nodes_from_text,
@@ -31,6 +32,7 @@ from pumice.diagnosis.settings import (
 )
 from pumice.diagnosis.sources import load_job
 from pumice.diagnosis.whatif import JobAnswer
+from pumice.errors import InputError
 from pumice.webhooks.files import is_checked
 from pumice.webhooks.schema.defaults import unknown_fields
 
@@ -72,12 +74,26 @@ def whatif(
             "or --new-conf"
         )
     changes = _in_turn(world, makers)
-    answer = what_if(world, _question(job, changes, default_runtime, world.now))
+    answer = _answer(world, _question(job, changes, default_runtime, world.now))
     if output == "table":
         _print(answer)
     else:
         print_data(answer.to_dict(), output)
     end_if_plugins_failed(world)
+
+
+def _answer(world: ClusterState, question: Question) -> Answer:
+    """Answer a question; a job that is not known may have been meant as a file."""
+    try:
+        return what_if(world, question)
+    except UnknownJobError as error:
+        missing = "no such file" if not Path(question.job).exists() else "not a file"
+        raise InputError(
+            wanted="a file or a job of this cluster",
+            found=question.job,
+            hint=f"{missing} and no such job; {error.hint}",
+            field="--job",
+        ) from None
 
 
 def _in_turn(

@@ -28,6 +28,10 @@ _SHOWN = 3
 """Number of names suggested for an unknown one."""
 
 
+class UnknownJobError(InputError):
+    """A name that no job of the cluster has."""
+
+
 def key_of(manifest: Mapping[str, Any]) -> str:
     """Name an object: "namespace/name", or the name alone where it has no namespace."""
     meta = manifest["metadata"]
@@ -200,7 +204,7 @@ class ClusterState:
             )
         titles = {text: set(map(self.title, keys)) for text, keys in meanings.items()}
         hint = _suggest(name, set(map(self.title, self.groups)), titles)
-        raise InputError(wanted="a job of this cluster", found=name, hint=hint)
+        raise UnknownJobError(wanted="a job of this cluster", found=name, hint=hint)
 
     def find(self, kind: str, name: str) -> Manifest:
         """Return an object without namespace.

@@ -34,7 +34,7 @@ _SETTABLE: Final = {
 }
 MOST_NODES: Final = 10_000
 """Maximum number of new nodes of one question."""
-_NODES: Final = re.compile(r"(?P<n>[0-9]{1,10})(?:=(?:like )?(?P<like>.+))?")
+_NODES: Final = re.compile(r"0*(?P<n>[0-9]+)(?:=(?:like )?(?P<like>.+))?")
 
 
 # Nodes
@@ -114,9 +114,9 @@ def nodes_from_text(world: ClusterState, text: str) -> Change:
         InputError: not such a text, or no such node.
     """
     match = _NODES.fullmatch(text.strip())
-    if match is None or int(match["n"]) < 1:
+    if match is None or match["n"] == "0":
         raise InputError(wanted="a number of nodes such as 2 or 2=NODE", found=text)
-    if int(match["n"]) > MOST_NODES:
+    if len(match["n"]) > len(str(MOST_NODES)) or int(match["n"]) > MOST_NODES:
         raise InputError(wanted=f"at most {MOST_NODES:,} new nodes", found=text)
     nodes = world.of_kind("Node")
     if match["like"]:

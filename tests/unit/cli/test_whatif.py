@@ -152,6 +152,17 @@ def test_a_question_is_needed(cluster: Any) -> None:
     ("arguments", "message"),
     [
         (("--job", "jj"), "did you mean 'default/j'"),
+        (
+            ("--job", "nosuch.yaml"),
+            (
+                "--job: wanted a file or a job of this cluster, found 'nosuch.yaml' "
+                "(no such file and no such job; there are default/j, default/old)"
+            ),
+        ),
+        (("--job", "/"), "(not a file and no such job;"),
+        (("--add-nodes", "99999999999"), "wanted at most 10,000 new nodes, found '99999999999'"),
+        (("--add-nodes", "9" * 5000), "wanted at most 10,000 new nodes"),
+        (("--add-nodes", "00"), "a number of nodes such as 2"),
         (("--set", "queue/defaultx.weight=1"), "did you mean 'default'"),
         (("--remove-node", "n2"), "did you mean 'n1'"),
         (("--add-nodes", "many"), "a number of nodes"),
