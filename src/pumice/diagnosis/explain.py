@@ -16,7 +16,7 @@ from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected, open_queue
-from pumice.diagnosis.forecast import Forecast, forecast
+from pumice.diagnosis.forecast import Forecast, forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.questions import unknown_votes
@@ -279,13 +279,15 @@ def _part(pods: int, n: int) -> str:
 
 
 def _remedy(way: Way) -> Remedy:
-    return Remedy(text=way.change.text, changes=way.change.to_data(), result=_result(way.outcome))
+    return Remedy(text=way.change.text, changes=way.change.to_data(), result=_result(way))
 
 
-def _result(outcome: JobOutcome) -> str:
+def _result(way: Way) -> str:
     """Describe the result of a change."""
+    outcome = way.outcome
     if outcome.started:
         later = f" in cycle {outcome.cycle}" if outcome.cycle > 1 else ""
+        later = f" in {span(way.in_s)}" if way.in_s else later
         n = len(outcome.binds)
         return f"{counted(n, 'pod')} {'starts' if n == 1 else 'start'}{later}"
     if outcome.is_admitted:

@@ -162,10 +162,12 @@ class Course:
     def _needed(self, job: str, at: float, ended: list[str]) -> list[str]:
         """Leave out the jobs without whose end another starts just as soon: it is played again."""
         needed = ended
-        for each in ended if self.cycles <= _CYCLES_AGAIN else ():
+        if self.cycles > _CYCLES_AGAIN or not 1 < len(ended) <= self.tries:
+            return ended
+        for each in filter(None, ended):
             rest = [one for one in needed if one != each]
-            if not rest or not each or self.tries <= 0:
-                continue
+            if not rest:
+                break
             self.tries -= 1
             course = Course(self.timeline.again({*ended} - {*rest}), at - self.timeline.start)
             course.play([job])

@@ -35,10 +35,11 @@ def look(
     return watcher.outcome
 
 
-def settled(world: ClusterState, job: str) -> JobOutcome:
-    """Play until a job starts or the cluster comes to rest, as what-if does; return the last cycle.
+def settled(world: ClusterState, job: str) -> tuple[JobOutcome, float]:
+    """Play until a job starts or the cluster comes to rest, as what-if does.
 
-    Time does not pass until other jobs end: only leaving pods are waited for.
+    Return the last cycle and the seconds until then.  Time does not pass until other jobs end:
+    only leaving pods are waited for.
     """
     timeline, watcher = Timeline(world), Watcher(job, 1)
     for cycle in range(1, _MOST_CYCLES + 1):
@@ -46,4 +47,4 @@ def settled(world: ClusterState, job: str) -> JobOutcome:
         timeline.step(watcher)
         if watcher.outcome.started or timeline.is_at_rest or timeline.next_at is None:
             break
-    return watcher.outcome
+    return watcher.outcome, timeline.now - timeline.start

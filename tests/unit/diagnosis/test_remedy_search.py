@@ -25,7 +25,7 @@ def test_every_way_out_works_on_a_fresh_copy(job: str) -> None:
     ways = Search(world, job, Replay(world)).ways(causes(world, job))
     assert ways
     for way in ways:
-        assert settled(way.change(world), job).started, way.change.text
+        assert settled(way.change(world), job)[0].started, way.change.text
 
 
 def test_the_budget_bounds_the_trials(world: Any, job: Any) -> None:
@@ -92,3 +92,10 @@ def test_the_size_tried_first_need_not_be_the_only_one_that_fails(world: Any, jo
 
 def test_a_draw_among_equal_nodes_does_not_add_nodes() -> None:
     assert nodes_added(load_world([EXAMPLE]), "data/render") == [1]
+
+
+def test_a_smaller_change_may_have_to_wait_for_pods_that_leave() -> None:
+    found = {
+        way.text: way.result for way in explain_job(load_world([EXAMPLE]), "ai/sweep").remedies
+    }
+    assert found["lower minMember from 4 to 2"] == "2 pods start in 30 s"

@@ -49,6 +49,8 @@ class Way:
     change: Change
     outcome: JobOutcome
     works: bool
+    in_s: float = 0.0
+    """Seconds until the job starts, if the cluster was played."""
 
 
 @dataclass
@@ -159,7 +161,7 @@ class Search:
     @cached_property
     def _starts_unchanged(self) -> bool:
         """Whether the job starts without any change once the cluster is at rest."""
-        return settled(self.world, self.job).started
+        return settled(self.world, self.job)[0].started
 
     def _play(self, proposal: Proposal, size: int, prefix: list[Change]) -> Way | None:
         """Play the cluster with a change until it is at rest; None if the job does not start."""
@@ -173,10 +175,14 @@ class Search:
             world = whole(self.world)
         except PumiceError:
             return None
-        outcome = settled(world, self._key(world))
+        outcome, in_s = settled(world, self._key(world))
         if not outcome.started:
             return None
-        return known if known is not None and known.works else Way(whole, outcome, works=True)
+        return (
+            known
+            if known is not None and known.works
+            else Way(whole, outcome, works=True, in_s=in_s)
+        )
 
     def _step(
         self, world: ClusterState, causes: list[Finding], prefix: list[Change]
