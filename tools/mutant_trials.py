@@ -86,7 +86,7 @@ class ForkedTrials:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
-        """Let property tests end with the first example that fails: none has to be the simplest."""
+        """End property tests at the first example that fails: none has to be the simplest."""
         from hypothesis import Phase, settings  # noqa: PLC0415  # pytest must import it first
 
         phases = [phase for phase in settings().phases if phase is not Phase.shrink]

@@ -219,7 +219,7 @@ class WaitingJobs:
         self.show()
 
     def hide_all(self) -> None:
-        """Let no job take part in the next cycle: it runs without a session."""
+        """Keep every job out of the next cycle, which runs without a session."""
         self._planned = [(waiting, 0, 0) for waiting, *_ in self._planned]
         self.show()
 
@@ -232,7 +232,7 @@ class WaitingJobs:
             self._withdraw(run)
 
     def admit(self, run: JobRun) -> None:
-        """Let a job wait for nodes that has no rows and is admitted without a session."""
+        """Queue a job without rows for nodes: it was admitted without a session."""
         self._withdraw(run)
         run.phase = "Inqueue"
         self._line_up(run, self._waiting_class(run.kind).admitted)
@@ -280,7 +280,7 @@ class WaitingJobs:
             self._cluster.add_job(run)
 
     def _hold(self, run: JobRun, n: int) -> None:
-        """Let a placeholder hold what a job counts that takes no part (n is 1), or no longer."""
+        """Add what a job that takes no part counts to a placeholder (n is 1), or remove it."""
         kind = run.kind
         share = Share(
             None if run.in_tables else kind.waits, kind.reserve if run.phase == "Inqueue" else None

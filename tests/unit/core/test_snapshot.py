@@ -9,6 +9,7 @@ from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import CPU, PODS
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
+from pumice.errors import InvariantError
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 
@@ -206,13 +207,15 @@ def test_pods_without_rows_are_held_and_let_go(mixed: Any, on: Any) -> None:
     shape = mixed.shapes[mixed.tasks.shape[mixed.tasks.row_of["default/a0"]]]
     before = cells(mixed)
     mixed.count_absent_pods(shape, on, 1)
-    check(mixed)
-    assert mixed.absent_pods == {(shape.id, at): on.count(at) for at in on}
+    with pytest.raises(InvariantError, match="on nodes as jobs count them"):
+        check(mixed)  # no job has them
+    assert mixed.absent.on_nodes == {(shape.id, at): on.count(at) for at in on}
     assert mixed.nodes.used[CPU, :4].tolist() == [
         before["nodes.books"][1, CPU, at] + 1000 * on.count(at) for at in range(4)
     ]
     mixed.count_absent_pods(shape, on, -1)
-    assert mixed.absent_pods == {}
+    assert mixed.absent.on_nodes == {}
+    check(mixed)
     assert changed(before, cells(mixed)) == []
 
 

@@ -125,5 +125,7 @@ def test_the_bound_on_victims_is_the_answer_itself(ssn: Any) -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Priority.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Priority.simulator == SimulatorAssumptions(
+        bounded=True, starts_alone=True, oldest_first=True
+    )
     assert Priority.foreseeable is True

@@ -15,7 +15,7 @@ from pumice.testing.samples import open_session
 
 
 class Judge(Plugin, name="judge"):
-    """Lets tasks go by the last digit of their names, each by itself; nothing if undecided."""
+    """Releases tasks by the last digit of their names, each by itself; nothing if undecided."""
 
     judges_alone = frozenset({"preemptable"})
 
