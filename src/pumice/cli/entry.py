@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 import threading
+from typing import TextIO
 
 from pumice.cli.interrupts import leave_on_interrupt
 from pumice.garbage_collection import collect_rarely
@@ -34,9 +35,11 @@ def _end_at_once(code: str | int | None) -> None:
     if threading.active_count() > 1 or isinstance(code, str):
         return
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no other name for it
+    streams: tuple[TextIO | None, ...] = (sys.stdout, sys.stderr)  # None where it is closed
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
+        for stream in streams:
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
         return
     os._exit(code or 0)

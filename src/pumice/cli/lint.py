@@ -170,10 +170,12 @@ def _is_object(content: Any) -> bool:
 
 
 def _is_unknown_kind(content: Any) -> bool:
-    """Return whether an object claims to be one of Volcano's and is not."""
-    if not _is_object(content) or not content["apiVersion"].partition("/")[0].endswith(_VOLCANO):
+    """Return whether an object claims to be of one of Volcano's API groups and is not."""
+    if not _is_object(content) or is_checked(content) or content["kind"].endswith("List"):
         return False
-    return (content["apiVersion"], content["kind"]) not in _VOLCANO_KINDS
+    version, kind = content["apiVersion"], content["kind"]
+    groups = {one.partition("/")[0] for one, _ in _VOLCANO_KINDS}
+    return version.partition("/")[0] in groups and (version, kind) not in _VOLCANO_KINDS
 
 
 def _unknown_kind(document: Any) -> Line:

@@ -288,7 +288,7 @@ class _TaskTie:
         self.uid = uid
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _TaskTie) and self.uid == other.uid
+        return isinstance(other, _TaskTie) and self.uid == other.uid and self.index == other.index
 
     def __lt__(self, other: "_TaskTie") -> bool:
         if self.index >= 0 and other.index >= 0 and self.index != other.index:

@@ -60,10 +60,12 @@ class Engine:
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
         kept = KeptFits(self.sim_cluster.moved_nodes) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
-        unlisted = self.sim_cluster.unlisted
-        self._direct = DirectCycle(self.snapshot, self._scheduler, self._shortcuts, kept, unlisted)
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
+        if self.sim_cluster.has_own_groups:  # they are admitted, and reserve, in sessions only
+            kept = None
+        unlisted = self.sim_cluster.unlisted
+        self._direct = DirectCycle(self.snapshot, self._scheduler, self._shortcuts, kept, unlisted)
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
         self.waiting_jobs.job_classes.learn(list(specs.values()))
         self._execution = Execution(self.sim_cluster, self.waiting_jobs, evicted)

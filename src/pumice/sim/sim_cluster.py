@@ -11,7 +11,7 @@ import msgspec
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import DEFAULT_QUEUE
-from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
+from pumice.api.objects import KubeObject, ObjectMeta, Pod, PodGroup, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
@@ -41,12 +41,15 @@ class SimCluster:
         """Waiting pods that were promised a node, with their job."""
         self.moved_nodes: list[int] = []
         """Rows of nodes on which pods were added or removed since it was last cleared."""
+        self.has_own_groups = False
+        """Whether the cluster brings pod groups that no job of the workload has."""
         self.placeholders = Placeholders(self.ingest)
         self.unlisted = UnlistedJobs(self.ingest, self.placeholders, self.moved_nodes)
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
         """Load a cluster; queues without a description get a share like any other."""
         things = [thing for thing in cluster if not isinstance(thing, Pod)]
+        self.has_own_groups = any(isinstance(thing, PodGroup) for thing in things)
         known = {thing.metadata.name for thing in things if isinstance(thing, Queue)}
         missing = dict.fromkeys(
             name for name in (_ROOT, DEFAULT_QUEUE, *queues) if name not in known
@@ -56,7 +59,7 @@ class SimCluster:
 
     def known_sums(self) -> tuple[Column, Column] | None:
         """Return what all jobs hold and reserve (R,); None if some have rows."""
-        return None if self._runs else self.placeholders.sums()
+        return None if self._runs or self.has_own_groups else self.placeholders.sums()
 
     def settle(self) -> None:
         """Bring links between objects up to date; before each cycle."""

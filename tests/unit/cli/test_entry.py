@@ -113,3 +113,18 @@ def test_a_pipe_that_nobody_reads_is_no_news(file: Path, verb: str) -> None:
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
     assert "Error" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+@pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["nosuch"], 2)])
+def test_a_closed_stream_does_not_change_the_exit_code(
+    closed: int, arguments: list[str], code: int
+) -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", START.replace("print", "0 and print"), *arguments],
+        check=False,
+        capture_output=True,
+        preexec_fn=lambda: os.close(closed),
+    )
+    assert done.returncode == code
+    assert b"Traceback" not in done.stdout + done.stderr

@@ -181,20 +181,40 @@ def test_files_without_objects_are_noted(lint: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("config.volcano.sh/v1alpha1", "ColocationConfiguration"),
+        ("workload.serving.volcano.sh/v1alpha1", "ModelServing"),
+        ("scheduling.volcano.sh/v1beta1", "PodGroupList"),
+    ],
+)
+def test_kinds_of_other_groups_and_lists_are_passed_over(
+    lint: Any, version: str, kind: str
+) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    code, lines = lint("-", given=text)
+    assert (code, lines[0]) == (0, "no problems in 0 objects")
+
+
+def test_an_old_version_of_a_kind_is_found_once(lint: Any) -> None:
+    text = QUEUE.replace("v1beta1", "v1alpha2")
+    assert lint("-", given=text)[1][-1] == "1 problem in 1 object"
+
+
+@pytest.mark.parametrize(
     ("version", "kind", "wanted"),
     [
         ("batch.volcano.sh/v1alpha1", "Jobb", "Job of batch.volcano.sh/v1alpha1"),
         ("scheduling.volcano.sh/v1beta1", "PodGroop", "PodGroup of scheduling.volcano.sh/v1beta1"),
-        ("batch.volcano.sh/v1", "Job", "Job of batch.volcano.sh/v1alpha1"),
+        ("flow.volcano.sh/v1alpha1", "Jobflow", "JobFlow of flow.volcano.sh/v1alpha1"),
     ],
 )
 def test_a_misspelt_kind_is_a_finding(lint: Any, version: str, kind: str, wanted: str) -> None:
     text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n"
-    name = "Job default/a" if kind == "Job" else f"{kind} a"
     code, lines = lint("-", given=text)
     assert code == 1
     assert lines[0] == (
-        f"<stdin>:1: {name}: kind: found {kind} of {version}, "
+        f"<stdin>:1: {kind} a: kind: found {kind} of {version}, "
         f"wanted a kind of Volcano, such as {wanted}"
     )
 

@@ -23,7 +23,7 @@ from pumice.sim.engine import Engine
 from pumice.sim.outcome import Outcome
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
-from pumice.testing import node, queue
+from pumice.testing import node, pod_group, queue
 from tests.unit.sim.made import kube_objects
 
 EVICTING = """
@@ -340,3 +340,25 @@ def test_several_jobs_need_no_session_only_where_their_order_is_known(
     tiers = Scheduler(conf, plugins={"longest": Longest}).tiers()
     assert Shortcuts.of(conf.actions, tiers).starts_alone
     assert Shortcuts.of(conf.actions, tiers).oldest_first is known
+
+
+def test_pod_groups_of_the_cluster_reserve_as_in_a_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A group without pods reserves 6 of 8 CPUs: jobs of 2 CPUs are admitted one at a time."""
+    noted = noted_cycles(monkeypatch)
+    group = pod_group("left", min_member=5, phase="Inqueue")
+    group["spec"]["minResources"] = {"cpu": "6"}
+    things = [node("n", cpu=8, memory="32Gi"), queue("default"), group]
+    spec = PodSpecs().spec({"cpu": "1", "memory": "1Gi"})
+    jobs = [JobSpec(f"j{i}", float(i), (TaskSpec(spec, 2, 20.0),), 2) for i in range(4)]
+    factor = "{name: overcommit, arguments: {overcommit-factor: 1.0}}"
+    conf = parse_conf(
+        'actions: "enqueue, allocate"\n'
+        f"tiers:\n- plugins: [{{name: priority}}, {{name: gang}}, {factor}, {{name: predicates}}]\n"
+    )
+    load = Workload(name="drawn", format="test", jobs=in_order(jobs))
+    outcome = Engine(load, kube_objects(*things), conf).run()
+    starts = [run.started for run in outcome.runs if run.started is not None]
+    assert [start - starts[0] for start in starts] == [0.0, 20.0, 40.0, 60.0]
+    assert not [one for one in noted if one.started]

@@ -68,6 +68,8 @@ class WriteLanes:
         """What breaks off the writes that were sent at once."""
         self._active = 0
         """Writes under way; a task that has ended may still be counted."""
+        self._turns_awaited = 0
+        """Turns that were asked for, and for which no write was chosen yet."""
         self._inbox: deque[_QueuedWrite] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._called = False
@@ -145,6 +147,9 @@ class WriteLanes:
                 return
             needs_turn = self._is_open()  # otherwise nothing is sent
             if needs_turn and not self._bucket.has_turn():
+                if self._turns_awaited >= sum(map(len, self._waiting.values())):
+                    return
+                self._turns_awaited += 1
                 self._start(self._wait_for_turn)
                 continue
             item = self._next()
@@ -185,13 +190,26 @@ class WriteLanes:
     async def _counted(self, work: Continue) -> None:
         try:
             await work()
-        finally:
-            self._active -= 1  # at once: others wait, and the task is not done yet
-            self._carry_out()
+        except GeneratorExit:  # it was left behind by a loop that has ended: nothing follows
+            raise
+        except BaseException:
+            self._follow()
+            raise
+        self._follow()
+
+    def _follow(self) -> None:
+        """Carry out what follows a write that is done, at once: its task is not done yet."""
+        if self._bucket.use_reserved():  # nothing was sent
+            self._bucket.release()
+        self._active -= 1
+        self._carry_out()
 
     async def _wait_for_turn(self) -> None:
         """Wait before choosing a write: something more urgent may come."""
-        await self._bucket.reserve()
+        try:
+            await self._bucket.reserve()
+        finally:
+            self._turns_awaited -= 1
         item = self._next()
         if item is None:
             self._bucket.release()

@@ -418,3 +418,55 @@ def test_a_callback_that_fails_is_logged_and_hurts_no_other(
         "bind of ('Pod', 'lab', 'first'): its callback failed",
         "bind of ('Pod', 'lab', 'odd') failed",
     ]
+
+
+class Metered:
+    """Lanes with a rate limit of one turn a second; a write called ``quiet`` sends nothing."""
+
+    def __init__(self, workers: int) -> None:
+        self.time = FakeTime()
+        self.bucket = TokenBucket(1.0, 1, self.time.timing)
+        self.sent: list[str] = []
+        self.lanes = WriteLanes(
+            self.execute, bucket=self.bucket, workers=workers, is_open=lambda: True
+        )
+        self.lanes.open(asyncio.get_running_loop())
+
+    async def execute(self, write: Write) -> None:
+        name = write.arguments["pod"]
+        if name != "quiet":
+            await self.bucket.acquire()
+            self.sent.append(name)
+
+
+def test_few_writes_ask_for_few_turns() -> None:
+    """Whoever else needs a turn, for example a read, must not wait for turns that nobody uses."""
+
+    async def main() -> float:
+        metered = Metered(workers=32)
+        for name in "abc":
+            metered.lanes.submit(bind(name), Lane.BIND, None)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert metered.sent == ["a", "b", "c"]
+        before = metered.time.now
+        await metered.bucket.acquire()
+        await metered.lanes.close()
+        return metered.time.now - before
+
+    assert asyncio.run(main()) <= 1.0
+
+
+def test_a_write_that_sends_nothing_gives_its_turn_back_and_no_more() -> None:
+    async def main() -> float:
+        metered = Metered(workers=4)
+        for name in ("quiet", "quiet", "quiet", "a", "b", "c", "d"):
+            metered.lanes.submit(bind(name), Lane.BIND, None)
+        began = metered.time.now
+        for _ in range(60):
+            await asyncio.sleep(0)
+        assert metered.sent == ["a", "b", "c", "d"]
+        await metered.lanes.close()
+        return metered.time.now - began
+
+    assert asyncio.run(main()) >= 3.0
