@@ -309,13 +309,17 @@ def records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
 
 
 def _differences(first: SweepRow, row: SweepRow) -> dict[str, float | None] | None:
-    """Subtract the figures of the first configuration; None for itself or without figures."""
+    """Subtract the figures of the first configuration; None for itself or without figures.
+
+    Figures over different numbers of finished jobs have no difference.
+    """
     if row is first or row.figures is None or first.figures is None:
         return None
     before, after = asdict(first.figures), asdict(row.figures)
+    is_over_others = before["finished"] != after["finished"]
     return {
         name: None
-        if before[name] is None or after[name] is None
+        if before[name] is None or after[name] is None or (is_over_others and name != "finished")
         else round(after[name] - before[name], 6)
         for name in _COMPARED
     }
