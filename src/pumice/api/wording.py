@@ -4,6 +4,10 @@ import difflib
 import traceback
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Final
+
+EMPTY_FILE: Final = "an empty file"
+"""What was found in a file without content."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -184,6 +184,21 @@ def test_a_table_says_what_its_figures_leave_out(tmp_path: Path, command: Any) -
         assert re.search(rf"(?m)^events a second +{NOTHING}$", done.stdout)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("sim", "--trace"), ("trace", "describe"), ("run",), ("explain", "-f"), ("snapshot", "show")],
+)
+def test_an_empty_file_is_refused_as_such(tmp_path: Path, words: Any) -> None:
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("\n", encoding="utf-8")
+    done = pumice(*words, empty)
+    assert done.exit_code == 2, done.output
+    assert str(empty) in done.output
+    assert "found 'an empty file'" in done.output or "objects of a cluster, found 'none'" in (
+        done.output
+    )
+
+
 def test_a_run_elsewhere_keeps_the_names_its_files_were_given() -> None:
     point = GridPoint("a.conf", "t.swf", 0, folder="/shared")
     assert (point.conf, point.path(point.trace)) == ("a.conf", Path("/shared/t.swf"))

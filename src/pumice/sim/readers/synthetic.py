@@ -16,6 +16,7 @@ from pumice.api.manifests import documents_in
 from pumice.api.meta import KubeObject
 from pumice.api.objects import ObjectMeta, PriorityClass, Queue, QueueSpec, QueueStatus
 from pumice.api.quantity import Quantity, check_amounts
+from pumice.api.wording import EMPTY_FILE
 from pumice.errors import InputError, ManifestError
 from pumice.sim.limits import (
     MAX_DESCRIPTION_BYTES,
@@ -126,7 +127,7 @@ def read(path: Path, *, seed: int) -> Workload:
     """
     documents = documents_in(read_text(path, MAX_DESCRIPTION_BYTES), str(path))
     if not documents:
-        raise InputError(wanted=f"a {KIND}", found="an empty file", file=str(path))
+        raise InputError(wanted=f"a {KIND}", found=EMPTY_FILE, file=str(path))
     try:
         spec = decode(documents[0].content, Synthetic, source=str(path), strict=False)
     except ManifestError as error:
