@@ -41,6 +41,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
+def extra_hint(extra: str) -> str:
+    """Tell how to install the libraries of an extra."""
+    return f"in a clone of Pumice: pip install '.[{extra}]'"
+
+
 def crash_text(error: BaseException) -> str:
     """Name an unexpected error and the line it came from."""
     frames = traceback.extract_tb(error.__traceback__)

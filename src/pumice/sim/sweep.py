@@ -17,7 +17,7 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
-from pumice.api.wording import crash_text
+from pumice.api.wording import crash_text, extra_hint
 from pumice.errors import PumiceError, ServiceError
 from pumice.processes import worker_processes
 from pumice.sim.inputs import SimulationInput, read_configuration, simulate
@@ -218,7 +218,7 @@ def sweep_dask(
     try:
         import distributed  # noqa: PLC0415  (an optional extra)
     except ImportError as error:
-        hint = "dask.distributed is not installed here (install pumice[dask])"
+        hint = f"dask.distributed is not installed here ({extra_hint('dask')})"
         raise ServiceError(address, hint) from error
     try:
         client = distributed.Client(address, timeout=patience, set_as_default=False)
