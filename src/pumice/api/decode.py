@@ -136,8 +136,9 @@ def _field(info: inspect.Type, name: str) -> inspect.Type:
 def _element(info: inspect.Type) -> inspect.Type:
     if isinstance(info, inspect.DictType):
         return info.value_type
-    is_list = isinstance(info, inspect.VarTupleType | inspect.ListType)
-    return info.item_type if is_list else inspect.AnyType()
+    if isinstance(info, inspect.VarTupleType | inspect.ListType):
+        return info.item_type
+    return inspect.AnyType()
 
 
 def _fits(value: Any, info: inspect.Type) -> bool:
@@ -148,8 +149,10 @@ def _fits(value: Any, info: inspect.Type) -> bool:
     elif isinstance(info, inspect.StrType):
         wanted = str
     elif isinstance(info, inspect.IntType | inspect.FloatType):
-        number = int if isinstance(info, inspect.IntType) else float
-        wanted = Annotated[number, msgspec.Meta(gt=info.gt, ge=info.ge, le=info.le)]
+        number: Any = int if isinstance(info, inspect.IntType) else float
+        from_least = msgspec.Meta(ge=info.ge, le=info.le)
+        limits = from_least if info.gt is None else msgspec.Meta(gt=info.gt, le=info.le)
+        wanted = Annotated[number, limits]
     try:
         msgspec.convert(value, wanted, strict=False)
     except msgspec.ValidationError:
