@@ -42,7 +42,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def extra_hint(extra: str) -> str:
-    """Tell how to install the libraries of an extra."""
+    """Return how the libraries of an extra are installed."""
     return f"in a clone of Pumice: pip install '.[{extra}]'"
 
 

@@ -29,7 +29,7 @@ Record = dict[str, Any]
 DEFAULT_NOW = "2026-01-01T00:00:00Z"
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
-_TOP_KEYS = (
+TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "featureGates", "nodeUsage", "objects", "objectsFrom", "expect"),
 )
@@ -147,7 +147,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
     if not isinstance(document, dict):
         found = document or EMPTY_FILE
         raise _problem(path, "file", found, "a mapping with the key 'objects'")
-    _refuse_unknown(path, "", document, _TOP_KEYS)
+    _refuse_unknown(path, "", document, TOP_KEYS)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)
     seed = document.get("seed", 0)
