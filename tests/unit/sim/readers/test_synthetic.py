@@ -163,7 +163,7 @@ queues: [{name: a, weight: 3}]
         ("jobs: 2", "job: 2", "wanted a known field, found 'job' (did you mean 'jobs'?)"),
         ("cpu: 2", "cpu: 2 cores", ":4: SyntheticWorkload: pod.cpu: wanted a quantity"),
         ("cpu: 8", "cpu: 8x", ":7: SyntheticWorkload: nodes.allocatable.cpu: wanted a quantity"),
-        ("uniform", "unifrom", "wanted one of bursts, poisson, uniform, found 'unifrom'"),
+        ("uniform", "evenly", "wanted one of bursts, poisson, uniform, found 'evenly'"),
         ("1: 0.5", "one: 0.5", ":5: SyntheticWorkload: sizes: wanted an integer from 1 up as key"),
         ("1: 0.5", "1: half", "sizes.1: wanted a number, found 'half'"),
         ("weight: 3", "weight: x", "queues[0].weight: wanted an integer, found 'x'"),
