@@ -1,7 +1,8 @@
 """Plain mappings to typed objects, and a good sentence when one does not fit.
 
-Used by pumice.api.objects alone. msgspec reports where a value is wrong; the wanted type is read
-from the classes, so that the message is about the manifest and not about Python.
+Used for Kubernetes objects and descriptions of workloads. msgspec reports where a value is wrong;
+the wanted type is read from the classes, so that the message is about the file and not about
+Python.
 """
 
 import re
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from pumice.api.quantity import Quantity
+from pumice.api.wording import name_hint, nearest
 from pumice.errors import ABSENT, InputError, ManifestError
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -20,29 +22,33 @@ _T = TypeVar("_T")
 _PLACE: Final = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
 _STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|(?P<any>\[\.\.\.\])")
 _MISSING: Final = re.compile(r"missing required field `(?P<name>\w+)`")
+_UNKNOWN: Final = re.compile(r"contains unknown field `(?P<name>[^`]*)`")
 _WORDS: Final[Mapping[type, str]] = {
     inspect.StrType: "a string",
     inspect.IntType: "an integer",
     inspect.FloatType: "a number",
     inspect.BoolType: "true or false",
     inspect.VarTupleType: "a list",
+    inspect.ListType: "a list",
 }
 _LEVELS: Final = 30  # no field that is read lies deeper
 _PLAIN: Final = re.compile(r"\w[\w-]*")
 
 
-def decode(mapping: Mapping[str, Any], cls: type[_T], *, source: str) -> _T:
+def decode(mapping: Mapping[str, Any], cls: type[_T], *, source: str, strict: bool = True) -> _T:
     """Make a typed object; a null means absent, as it does in Kubernetes.
+
+    Unless ``strict``, a number may be written as text, as keys of a mapping are.
 
     Raises:
         ManifestError: names ``source``, the field, what was found and wanted.
     """
     try:
-        return msgspec.convert(mapping, cls)
+        return msgspec.convert(mapping, cls, strict=strict)
     except msgspec.ValidationError:
         cleaned = _without_nulls(mapping)
     try:
-        return msgspec.convert(cleaned, cls)
+        return msgspec.convert(cleaned, cls, strict=strict)
     except msgspec.ValidationError as error:
         raise _explain(error, cleaned, cls, source) from None
 
@@ -70,7 +76,8 @@ def _explain(error: msgspec.ValidationError, mapping: Any, cls: type, source: st
     place = _PLACE.search(str(error))
     path, value, info = _walk(place["path"] if place else "", mapping, inspect.type_info(cls))
     wanted, hint = _describe(info), _advice(value, info)
-    missing = _MISSING.search(str(error))
+    missing, unknown = _MISSING.search(str(error)), _UNKNOWN.search(str(error))
+    field = ""
     if isinstance(error.__cause__, InputError):
         cause = error.__cause__
         path += tuple(cause.field.split(".", 1))
@@ -78,13 +85,17 @@ def _explain(error: msgspec.ValidationError, mapping: Any, cls: type, source: st
     elif missing and isinstance(info, inspect.StructType):
         path += (missing["name"],)
         wanted, value, hint = _describe(_field(info, missing["name"])), ABSENT, ""
-    elif place and place["key"]:
-        value = next(key for key in value if not isinstance(key, str))
-        wanted, hint = "a string as key", "put it in quotes"
+    elif unknown and isinstance(info, inspect.StructType):
+        value, field = unknown["name"], spell_path(path)
+        path += (value,)
+        wanted, hint = "a known field", name_hint(value, [each.encode_name for each in info.fields])
+    elif place and place["key"] and isinstance(info, inspect.DictType):
+        value = next(key for key in value if not _fits(key, info.key_type))
+        wanted, hint = f"{_describe(info.key_type)} as key", _advice(value, info.key_type)
     return ManifestError(
         wanted=wanted,
         found=value,
-        field=spell_path(path),
+        field=field if unknown else spell_path(path),
         file=source,
         hint=hint,
         path=path,
@@ -125,7 +136,9 @@ def _field(info: inspect.Type, name: str) -> inspect.Type:
 def _element(info: inspect.Type) -> inspect.Type:
     if isinstance(info, inspect.DictType):
         return info.value_type
-    return info.item_type if isinstance(info, inspect.VarTupleType) else inspect.AnyType()
+    if isinstance(info, inspect.VarTupleType | inspect.ListType):
+        return info.item_type
+    return inspect.AnyType()
 
 
 def _fits(value: Any, info: inspect.Type) -> bool:
@@ -135,10 +148,13 @@ def _fits(value: Any, info: inspect.Type) -> bool:
         wanted = info.cls
     elif isinstance(info, inspect.StrType):
         wanted = str
-    elif isinstance(info, inspect.IntType):
-        wanted = Annotated[int, msgspec.Meta(ge=info.ge, le=info.le)]
+    elif isinstance(info, inspect.IntType | inspect.FloatType):
+        number: Any = int if isinstance(info, inspect.IntType) else float
+        from_least = msgspec.Meta(ge=info.ge, le=info.le)
+        limits = from_least if info.gt is None else msgspec.Meta(gt=info.gt, le=info.le)
+        wanted = Annotated[number, limits]
     try:
-        msgspec.convert(value, wanted)
+        msgspec.convert(value, wanted, strict=False)
     except msgspec.ValidationError:
         return False
     return True
@@ -149,8 +165,8 @@ def _describe(info: inspect.Type) -> str:
     info = _bare(info)
     if isinstance(info, inspect.StrType) and info.min_length:
         return "a non-empty string"
-    if isinstance(info, inspect.IntType) and info.le is not None:
-        return f"an integer from {info.ge} to {info.le}"
+    if isinstance(info, inspect.IntType | inspect.FloatType):
+        return _WORDS[type(info)] + _range(info)
     if isinstance(info, inspect.LiteralType):
         return f"one of {', '.join(str(value) for value in info.values if value)}"
     if isinstance(info, inspect.UnionType):
@@ -159,8 +175,20 @@ def _describe(info: inspect.Type) -> str:
     return _WORDS.get(type(info), "a mapping")
 
 
+def _range(info: inspect.IntType | inspect.FloatType) -> str:
+    """Describe the limits of a number."""
+    if info.gt is not None:
+        return f" above {info.gt:g}"
+    if info.ge is None:
+        return ""
+    return f" from {info.ge:,g} up" if info.le is None else f" from {info.ge} to {info.le}"
+
+
 def _advice(value: Any, info: inspect.Type) -> str:
     """Return the usual reason for a value of the wrong type."""
     if isinstance(info, inspect.StrType) and isinstance(value, int | float):
         return "put it in quotes"
+    if isinstance(info, inspect.LiteralType):
+        close = nearest(str(value), map(str, info.values))
+        return f"did you mean '{close}'?" if close else ""
     return ""

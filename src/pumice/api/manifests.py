@@ -36,6 +36,11 @@ class Document:
         """File and line, as editors read them."""
         return f"{self.file}:{self.line}"
 
+    def place_of(self, path: Sequence[str | int]) -> str:
+        """File and line of a field; in JSON, of the whole document."""
+        line = self.line if self.node is None else line_at(self.node, path)
+        return f"{self.file}:{line}"
+
 
 def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
     """Read all objects of a file or of a text, in order.
@@ -106,8 +111,7 @@ def _read(document: Document) -> KubeObject:
     try:
         return from_manifest(in_namespace(document.content), source=document.source)
     except ManifestError as error:
-        if document.node is not None:
-            error.file = f"{document.file}:{line_at(document.node, error.path)}"
+        error.file = document.place_of(error.path)
         raise
 
 

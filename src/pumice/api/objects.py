@@ -3,7 +3,7 @@
 The one module to import objects from. Used by the cluster edge, the loaders and the builders.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -163,15 +163,19 @@ FOLLOWED: Final = tuple(kind for kind in TYPES if kind not in (RESOURCE_CLAIM_TE
 """Every kind that the scheduler reads as a whole: claims, not their templates."""
 
 
-def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject:
+def from_manifest(
+    mapping: Mapping[str, Any], *, source: str = "", beside: Sequence[str] = ()
+) -> KubeObject:
     """Read one object; unknown fields are ignored, absent ones stay absent.
+
+    ``beside`` are kinds that the caller reads itself; errors name them as known.
 
     Raises:
         ManifestError: an unknown kind, or a field with a value that Kubernetes would refuse.
     """
     if not isinstance(mapping, (dict, Mapping)):
         raise ManifestError(wanted="an object with apiVersion and kind", found=mapping, file=source)
-    cls = _type_of(mapping, source)
+    cls = _type_of(mapping, source, beside)
     try:
         return decode(mapping, cls, source=source)
     except ManifestError as error:
@@ -196,7 +200,7 @@ def to_manifest(thing: KubeObject) -> dict[str, Any]:
     return head | msgspec.json.decode(msgspec.json.encode(thing))
 
 
-def _type_of(mapping: Mapping[str, Any], source: str) -> type[KubeObject]:
+def _type_of(mapping: Mapping[str, Any], source: str, beside: Sequence[str]) -> type[KubeObject]:
     """Choose the type, or list the existing kinds."""
     version, kind = mapping.get("apiVersion"), mapping.get("kind")
     if isinstance(version, str) and isinstance(kind, str) and (version, kind) in KINDS:
@@ -218,15 +222,15 @@ def _type_of(mapping: Mapping[str, Any], source: str) -> type[KubeObject]:
         found=f"{kind} of {version}",
         field=field,
         file=source,
-        hint="" if versions else _nearest(str(kind)),
+        hint="" if versions else _nearest(str(kind), beside),
         subject=_subject(mapping),
         path=(field,),
     )
 
 
-def _nearest(kind: str) -> str:
+def _nearest(kind: str, beside: Sequence[str]) -> str:
     """Suggest the kind that was probably meant, or list them all."""
-    names = [cls.__name__ for cls in _TYPES]
+    names = sorted([*(cls.__name__ for cls in _TYPES), *beside])
     near = nearest(kind, names)
     return f"did you mean {near}?" if near else f"known: {', '.join(names)}"
 

@@ -4,6 +4,10 @@ import difflib
 import traceback
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Final
+
+EMPTY_FILE: Final = "an empty file"
+"""What was found in a file without content."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -35,6 +39,11 @@ def verb(n: int, one: str, many: str) -> str:
 def counted(n: int, noun: str) -> str:
     """Write a number with its noun: ``1 pod``, ``2,000 pods``."""
     return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def extra_hint(extra: str) -> str:
+    """Return how the libraries of an extra are installed."""
+    return f"in a clone of Pumice: pip install '.[{extra}]'"
 
 
 def crash_text(error: BaseException) -> str:

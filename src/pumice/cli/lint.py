@@ -138,8 +138,11 @@ def _documents(paths: Iterable[str]) -> Iterator[Any]:
                 yield from load_documents(Path(path))
         except ManifestError as error:
             file, _, line = error.file.rpartition(":")
-            at = (file, int(line)) if line.isdigit() and file else (error.file or path, 1)
-            yield Line(*at, "", "", error.found, error.wanted, str(error))
+            if line.isdigit() and file:
+                yield Line(file, int(line), "", "", error.found, error.wanted, str(error))
+            else:
+                sentence = f"{error.found}; wanted {error.wanted}"
+                yield Line(error.file or path, 1, "", "", error.found, "", sentence)
 
 
 def _files(paths: Iterable[str]) -> Iterator[str]:

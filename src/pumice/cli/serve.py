@@ -15,9 +15,9 @@ from pumice.serve.flags import Flag
 from pumice.serve.options import FLAGS, ProcessOptions, read_options
 
 _SUMMARIES: Final = {
-    "scheduler": "Decide where pods run; takes the flags of vc-scheduler.",
-    "controllers": "Run jobs, queues, flows; takes the flags of vc-controller-manager.",
-    "webhooks": "Check and complete new objects; takes the flags of vc-webhook-manager.",
+    "scheduler": "Decide where pods run (vc-scheduler).",
+    "controllers": "Run jobs, queues and flows (vc-controller-manager).",
+    "webhooks": "Check and complete objects (vc-webhook-manager).",
     "all": "All three in one process.",
 }
 

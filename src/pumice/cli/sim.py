@@ -1,6 +1,6 @@
 """`pumice sim`: run a workload to its end under one or more configurations, and report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from pumice.cli.progress import progress
 from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
+from pumice.sim.comparing import Summary
 from pumice.sim.inputs import SimulationInput, load, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.options import SimulationOptions
 from pumice.sim.outcome import Outcome
-from pumice.sim.report.tables import summary_rows
+from pumice.sim.report.tables import summary_rows, unfinished_notes
 from pumice.sim.result_files import REPORT, ResultFiles
-from pumice.sim.wording import duration
+from pumice.sim.wording import NOTHING, duration
 
 BUILT_IN = "built-in"
 
@@ -133,16 +134,12 @@ def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: 
 def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
     """Print one row a figure, one column a configuration."""
     names = [each["configuration"] for each in summary["configurations"]]
-    rows = [
-        *summary_rows(summary),
-        ["simulated in", *(duration(timings[name]["seconds"]) for name in names)],
-        ["events a second", *(f"{timings[name]['events_per_second']:,.0f}" for name in names)],
-        [
-            "cost of a decision",
-            *(f"{timings[name]['milliseconds_per_decision']:.3g} ms" for name in names),
-        ],
-    ]
-    print_rows(("", *names), rows)
+    costs = [_costs(each, timings[each["configuration"]]) for each in summary["configurations"]]
+    labels = ("simulated in", "events a second", "cost of a decision")
+    rows = [[label, *cells] for label, *cells in zip(labels, *costs, strict=True)]
+    print_rows(("", *names), [*summary_rows(summary), *rows])
+    for name, text in unfinished_notes(summary):
+        click.echo(f"{name}: {text}")
     for each in summary["configurations"]:
         for job in each["unfinished"][:5]:
             what = "did not finish" if job["started"] else "never ran"
@@ -150,6 +147,18 @@ def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) 
         more = len(each["unfinished"]) - 5
         if more > 0:
             click.echo(f"{each['configuration']}: … and {more} more")
+
+
+def _costs(found: Summary, timing: Mapping[str, float]) -> tuple[str, str, str]:
+    """Write what a simulation cost; without decisions there are no rates."""
+    seconds = duration(timing["seconds"])
+    if not found["decisions"]:
+        return seconds, NOTHING, NOTHING
+    return (
+        seconds,
+        f"{timing['events_per_second']:,.0f}",
+        f"{timing['milliseconds_per_decision']:.3g} ms",
+    )
 
 
 def _end_if_plugins_failed(outcomes: dict[str, Outcome]) -> None:

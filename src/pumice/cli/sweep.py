@@ -32,6 +32,7 @@ from pumice.sim.sweep import (
     sweep_local,
     write_summary,
 )
+from pumice.sim.wording import NOTHING
 from pumice.sim.workload import Workload
 
 _COLUMNS = (
@@ -39,6 +40,12 @@ _COLUMNS = (
     *("slowdown", "used", "evictions", "fairness", "wall", "cpu", "error"),
 )
 _SECONDS = ("makespan", "wait_mean", "wait_p50", "wait_p90", "wait_p99")
+
+
+_LEFT_OUT = (
+    "not all jobs finished: waits count only jobs that started, makespan and slowdown only those "
+    "that finished; runs that finished other numbers of jobs are not compared"
+)
 
 
 def sweep(
@@ -129,6 +136,8 @@ def _print(rows: Sequence[SweepRow], form: str) -> None:
     plain = records(rows)
     if form == "table":
         print_rows(_COLUMNS, [_cells(record) for record in plain])
+        if any(row.figures and row.figures.finished < row.figures.jobs for row in rows):
+            click.echo(_LEFT_OUT)
     else:
         print_data(plain, form)
 
@@ -142,20 +151,26 @@ def _cells(record: dict[str, Any]) -> list[str]:
         str(record["seed"]),
         "" if record["jobs"] is None else f"{record['finished']} of {record['jobs']}",
         *(_compared(record, name) for name in _SECONDS),
-        _number(record["bounded_slowdown"], 2),
-        f"{used[busiest]:.0%} {busiest}" if busiest else "",
-        _number(record["evictions"], 0),
-        _number(record["fairness"], 3),
-        *(_number(record[name], 1, " s") for name in ("wall_seconds", "cpu_seconds")),
+        _figure(record, "bounded_slowdown", 2),
+        f"{used[busiest]:.0%} {busiest}" if busiest else _nothing(record),
+        _figure(record, "evictions", 0),
+        _figure(record, "fairness", 3),
+        *(_figure(record, name, 1, " s") for name in ("wall_seconds", "cpu_seconds")),
         record["error"],
     ]
 
 
-def _number(value: float | None, digits: int, unit: str = "") -> str:
-    return "" if value is None else f"{value:.{digits}f}{unit}"
+def _figure(record: dict[str, Any], name: str, digits: int, unit: str = "") -> str:
+    value = record[name]
+    return _nothing(record) if value is None else f"{value:.{digits}f}{unit}"
+
+
+def _nothing(record: dict[str, Any]) -> str:
+    """Mark a figure that could not be measured; a run that failed has none at all."""
+    return "" if record["error"] else NOTHING
 
 
 def _compared(record: dict[str, Any], name: str) -> str:
     """Write seconds and their difference from those of the first configuration."""
     change = (record["differences"] or {}).get(name)
-    return _number(record[name], 0) + ("" if not change else f" ({change:+.0f})")
+    return _figure(record, name, 0) + ("" if not change else f" ({change:+.0f})")

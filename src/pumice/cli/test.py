@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pumice.api.text_files import STDIN
+from pumice.api.wording import counted
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data
 from pumice.cli.scenario_files import read_scenario, with_expectations
@@ -75,7 +76,9 @@ def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     """Print the results; return the exit code, 2 if nothing could be run."""
     if not results:
         raise click.UsageError("no scenario found")
-    passed = sum(result.outcome == "passed" for result in results)
+    passed, errors = (
+        sum(result.outcome == outcome for result in results) for outcome in ("passed", "error")
+    )
     if output == "table":
         print_summary(results)
     else:
@@ -83,8 +86,10 @@ def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     if skipped:
         click.echo(f"{skipped} other files in these folders are not scenarios", err=True)
     if output == "table":
-        click.echo(f"{passed} passed, {len(results) - passed} failed")
-    if all(result.outcome == "error" for result in results):
+        failed = len(results) - passed - errors
+        more = f", {counted(errors, 'error')}" if errors else ""
+        click.echo(f"{passed} passed, {failed} failed{more}")
+    if errors == len(results):
         return 2
     return 0 if passed == len(results) else 1
 

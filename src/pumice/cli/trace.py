@@ -18,6 +18,7 @@ from pumice.sim.wording import duration
 from pumice.sim.workload import Workload
 
 _SHOWN = 8
+_HOUR = 3600.0
 """Queues that are named before the rest is only counted."""
 
 
@@ -93,6 +94,8 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     queues = list(found["queues"].items())
     named = ", ".join(f"{name} {count:,}" for name, count in queues[:_SHOWN])
     more = f", … and {len(queues) - _SHOWN} more" if len(queues) > _SHOWN else ""
+    is_long = found["span_seconds"] >= _HOUR  # in less, a full hour says nothing
+    most = f", at most {arrivals['busiest_hour']:,}" if is_long else ""
     stated = f"stated by {counted(walltime['stated'], 'job')}"
     if walltime["stated"]:
         stated += f", of which half use {100 * walltime['used_median']:.3g} % or more"
@@ -104,7 +107,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("queues", f"{named}{more}"),
         ("first job", found["start"] or "time not stated"),
         ("jobs arrive for", duration(found["span_seconds"])),
-        ("jobs an hour", f"{arrivals['per_hour']:,.3g}, at most {arrivals['busiest_hour']:,}"),
+        ("jobs an hour", f"{arrivals['per_hour']:,.3g}{most}"),
         (
             "between two jobs",
             f"{duration(arrivals['gap_seconds'])}, variation {arrivals['gap_variation']:.3g}",

@@ -13,7 +13,7 @@ from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cluster.base import Cluster
 from pumice.diagnosis import ClusterState, load_world
-from pumice.errors import ClusterError, ServiceError
+from pumice.errors import ClusterError, InputError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
 from pumice.garbage_collection import reading
 from pumice.scenarios.suspicious_objects import mistakes
@@ -38,6 +38,9 @@ def read_world(
         texts = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
         with reading():
             world = load_world(texts, conf, at)
+            if not world.objects:
+                names = ", ".join(map(str, files))
+                raise InputError(wanted="the objects of a cluster", found="none", file=names)
     else:
         world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)

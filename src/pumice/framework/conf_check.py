@@ -40,13 +40,21 @@ def check_conf(
             lines = conf.configuration_argument_lines.get(action, {})
             problems += bind_arguments(declared, arguments, lines)[1]
     if not errors_of(problems):
-        problems += check_guards(conf, plugins)
+        problems += [*_check_plugins(conf), *check_guards(conf, plugins)]
     return sorted(problems, key=lambda problem: problem.line)
 
 
 def errors_of(problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems for which a configuration is refused; the others are warnings."""
     return [problem for problem in problems if problem.severity == "error"]
+
+
+def _check_plugins(conf: SchedulerConf) -> list[Problem]:
+    """Warn of a configuration without any plugin: nothing then refuses a node or keeps a gang."""
+    if any(tier.plugins for tier in conf.tiers):
+        return []
+    hint = "without predicates, pods go to nodes that do not suit them; without gang, jobs in part"
+    return [Problem(field="tiers", wanted="plugins", found="none", hint=hint, severity="odd")]
 
 
 def _check_limits(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> list[Problem]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pumice.api.wording import extra_hint
 from pumice.errors import InputError
 
 
@@ -19,5 +20,5 @@ def extra(name: str) -> Iterator[None]:
         raise InputError(
             wanted=f"the library {error.name}",
             found="not installed",
-            hint=f"pip install 'pumice[{name}]'",
+            hint=extra_hint(name),
         ) from None

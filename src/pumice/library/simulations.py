@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pumice.core.resources import Column
+from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource
 from pumice.library.configurations import Configuration, read_configuration
 from pumice.library.html import render
@@ -203,6 +204,10 @@ def compare(
 ) -> Results:
     """Run a workload under several configurations: files, or texts by name."""
     chosen = _chosen(options)
+    is_readable: bool = isinstance(workload, str | Path | Workload)
+    if not is_readable:
+        wanted = "a file, or the result of pumice.workload"
+        raise InputError(wanted=wanted, found=workload, field="workload")
     if not isinstance(workload, Workload):
         workload = read_workload(Path(workload), trace_format=trace_format, seed=seed)
     cluster = read_cluster(Path(nodes)) if isinstance(nodes, str | Path) else nodes

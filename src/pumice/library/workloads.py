@@ -70,10 +70,12 @@ def nodes(count: int, **amounts: Any) -> list[Node]:
     """Make equal nodes, as in ``nodes(8, cpu=32, memory="128Gi", gpu=4)``; 110 pods fit each.
 
     Raises:
-        InputError: None, or too many.
+        InputError: None, or too many, or no amounts.
     """
     if not is_count(count):
         raise InputError(wanted="a whole number from 1", found=count, field="count")
+    if not amounts:
+        raise InputError(wanted="amounts, as in nodes(8, cpu=32)", found="none", field="nodes")
     check_nodes(count, "nodes")
     named = {AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}
     return equal_nodes(count, {"pods": "110", **named})

@@ -20,7 +20,7 @@ from pumice.api.manifests import ObjectLine, load_values, object_lines
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.api.text_files import read_text
 from pumice.api.times import lenient_epoch
-from pumice.api.wording import nearest
+from pumice.api.wording import EMPTY_FILE, nearest
 from pumice.api.yaml_text import parse_yaml
 from pumice.errors import ABSENT, ManifestError, ScenarioError
 
@@ -29,7 +29,7 @@ Record = dict[str, Any]
 DEFAULT_NOW = "2026-01-01T00:00:00Z"
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
-_TOP_KEYS = (
+TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "featureGates", "nodeUsage", "objects", "objectsFrom", "expect"),
 )
@@ -145,8 +145,9 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         ScenarioError: The document is not a scenario or breaks the format.
     """
     if not isinstance(document, dict):
-        raise _problem(path, "file", document, "a mapping with the key 'objects'")
-    _refuse_unknown(path, "", document, _TOP_KEYS)
+        found = document or EMPTY_FILE
+        raise _problem(path, "file", found, "a mapping with the key 'objects'")
+    _refuse_unknown(path, "", document, TOP_KEYS)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)
     seed = document.get("seed", 0)

@@ -57,14 +57,17 @@ def _sums(values: Column) -> Column:
 
 
 def fairness_of(log: LogColumns) -> Fairness:
-    """Compute the index from a log, moment by moment."""
+    """Compute the index from a log, moment by moment; unknown throughout if nothing ever ran."""
     moments, step = np.unique(log.time, return_inverse=True)
+    edges = np.append(moments, max(log.outcome.end, moments[-1]))
+    index = np.full(len(moments), np.nan)
+    if not len(log.held[0]):
+        return Fairness(edges, index)
     held, asked = _changes(log)
     n_queues, n_resources = len(log.queues.names), len(log.shown)
     at_once = max(1, _CELLS // (n_queues * n_resources))
     owner = log.queue_of_job[log.job]
     levels = np.zeros((2, n_resources, n_queues))
-    index = np.full(len(moments), np.nan)
     for first in range(0, len(moments), at_once):
         n = min(at_once, len(moments) - first)
         rows = slice(*np.searchsorted(step, [first, first + n]))
@@ -73,7 +76,7 @@ def fairness_of(log: LogColumns) -> Fairness:
             _dominant(levels[i], cells, changes[rows], n) for i, changes in enumerate((held, asked))
         )
         index[first : first + n] = jain_indices(has, asks, log.queues.weight)
-    return Fairness(np.append(moments, max(log.outcome.end, moments[-1])), index)
+    return Fairness(edges, index)
 
 
 def _changes(log: LogColumns) -> tuple[Matrix, Matrix]:

@@ -16,7 +16,7 @@ from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
-from pumice.api.wording import counted
+from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError
@@ -58,11 +58,15 @@ def recognise(path: Path) -> str:
     if not found:
         raise InputError(
             wanted="a trace of a known format",
-            found=text[:60] or f"the columns {', '.join(sorted(columns))}",
+            found=text[:60].strip() or _columns(columns),
             file=str(path),
             hint=f"known: {', '.join(FORMATS)}; name it with --format",
         )
     return found
+
+
+def _columns(names: set[str]) -> str:
+    return f"the columns {', '.join(sorted(names))}" if names else EMPTY_FILE
 
 
 def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workload:

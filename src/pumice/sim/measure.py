@@ -217,7 +217,7 @@ class Measures(LogColumns):
                 for run in runs
                 if not run.is_finished
             ],
-            "makespan": _round(self.makespan),
+            "makespan": _round(self.makespan) if self.ends else None,
             "utilisation": self._by_resource(self.mean_use),
             "wasted": self._by_resource(self.wasted / self._offered),
             "wait": spread(self.waits()),

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.errors import InputError
+from pumice.sim.comparing import Summary, are_comparable
 from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
@@ -128,26 +129,31 @@ def summary(
     return out
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Subtract the figures of one configuration from those of another."""
+def difference(before: Summary, after: Summary) -> dict[str, Any]:
+    """Subtract the figures of one configuration; None where they are over other jobs."""
+    less = _less if are_comparable(before, after) else _no_difference
     return {
-        "makespan": _less(after["makespan"], before["makespan"]),
-        "wait": {name: _less(after["wait"][name], before["wait"][name]) for name in after["wait"]},
-        "bounded_slowdown": _less(
+        "makespan": less(after["makespan"], before["makespan"]),
+        "wait": {name: less(after["wait"][name], before["wait"][name]) for name in after["wait"]},
+        "bounded_slowdown": less(
             after["bounded_slowdown"]["mean"], before["bounded_slowdown"]["mean"]
         ),
         "utilisation": {
-            name: _less(after["utilisation"].get(name), part)
+            name: less(after["utilisation"].get(name), part)
             for name, part in before["utilisation"].items()
         },
-        "fairness": _less(after["fairness"]["mean"], before["fairness"]["mean"]),
-        "evictions": after["evictions"] - before["evictions"],
+        "fairness": less(after["fairness"]["mean"], before["fairness"]["mean"]),
+        "evictions": less(after["evictions"], before["evictions"]),
         "finished": after["finished"] - before["finished"],
     }
 
 
 def _less(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else round(after - before, 6)
+
+
+def _no_difference(after: float | None, before: float | None) -> None:
+    del after, before
 
 
 def timings(measured: Sequence[Measures]) -> dict[str, Any]:

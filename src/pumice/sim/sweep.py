@@ -17,7 +17,7 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
-from pumice.api.wording import crash_text
+from pumice.api.wording import crash_text, extra_hint
 from pumice.errors import PumiceError, ServiceError
 from pumice.processes import worker_processes
 from pumice.sim.inputs import SimulationInput, read_configuration, simulate
@@ -218,7 +218,7 @@ def sweep_dask(
     try:
         import distributed  # noqa: PLC0415  (an optional extra)
     except ImportError as error:
-        hint = "dask.distributed is not installed here (install pumice[dask])"
+        hint = f"dask.distributed is not installed here ({extra_hint('dask')})"
         raise ServiceError(address, hint) from error
     try:
         client = distributed.Client(address, timeout=patience, set_as_default=False)
@@ -309,13 +309,17 @@ def records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
 
 
 def _differences(first: SweepRow, row: SweepRow) -> dict[str, float | None] | None:
-    """Subtract the figures of the first configuration; None for itself or without figures."""
+    """Subtract the figures of the first configuration; None for itself or without figures.
+
+    Figures over different numbers of finished jobs have no difference.
+    """
     if row is first or row.figures is None or first.figures is None:
         return None
     before, after = asdict(first.figures), asdict(row.figures)
+    is_over_others = before["finished"] != after["finished"]
     return {
         name: None
-        if before[name] is None or after[name] is None
+        if before[name] is None or after[name] is None or (is_over_others and name != "finished")
         else round(after[name] - before[name], 6)
         for name in _COMPARED
     }

@@ -1,5 +1,7 @@
 """Figures of a simulation in words."""
 
+NOTHING = "\N{EN DASH}"
+"""Stands for a figure that could not be measured."""
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 

@@ -53,7 +53,24 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         found.append(Finding(verdict.message))
     if verdict.allowed and kind_of(manifest) == JOB:
         found += _refused_pods(verdict.object, files, settings)
-    return list(_once(found))
+    return list(_once(_of_the_file(found, manifest)))
+
+
+def _of_the_file(found: list[Finding], manifest: Manifest) -> list[Finding]:
+    """Leave out numbers that admission filled in from a field that is refused itself."""
+    written = [one for one in found if _has(manifest, one.path)]
+    return [one for one in found if one in written or not (written and isinstance(one.found, int))]
+
+
+def _has(manifest: Any, path: Path) -> bool:
+    """Return whether a field is written in a manifest."""
+    for step in path:
+        name = step.name if isinstance(step, Key) else step
+        known = range(len(manifest)) if isinstance(manifest, list) else manifest
+        if not isinstance(known, range | dict) or name not in known:
+            return False
+        manifest = manifest[name]
+    return True
 
 
 def _refused_pods(job: Manifest, files: Files, options: Options) -> Iterator[Finding]:

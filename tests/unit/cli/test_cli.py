@@ -179,7 +179,7 @@ def test_a_failure_is_reported_briefly_and_exits_1(tmp_path: Path, pumice_comman
     assert lines[11].strip() == "… and 7 more"
     assert lines[12] == f"ERROR {tmp_path / '2.json'}"
     assert lines[13].strip().startswith("KeyError: 'lost'")
-    assert lines[-1] == "0 passed, 2 failed"
+    assert lines[-1] == "0 passed, 1 failed, 1 error"
 
 
 def test_junit_is_written(tmp_path: Path, pumice_command: Any) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from pumice.cli.main import main
@@ -84,6 +85,15 @@ def test_config_check_of_a_scenario_reads_the_configuration_inside(tmp_path: Pat
     assert "did you mean 'gang'?" in result.output
     path.write_text("objects: []\nconf: {actions: allocate, tiers: [{plugins: [{name: gang}]}]}\n")
     assert f"{path}: conf: no problems\nactions: allocate\n" in check(path).output
+
+
+@pytest.mark.parametrize("tiers", ["", "tiers: []\n", "tiers: [{plugins: []}]\n"])
+def test_a_configuration_without_plugins_is_warned_of(tmp_path: Path, tiers: str) -> None:
+    path = tmp_path / "my.conf"
+    path.write_text(f"actions: allocate\n{tiers}", encoding="utf-8")
+    result = check(path)
+    assert (result.exit_code, "no problems" in result.output) == (0, False)
+    assert "tiers: wanted plugins, found 'none' (without predicates" in result.output
 
 
 def test_config_check_of_a_scenario_follows_to_the_file_of_its_configuration(

@@ -194,3 +194,12 @@ def test_a_failure_is_not_printed_where_a_program_expects_data() -> None:
     assert "nobody" in done.stderr
     plain = invoke(EmbeddedCluster(), "job", "view", "-N", "nobody")
     assert "nobody" in plain.stdout
+
+
+@pytest.mark.parametrize(
+    "group", ["config", "snapshot", "trace", "queue", "job", "plugin", "serve"]
+)
+def test_no_line_of_a_groups_help_is_cut(group: str) -> None:
+    done = CliRunner().invoke(main, [group, "--help"], terminal_width=80)
+    assert done.exit_code == 0, done.output
+    assert "...\n" not in done.output.partition("Commands:")[2]

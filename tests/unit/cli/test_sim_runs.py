@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pumice.cli.command_lines.sweep import sweep
 from pumice.cli.main import main
 from pumice.errors import InputError
 from pumice.sim.sweep import GridPoint
+from pumice.sim.wording import NOTHING
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "sim"
@@ -150,6 +152,51 @@ def test_each_configuration_of_a_sweep_is_compared_with_the_first(tmp_path: Path
     assert [row["differences"] is None for row in rows] == [True, True, False, False]
     assert rows[2]["differences"]["makespan"] == 0
     assert "difference_makespan" in (tmp_path / "summary.csv").read_text(encoding="utf-8")
+
+
+STARVED = """\
+apiVersion: pumice.dev/v1
+kind: SyntheticWorkload
+jobs: 4
+pod: {cpu: CPUS}
+queues:
+- {name: a, share: 0.5}
+- {name: b, share: 0.5}
+arrivals: {process: uniform, meanSeconds: 10}
+durations: {distribution: constant, median: 60}
+nodes: {count: 1, allocatable: {cpu: 4, memory: 16Gi}}
+"""
+
+
+@pytest.mark.parametrize("command", [("sim",), ("sweep", "-j", 1)])
+def test_a_table_says_what_its_figures_leave_out(tmp_path: Path, command: Any) -> None:
+    trace = tmp_path / "w.yaml"
+    trace.write_text(STARVED.replace("CPUS", "40"), encoding="utf-8")
+    done = pumice(*command, "--trace", trace)
+    assert done.exit_code == 0, done.output
+    assert "1.000" not in done.stdout  # nothing ran, and nothing was divided fairly
+    assert NOTHING in done.stdout
+    assert ("no figure of waits counts them" if len(command) == 1 else "waits count only") in (
+        done.stdout
+    )
+    if len(command) == 1:
+        assert re.search(rf"(?m)^makespan +{NOTHING}$", done.stdout)
+        assert re.search(rf"(?m)^events a second +{NOTHING}$", done.stdout)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("sim", "--trace"), ("trace", "describe"), ("run",), ("explain", "-f"), ("snapshot", "show")],
+)
+def test_an_empty_file_is_refused_as_such(tmp_path: Path, words: Any) -> None:
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("\n", encoding="utf-8")
+    done = pumice(*words, empty)
+    assert done.exit_code == 2, done.output
+    assert str(empty) in done.output
+    assert "found 'an empty file'" in done.output or "objects of a cluster, found 'none'" in (
+        done.output
+    )
 
 
 def test_a_run_elsewhere_keeps_the_names_its_files_were_given() -> None:

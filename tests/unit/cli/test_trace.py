@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,13 @@ def test_a_description_counts_what_is_in_a_trace(log: Path) -> None:
     assert (found["format"], found["jobs"], found["pods"], found["users"]) == ("swf", 2, 8, 2)
     assert (found["span_seconds"], found["queues"]) == (10, {"night": 2})
     assert found["arrivals"] == {
-        "per_hour": 2, "busiest_hour": 2, "gap_seconds": 10, "gap_variation": 0,
+        "per_hour": 360, "busiest_hour": 2, "gap_seconds": 10, "gap_variation": 0,
     }  # fmt: skip
     assert found["pods_per_job"] == {"mean": 4, "min": 4, "median": 4, "p95": 4, "max": 4}
     assert found["walltime"] == {"stated": 2, "used_median": 0.017}
     assert found["work_hours"] == {"cpu": pytest.approx(8 / 60, abs=1e-3)}
     printed = run("describe", log)
+    assert re.search(r"(?m)^jobs an hour +360$", printed)  # all in less than an hour
     assert "stated by 2 jobs, of which half use 1.7 % or more" in printed
     assert "note: 1 node as the trace states, each with 4 cpu" in printed
 

@@ -227,3 +227,14 @@ def test_an_unknown_option_is_named_with_the_known_ones() -> None:
 def test_a_number_of_nodes_that_cannot_be_is_refused(count: Any) -> None:
     with pytest.raises(InputError, match=f"count: wanted a whole number from 1, found {count}"):
         pumice.nodes(count, cpu=1)
+
+
+def test_nodes_without_amounts_are_refused() -> None:
+    with pytest.raises(InputError, match="nodes: wanted amounts"):
+        pumice.nodes(2)
+
+
+def test_what_is_no_workload_is_refused() -> None:
+    nothing: Any = []
+    with pytest.raises(InputError, match=r"workload: wanted a file, or the result of pumice.work"):
+        pumice.simulate(nothing)

@@ -10,7 +10,13 @@ import pytest
 from pumice.api.conf import DEFAULT_CONF
 from pumice.errors import ManifestError, ScenarioError
 from pumice.scenarios.runner import default_scheduler, play
-from pumice.scenarios.scenario import EXPECT_KEYS, is_scenario, load_scenario, scenario_from
+from pumice.scenarios.scenario import (
+    EXPECT_KEYS,
+    TOP_KEYS,
+    is_scenario,
+    load_scenario,
+    scenario_from,
+)
 from pumice.testing.builders import node, pod
 
 OBJECTS = [node("n1"), pod("p1")]
@@ -32,6 +38,14 @@ def test_the_page_lists_every_key_of_expectations() -> None:
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(listed) == sorted(EXPECT_KEYS)
+
+
+def test_the_page_lists_every_key_of_a_scenario() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    table = page.partition("## Keys")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(listed) == sorted(TOP_KEYS)
 
 
 def test_only_objects_are_required(write: Any) -> None:

@@ -179,6 +179,15 @@ def test_a_queue_that_waits_while_another_runs_is_less_fair() -> None:
     assert found.fairness == 0.5  # while both ask, one has everything
 
 
+def test_runs_that_finished_other_jobs_are_not_compared() -> None:
+    rows = [
+        SweepRow(point=GridPoint(conf, "t", 0), figures=figures(jobs=2, finished=n, makespan=n))
+        for conf, n in (("a", 2), ("b", 1))
+    ]
+    found = records(rows)[1]["differences"]
+    assert (found["finished"], found["wait_p50"], found["makespan"]) == (-1, None, None)
+
+
 def test_a_job_that_never_fits_leaves_nothing_to_measure() -> None:
     found = measure(outcome(job("huge", 0.0, 10.0, cpu="64")))
     assert (found.jobs, found.finished) == (1, 0)

@@ -25,7 +25,9 @@ def config() -> None:
 @output_option
 @click.pass_context
 def check(ctx: click.Context, /, **given: Any) -> None:
-    """Show what a scheduler would refuse or warn about in FILE, and which plugins decide what.
+    """Show what a scheduler would refuse or warn about.
+
+    Also shows which plugins decide what.
 
     FILE may be a scenario, which has its configuration inside; - reads standard input. Exits with 1
     if a scheduler would refuse FILE.

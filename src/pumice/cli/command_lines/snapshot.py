@@ -48,7 +48,10 @@ def save(**given: Any) -> None:
 @cluster_options
 @output_option
 def show(**given: Any) -> None:
-    """Sum up a snapshot or the running cluster: nodes, what is free, queues, jobs by phase."""
+    """Sum up a snapshot or the running cluster.
+
+    Prints nodes, what is free, queues, and jobs by phase.
+    """
     from pumice.cli.snapshot import show as perform
 
     perform(**given)
@@ -62,8 +65,9 @@ def show(**given: Any) -> None:
 @output_option
 @click.pass_context
 def diff(ctx: click.Context, /, **given: Any) -> None:
-    """Compare two snapshots: objects, and what the next cycle decides on them.
+    """Compare two snapshots.
 
+    Compares objects, and what the next cycle decides on them.
     Without NEW the running cluster is compared.  Exits with 1 if they differ.
     """
     from pumice.cli.snapshot import diff as perform

@@ -64,7 +64,10 @@ def trace() -> None:
 @_SEED
 @output_option
 def describe(**given: Any) -> None:
-    """Print what is in a trace: jobs, widths, run times, arrivals, users, queues."""
+    """Print what is in a trace.
+
+    Jobs, widths, run times, arrivals, users and queues.
+    """
     from pumice.cli.trace import describe as perform
 
     perform(**given)
@@ -97,7 +100,9 @@ def convert(**given: Any) -> None:
 @_AS
 @_SEED
 def sample(**given: Any) -> None:
-    """Write part of a trace: a window of time, some jobs of it, or both.
+    """Write part of a trace.
+
+    A window of time, some jobs of it, or both.
 
     Jobs are drawn so that queues, widths and run times are as frequent as before.  TIME counts from
     the first arrival: seconds, or with a unit, such as 36h or 2d.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
+from pumice.api.quantity import check_amounts
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.node_sizes import node_for
@@ -86,6 +87,7 @@ def _check(place: str, row: Row) -> None:
     asked = row.get("request")
     if not (asked is None or isinstance(asked, Mapping)):
         raise InputError(wanted="amounts by resource", found=asked, field=f"{place}.request")
+    check_amounts(_request(row), place)
     for field, least in _NUMBERS.items():
         value = row.get(field)
         if value is None and field not in NEEDED:

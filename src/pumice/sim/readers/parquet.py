@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from pumice.api.wording import extra_hint
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_PODS, MAX_TRACE_BYTES, check_at_most
 
@@ -66,7 +67,7 @@ def _opened(path: Path) -> Any:
             wanted="the library pyarrow to read Parquet",
             found="not installed",
             file=str(path),
-            hint="pip install 'pumice[arrow]'",
+            hint=extra_hint("arrow"),
         ) from None
     try:
         with path.open("rb") as raw:

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from pumice.api.decode import decode
+from pumice.api.manifests import documents_in
 from pumice.api.meta import KubeObject
 from pumice.api.objects import ObjectMeta, PriorityClass, Queue, QueueSpec, QueueStatus
-from pumice.api.yaml_text import parse_yaml
+from pumice.api.quantity import Quantity, check_amounts
+from pumice.api.wording import EMPTY_FILE
 from pumice.errors import InputError, ManifestError
 from pumice.sim.limits import (
     MAX_DESCRIPTION_BYTES,
@@ -73,16 +76,24 @@ class QueueShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     name: str
     share: float = 1.0
     weight: int = 1
-    deserved: dict[str, str | int] = {}
-    guarantee: dict[str, str | int] = {}
-    capability: dict[str, str | int] = {}
+    deserved: dict[str, Quantity] = {}
+    guarantee: dict[str, Quantity] = {}
+    capability: dict[str, Quantity] = {}
+
+    def __post_init__(self) -> None:
+        check_amounts(self.deserved, "deserved")
+        check_amounts(self.guarantee, "guarantee")
+        check_amounts(self.capability, "capability")
 
 
 class Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """The cluster: a number of equal nodes."""
 
     count: Count
-    allocatable: dict[str, str | int]
+    allocatable: dict[str, Quantity]
+
+    def __post_init__(self) -> None:
+        check_amounts(self.allocatable, "allocatable")
 
 
 class Synthetic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -91,7 +102,7 @@ class Synthetic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     api_version: str
     kind: Literal["SyntheticWorkload"]
     jobs: Count
-    pod: dict[str, str | int]
+    pod: dict[str, Quantity]
     arrivals: Arrivals = Arrivals()
     durations: Durations = Durations()
     walltimes: Walltimes | None = None
@@ -104,6 +115,9 @@ class Synthetic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     queues: list[QueueShare] = []
     nodes: Nodes | None = None
 
+    def __post_init__(self) -> None:
+        check_amounts(self.pod, "pod")
+
 
 def read(path: Path, *, seed: int) -> Workload:
     """Draw the workload that a file describes.
@@ -111,13 +125,14 @@ def read(path: Path, *, seed: int) -> Workload:
     Raises:
         InputError: The file is not such a description.
     """
-    text = read_text(path, MAX_DESCRIPTION_BYTES)
+    documents = documents_in(read_text(path, MAX_DESCRIPTION_BYTES), str(path))
+    if not documents:
+        raise InputError(wanted=f"a {KIND}", found=EMPTY_FILE, file=str(path))
     try:
-        documents = parse_yaml(text, str(path))
-        spec = msgspec.convert(documents[0] if documents else None, Synthetic, strict=False)
-    except (ManifestError, msgspec.ValidationError) as error:
-        found = str(error).replace("\n", " ")
-        raise InputError(wanted=f"a {KIND}", found=found, file=str(path)) from None
+        spec = decode(documents[0].content, Synthetic, source=str(path), strict=False)
+    except ManifestError as error:
+        error.subject, error.file = KIND, documents[0].place_of(error.path)
+        raise
     _check(spec, str(path))
     return generate(spec, name=path.name, seed=seed)
 

@@ -11,9 +11,10 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pumice.api.wording import counted
+from pumice.sim.comparing import Summary
 from pumice.sim.measure import Measures
 from pumice.sim.report.data import N_BARS, N_COLOURS, N_QUEUES, chart_data
-from pumice.sim.report.tables import Summary, queue_table, summary_table
+from pumice.sim.report.tables import queue_table, summary_table, unfinished_notes
 
 UPLOT: Final = "uplot-1.6.32"
 """The plotting library in the folder ``vendor``."""
@@ -57,7 +58,7 @@ def render(
         files=list(files),
         notes=summary["trace"]["notes"],
         storms=_storms(summary),
-        unfinished=_unfinished(summary),
+        unfinished=unfinished_notes(summary),
         summary_table=summary_table(summary),
         queue_table=queue_table(summary),
         data=data,
@@ -94,19 +95,6 @@ def _file(name: str) -> str:
 def _storms(summary: Summary) -> list[tuple[str, str]]:
     found = summary["configurations"]
     return [(each["configuration"], each["storm"]["text"]) for each in found if each["storm"]]
-
-
-def _unfinished(summary: Summary) -> list[tuple[str, str]]:
-    """Count the jobs that did not finish, by configuration."""
-    found = []
-    for each in summary["configurations"]:
-        jobs = each["unfinished"]
-        never = sum(not job["started"] for job in jobs)
-        if jobs:
-            sentence = f"{len(jobs):,} of {each['jobs']:,} jobs did not finish"
-            more = f"; {never:,} of them never started, and no figure of waits counts them"
-            found.append((each["configuration"], sentence + (more if never else "")))
-    return found
 
 
 # Legends

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pumice.sim.wording import duration
+from pumice.sim.comparing import Summary, are_comparable
+from pumice.sim.wording import NOTHING, duration
 
-Summary = Mapping[str, Any]
 _SMALLEST_PART = 0.0005
 """A smaller change is written as an amount: it would round to zero."""
-_NOTHING, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+_MINUS = "\N{MINUS SIGN}"
 
 
 class Change(NamedTuple):
@@ -62,18 +62,23 @@ class Figure(NamedTuple):
     """Whether more is better (+1), worse (-1) or neither (0)."""
     total: str = ""
     """The count of which the figure is a part."""
+    is_over_jobs: bool = True
+    """Whether it depends on which jobs finished."""
 
     def text(self, found: Summary) -> str:
         """Write the figure of a configuration."""
         value = self.get(found)
         if value is None:
-            return _NOTHING
+            return NOTHING
         return self.show(value) + (f" of {self.show(found[self.total])}" if self.total else "")
 
-    def change(self, before: float | None, after: float | None) -> Change | None:
-        """Write how one value differs from another; None if one of them is missing."""
+    def change(self, first: Summary, found: Summary) -> Change | None:
+        """Write how a value differs from the first; None if one of them is missing."""
+        before, after = self.get(first), self.get(found)
         if before is None or after is None:
             return None
+        if self.is_over_jobs and not are_comparable(first, found):
+            return _OVER_OTHER_JOBS
         difference = after - before
         if abs(difference) < 1e-9:
             return Change("same", "", "")
@@ -89,10 +94,13 @@ class Figure(NamedTuple):
         return Change(f"{amount} ({percent})", kind, percent)
 
 
+_OVER_OTHER_JOBS = Change("over other jobs", "", "over other jobs")
+
+
 def _figures(found: Sequence[Summary]) -> list[Figure]:
     waits = (("mean", "mean"), ("median", "p50"), ("95th percentile", "p95"), ("longest", "max"))
     return [
-        Figure("jobs finished", _at("finished"), _count, 1, "jobs"),
+        Figure("jobs finished", _at("finished"), _count, 1, "jobs", is_over_jobs=False),
         Figure("makespan", _at("makespan"), duration, -1),
         *(
             Figure(f"{name} in use", _at("utilisation", name), _percent, 1)
@@ -108,8 +116,8 @@ def _figures(found: Sequence[Summary]) -> list[Figure]:
             for name in found[0]["wasted"]
             if any(each["evictions"] for each in found)
         ),
-        Figure("cycles", _at("cycles"), _count, 0),
-        Figure("decisions", _at("decisions"), _count, 0),
+        Figure("cycles", _at("cycles"), _count, 0, is_over_jobs=False),
+        Figure("decisions", _at("decisions"), _count, 0, is_over_jobs=False),
     ]
 
 
@@ -154,13 +162,23 @@ def summary_table(summary: Summary) -> Table:
     found = summary["configurations"]
     rows = []
     for figure in _figures(found):
-        first = figure.get(found[0])
         cells = [Cell(figure.text(found[0]))]
-        cells += [
-            Cell(figure.text(each), figure.change(first, figure.get(each))) for each in found[1:]
-        ]
+        cells += [Cell(figure.text(each), figure.change(found[0], each)) for each in found[1:]]
         rows.append(Row(figure.label, cells))
     return Table(["", *(each["configuration"] for each in found)], [Group(rows)])
+
+
+def unfinished_notes(summary: Summary) -> list[tuple[str, str]]:
+    """Count the jobs that did not finish, by configuration, and what leaves them out."""
+    found = []
+    for each in summary["configurations"]:
+        jobs = each["unfinished"]
+        never = sum(not job["started"] for job in jobs)
+        if jobs:
+            sentence = f"{len(jobs):,} of {each['jobs']:,} jobs did not finish"
+            more = f"; {never:,} of them never started, and no figure of waits counts them"
+            found.append((each["configuration"], sentence + (more if never else "")))
+    return found
 
 
 def queue_table(summary: Summary) -> Table:
@@ -180,4 +198,4 @@ def queue_table(summary: Summary) -> Table:
 
 def _times(wait: Mapping[str, float | None]) -> list[Cell]:
     times = (wait[key] for key in ("p50", "p95", "max"))
-    return [Cell(_NOTHING if time is None else duration(time)) for time in times]
+    return [Cell(NOTHING if time is None else duration(time)) for time in times]

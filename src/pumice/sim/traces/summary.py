@@ -52,10 +52,9 @@ def _arrivals(times: Sequence[float]) -> dict[str, float]:
     """Return how often jobs come, and how unevenly: a Poisson process has a variation of 1."""
     column = np.asarray(times)
     gaps = np.diff(column)
-    hours = max(times[-1] / _HOUR, 1.0)
     mean = float(gaps.mean()) if len(gaps) else 0.0
     return {
-        "per_hour": round(len(times) / hours, 3),
+        "per_hour": round(_HOUR / mean if mean else len(times), 3),
         "busiest_hour": int(np.unique(column // _HOUR, return_counts=True)[1].max()),
         "gap_seconds": round(mean, 3),
         "gap_variation": round(float(gaps.std()) / mean, 3) if mean else 0.0,

@@ -34,7 +34,7 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
         ("arrival,run\n0,soon\n", "t.csv:2.run: wanted a number from 0, found 'soon'"),
         ("arrival,run\n0,\n", "t.csv:2.run: wanted a number from 0, found None"),
         ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2.pods: wanted at most 100,000 pods"),
-        ("arrival,run,cpu\n0,1,much\n", "much"),
+        ("arrival,run,cpu\n0,1,much\n", "t.csv:2.cpu: wanted a quantity"),
         ("arrival,run,request\n0,1,gpu\n", "t.csv:2.request: wanted amounts by resource"),
     ],
 )

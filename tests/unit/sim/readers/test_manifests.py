@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pumice.api.objects import Node
-from pumice.errors import ManifestError
+from pumice.errors import InputError, ManifestError
 from pumice.sim.readers import manifests
 
 POD = """\
@@ -194,3 +194,21 @@ def test_pods_of_other_schedulers_are_left_out_with_a_note(read: Any) -> None:
         ("train", 4),
     ]
     assert workload.notes == ("5 pods name another scheduler than volcano: left out",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "conf: ''\nobjects:\n- {kind: Node}\n",
+            "wanted manifests of a workload, found 'a scenario",
+        ),
+        ("apiVersion: v1\nkind: Thing\n", "HyperNode, Job, Namespace"),
+    ],
+)
+def test_what_is_no_workload_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        manifests.read(path)
+    assert message in str(caught.value)

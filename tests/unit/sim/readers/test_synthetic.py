@@ -119,7 +119,7 @@ def test_nodes_are_those_described_or_none(drawn: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("colour: red\n", "unknown field `colour`"),
+        ("colour: red\n", "wanted a known field, found 'colour'"),
         ("sizes: {0: 1}\n", "sizes"),
         ("sizes: {1: 0}\n", "sizes: wanted parts from 0 up, not all 0"),
         ("arrivals: {process: never}\n", "arrivals.process"),
@@ -132,7 +132,7 @@ def test_nodes_are_those_described_or_none(drawn: Any) -> None:
         ("queues: [{name: a, share: -1}]\n", "queues.share: wanted parts"),
         ("queues: [{name: a}, {name: a}]\n", "queues: wanted queues with different names"),
         ("nodes: {count: 0, allocatable: {}}\n", "nodes.count"),
-        ("pod: [\n", "wanted a SyntheticWorkload"),
+        ("pod: [\n", "wanted readable YAML"),
     ],
 )
 def test_what_cannot_be_drawn_is_reported_with_file_and_field(
@@ -140,5 +140,48 @@ def test_what_cannot_be_drawn_is_reported_with_file_and_field(
 ) -> None:
     with pytest.raises(InputError) as error:
         drawn(more)
-    assert "w.yaml: " in str(error.value)
+    assert "w.yaml:" in str(error.value)
     assert message in str(error.value)
+
+
+DESCRIPTION = """\
+apiVersion: pumice.dev/v1
+kind: SyntheticWorkload
+jobs: 2
+pod: {cpu: 2}
+sizes: {1: 0.5}
+arrivals: {process: uniform}
+nodes: {count: 2, allocatable: {cpu: 8}}
+queues: [{name: a, weight: 3}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("jobs: 2", "jobs: ten", ":3: SyntheticWorkload: jobs: wanted an integer from 1 up"),
+        ("jobs: 2", "job: 2", "wanted a known field, found 'job' (did you mean 'jobs'?)"),
+        ("cpu: 2", "cpu: 2 cores", ":4: SyntheticWorkload: pod.cpu: wanted a quantity"),
+        ("cpu: 8", "cpu: 8x", ":7: SyntheticWorkload: nodes.allocatable.cpu: wanted a quantity"),
+        ("uniform", "evenly", "wanted one of bursts, poisson, uniform, found 'evenly'"),
+        ("1: 0.5", "one: 0.5", ":5: SyntheticWorkload: sizes: wanted an integer from 1 up as key"),
+        ("1: 0.5", "1: half", "sizes.1: wanted a number, found 'half'"),
+        ("weight: 3", "weight: x", "queues[0].weight: wanted an integer, found 'x'"),
+    ],
+)
+def test_a_wrong_description_names_line_field_and_what_was_wanted(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(DESCRIPTION.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        synthetic.read(path, seed=0)
+    assert str(path) in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_amounts_may_be_fractions(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(DESCRIPTION.replace("cpu: 2", "cpu: 0.5"), encoding="utf-8")
+    (container,) = synthetic.read(path, seed=0).jobs[0].tasks[0].spec.containers
+    assert container.resources.requests == {"cpu": "0.5"}

@@ -17,9 +17,12 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.objects import from_manifest
 from pumice.sim.engine import Engine
 from pumice.sim.measure import Measures
+from pumice.sim.output import difference
 from pumice.sim.report import page as page_module
 from pumice.sim.report.page import UPLOT, embedded_json, render
+from pumice.sim.report.tables import summary_table
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload
+from tests.present import present
 from tests.unit.sim.report.browser import look_at, needs_chromium
 
 ROOT = Path(__file__).parents[4]
@@ -177,6 +180,19 @@ def test_every_configuration_is_compared_with_the_first() -> None:
         '2 min<small class="change worse">+1 min (+100.0 %)</small>',
         '3 min<small class="change worse">+2 min (+200.0 %)</small>',
     ]
+
+
+def test_figures_over_other_jobs_are_neither_better_nor_worse() -> None:
+    whole, alone = simulate(["first", "second"]).summary(), simulate(["first"]).summary()
+    never = {"job": "second", "queue": QUEUE, "started": False, "reason": "no room"}
+    half = {**alone, "jobs": 2, "unfinished": [never]}  # as if the second had never started
+    rows = summary_table({"configurations": [whole, half]}).groups[0].rows
+    changes = {row.name: row.cells[1].change for row in rows}
+    assert [present(changes[name]).kind for name in ("jobs finished", "makespan")] == ["worse", ""]
+    assert present(changes["wait, mean"]).text == "over other jobs"
+    kinds = {change.kind for change in changes.values() if change is not None}
+    assert "better" not in kinds
+    assert difference(whole, half)["makespan"] is None
 
 
 # What is drawn when there is little to draw

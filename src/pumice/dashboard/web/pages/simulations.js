@@ -16,9 +16,11 @@ const FIGURES = [
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 
 function Differences({ a, b }) {
+  // figures over other jobs are neither better nor worse: who leaves jobs waiting has short waits
+  const alike = a.figures.finished === b.figures.finished;
   return html`<section><h2>Differences first</h2><div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="plain"><thead><tr><th></th><th class="right">A: ${a.id}</th><th class="right">B: ${b.id}</th><th class="right">B against A</th></tr></thead><tbody>
-    ${FIGURES.map(([key, name, of, write, way]) => { const [x, y] = [of(a.figures), of(b.figures)]; const change = known(x) && known(y) ? y - x : null; const better = change ? change * way > 0 : null;
-    return html`<tr key=${key}><th scope="row">${name}</th><td class="right figure">${known(x) ? write(x, a) : "–"}</td><td class="right figure">${known(y) ? write(y, b) : "–"}</td><td class=${`right figure ${better === null ? "soft" : better ? "better" : "worse"}`}>${change === null ? "–" : change === 0 ? "the same" : `${change > 0 ? "+" : "−"}${write(Math.abs(change))}, ${better ? "better" : "worse"}`}</td></tr>`; })}</tbody></table></div></section>`;
+    ${FIGURES.map(([key, name, of, write, way]) => { const [x, y] = [of(a.figures), of(b.figures)]; const change = known(x) && known(y) && (alike || key === "finished") ? y - x : null; const better = change ? change * way > 0 : null;
+    return html`<tr key=${key}><th scope="row">${name}</th><td class="right figure">${known(x) ? write(x, a) : "–"}</td><td class="right figure">${known(y) ? write(y, b) : "–"}</td><td class=${`right figure ${better === null ? "soft" : better ? "better" : "worse"}`}>${change === null ? (known(x) && known(y) ? "over other jobs" : "–") : change === 0 ? "the same" : `${change > 0 ? "+" : "−"}${write(Math.abs(change))}, ${better ? "better" : "worse"}`}</td></tr>`; })}</tbody></table></div></section>`;
 }
 
 /** What was in use when: the cells of a run's map at a moment. */
