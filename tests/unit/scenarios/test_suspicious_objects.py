@@ -38,8 +38,8 @@ def test_a_misspelt_field_of_a_gang_is_named(field: str, hint: str) -> None:
 
 
 def test_a_misspelt_part_of_a_queue_is_named() -> None:
-    found = texts(queue("q") | {"stauts": {}})
-    assert found == ["Queue q: there is no field stauts (did you mean status?)"]
+    found = texts(queue("q") | {"Status": {}})
+    assert found == ["Queue q: there is no field Status (did you mean status?)"]
 
 
 def test_fields_that_deciding_does_not_read_exist() -> None:
