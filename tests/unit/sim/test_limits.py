@@ -73,7 +73,7 @@ def swf(*jobs: dict[str, int], header: str = "") -> str:
         (f"timestamp,duration,num_gpus\n0,1,{HUGE}\n", ":2: num_gpus: wanted at most 100,000"),
         ("timestamp,duration,num_gpus\n0,1,1e300\n", ":2: num_gpus: wanted at most 100,000"),
         (JOB, "spec.tasks.replicas: wanted at most 100,000 pods of a job, found 2000000000"),
-        (synthetic(jobs="[" * 50_000), "wanted a SyntheticWorkload"),
+        (synthetic(jobs="[" * 50_000), "wanted at most 100 nested levels"),
     ],
 )
 def test_what_is_too_large_is_refused_in_one_sentence(
