@@ -17,6 +17,7 @@ from pumice.api.pods import Pod
 from pumice.cache.identity import key_of
 from pumice.cache.pod_cells import (
     ON_NODE,
+    SHAPE_PARTS,
     PodCells,
     claiming,
     own_cells,
@@ -31,14 +32,7 @@ _BATCH = 8192
 """How many pods are written together: until then their parts are not shared, which takes room."""
 _of_meta = attrgetter("annotations", "labels", "namespace")
 _of_spec = attrgetter(
-    "containers",
-    "init_containers",
-    "resources",
-    "overhead",
-    "node_selector",
-    "affinity",
-    "tolerations",
-    "topology_spread_constraints",
+    *SHAPE_PARTS,
     "resource_claims",
     "scheduling_gates",
     "scheduler_name",

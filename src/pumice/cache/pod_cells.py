@@ -32,6 +32,17 @@ from pumice.core.tables import NOWHERE, TaskTable
 TASK_PRIORITY = "volcano.sh/task-priority"
 _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)
 """Pod annotations that node hooks read; pods that differ in them differ in shape."""
+SHAPE_PARTS = (
+    "containers",
+    "init_containers",
+    "resources",
+    "overhead",
+    "node_selector",
+    "affinity",
+    "tolerations",
+    "topology_spread_constraints",
+)
+"""Parts of a pod's specification that are equal within a shape."""
 _encode = msgspec.json.Encoder().encode
 _PENDING, _BOUND, _RUNNING, _RELEASING = (
     int(each) for each in (Status.PENDING, Status.BOUND, Status.RUNNING, Status.RELEASING)

@@ -15,6 +15,7 @@ from pumice.cache.job_rows import JobRows
 from pumice.cache.new_tasks import NewTasks
 from pumice.cache.pod_cells import (
     ON_NODE,
+    SHAPE_PARTS,
     PodCells,
     PodReader,
     own_cells,
@@ -27,20 +28,8 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 
-_SHARED = (
-    "containers",
-    "init_containers",
-    "resources",
-    "overhead",
-    "node_selector",
-    "affinity",
-    "tolerations",
-    "topology_spread_constraints",
-)
-"""Parts of a pod's specification that are equal within a shape."""
-
 _settled = attrgetter(
-    *_SHARED,
+    *SHAPE_PARTS,
     "scheduler_name",
     "priority",
     "priority_class_name",
@@ -240,7 +229,7 @@ class TaskRows:
             force_setattr(meta, "namespace", shared.namespace)
         if pod.spec is not known.spec:
             self.snapshot.tasks.gated[row] = bool(pod.spec.scheduling_gates)
-            for name in _SHARED:
+            for name in SHAPE_PARTS:
                 force_setattr(pod.spec, name, getattr(known.spec, name))
             self._share_node(row, pod)
 
@@ -356,5 +345,5 @@ class TaskRows:
 
 def _parts_of(spec: PodSpec) -> list[tuple[str, Any]]:
     """Return the shared parts by name, but for empty tuples, which are one object anyway."""
-    parts = ((name, getattr(spec, name)) for name in _SHARED)
+    parts = ((name, getattr(spec, name)) for name in SHAPE_PARTS)
     return [(name, part) for name, part in parts if part is not None and part != ()]

@@ -20,12 +20,9 @@ from pumice.webhooks.fields import OMITTED, Key, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
 from pumice.webhooks.lint import lint_object
 
-_VOLCANO: Final = ".volcano.sh"
-_VOLCANO_KINDS: Final = [
-    (f"{kind.group}/{kind.version}", kind.kind)
-    for kind in BUILT_IN
-    if kind.group.endswith(_VOLCANO)
-]
+_VOLCANO: Final = [kind for kind in BUILT_IN if kind.group.endswith(".volcano.sh")]
+_VOLCANO_GROUPS: Final = frozenset(kind.group for kind in _VOLCANO)
+_VOLCANO_KINDS: Final = [(f"{kind.group}/{kind.version}", kind.kind) for kind in _VOLCANO]
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _STDIN: Final = "-"
 _SHOWN: Final = 80
@@ -177,8 +174,7 @@ def _is_unknown_kind(content: Any) -> bool:
     if not _is_object(content) or is_checked(content) or content["kind"].endswith("List"):
         return False
     version, kind = content["apiVersion"], content["kind"]
-    groups = {one.partition("/")[0] for one, _ in _VOLCANO_KINDS}
-    return version.partition("/")[0] in groups and (version, kind) not in _VOLCANO_KINDS
+    return version.partition("/")[0] in _VOLCANO_GROUPS and (version, kind) not in _VOLCANO_KINDS
 
 
 def _unknown_kind(document: Any) -> Line:

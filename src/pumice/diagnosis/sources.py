@@ -261,8 +261,7 @@ def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
     """Take a scenario or a saved snapshot: its objects are complete, nothing is added."""
     _take_objects(pile, content, path)
     if "confFrom" in content:
-        conf = path.parent / str(content["confFrom"])
-        pile.conf = (_text(conf), str(conf))
+        pile.conf = read_conf_file(path.parent / str(content["confFrom"]))
     elif "conf" in content:
         text = _part(content, "conf", (str, dict), "a configuration", path)
         text = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)
@@ -357,11 +356,3 @@ def _instant(text: str, place: str) -> float:
         return epoch(text if "T" in text else text.replace(" ", "T"))
     except InputError as error:
         raise InputError(wanted=error.wanted, found=text, field=place) from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise InputError(wanted="a readable file", found=reason, file=str(path)) from None

@@ -5,7 +5,12 @@ from typing import Any
 import click
 
 from pumice.cli.command_lines.plugin_option import plugin_option
-from pumice.cli.command_lines.simulation_options import FILE, output_options, simulation_options
+from pumice.cli.command_lines.simulation_options import (
+    FILE,
+    output_options,
+    seed_option,
+    simulation_options,
+)
 
 
 @click.command()
@@ -24,14 +29,7 @@ from pumice.cli.command_lines.simulation_options import FILE, output_options, si
     type=FILE,
     help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of everything random.",
-)
+@seed_option
 @simulation_options
 @output_options
 @plugin_option

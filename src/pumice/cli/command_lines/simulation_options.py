@@ -1,4 +1,4 @@
-"""Options that `pumice sim` and `pumice sweep` share."""
+"""Options that `pumice sim`, `pumice sweep` and `pumice trace` share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +24,14 @@ def _start(_ctx: click.Context, _param: click.Parameter, text: str | None) -> fl
         raise click.BadParameter(str(error)) from None
 
 
+seed_option: Final = click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of everything random.",
+)
 _OPTIONS: Final = (
     click.option(
         "--nodes",

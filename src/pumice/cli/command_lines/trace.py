@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from pumice.cli.command_lines.cluster_options import output_option
-from pumice.cli.command_lines.simulation_options import FILE
+from pumice.cli.command_lines.simulation_options import FILE, seed_option
 from pumice.sim.options import FORMATS, WRITTEN
 
 _SOURCE = click.argument("source", metavar="FROM", type=FILE)
@@ -24,14 +24,6 @@ _AS = click.option(
     "form",
     type=click.Choice(WRITTEN),
     help="What to write: a table of jobs, SWF, manifests.  [default: by the end of TO's name]",
-)
-_SEED = click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="For all that is random.",
 )
 
 
@@ -61,7 +53,7 @@ def trace() -> None:
 @trace.command("describe")
 @click.argument("source", metavar="FILE", type=FILE)
 @_FORMAT
-@_SEED
+@seed_option
 @output_option
 def describe(**given: Any) -> None:
     """Print what is in a trace.
@@ -78,7 +70,7 @@ def describe(**given: Any) -> None:
 @_TARGET
 @_FORMAT
 @_AS
-@_SEED
+@seed_option
 def convert(**given: Any) -> None:
     """Write a trace in another form.
 
@@ -98,7 +90,7 @@ def convert(**given: Any) -> None:
 @click.option("--until", metavar="TIME", callback=_seconds, help="Only jobs before.")
 @_FORMAT
 @_AS
-@_SEED
+@seed_option
 def sample(**given: Any) -> None:
     """Write part of a trace.
 
