@@ -11,13 +11,14 @@ CONF_SUFFIX: Final = "scheduler.conf"
 """Suffix of a ConfigMap's key whose text is a scheduler configuration."""
 
 
-def read_conf_file(file: Path) -> tuple[str, str]:
+def read_conf_file(file: Path, error: type[InputError] = InputError) -> tuple[str, str]:
     """Return the text of a configuration and the name of its place.
 
     Raises:
-        InputError: The file cannot be read, or is a ConfigMap without one configuration.
+        InputError: The file cannot be read, or is a ConfigMap without one configuration; raised
+            as ``error``.
     """
-    text, name = read_text(file), shown_name(file)
+    text, name = read_text(file, error), shown_name(file)
     config_map = _config_map(text) if "ConfigMap" in text else None
     if config_map is None:
         return text, name
@@ -26,7 +27,7 @@ def read_conf_file(file: Path) -> tuple[str, str]:
     keys = [str(key) for key in found if str(key).endswith(CONF_SUFFIX)]
     if len(keys) != 1 or not isinstance(found[keys[0]], str):
         wanted = f"one text under a key that ends with {CONF_SUFFIX}"
-        raise InputError(wanted=wanted, found=sorted(map(str, found)), field="data", file=name)
+        raise error(wanted=wanted, found=sorted(map(str, found)), field="data", file=name)
     return found[keys[0]], f"{name}: {keys[0]}"
 
 

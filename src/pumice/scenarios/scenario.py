@@ -15,10 +15,10 @@ from typing import Any, Literal
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF
+from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import ObjectLine, load_values, object_lines
 from pumice.api.objects import from_manifest, in_namespace
-from pumice.api.text_files import read_text
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import EMPTY_FILE, nearest
 from pumice.api.yaml_text import parse_yaml
@@ -178,7 +178,7 @@ def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
         raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
     if "confFrom" in document:
         source = path.parent / _typed(path, "confFrom", document["confFrom"], str, "a file name")
-        return read_text(source, ScenarioError), str(source)
+        return read_conf_file(source, ScenarioError)
     conf = document.get("conf", DEFAULT_CONF)
     if isinstance(conf, dict):
         return yaml.safe_dump(conf, sort_keys=False), inside

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf_files import read_conf_file
-from pumice.errors import InputError
+from pumice.errors import ScenarioError
 
 TEXT = 'actions: "allocate"\n'
 
@@ -42,8 +42,8 @@ def test_a_config_map_has_the_text_under_a_key(tmp_path: Path) -> None:
 def test_a_config_map_without_one_configuration_is_refused(tmp_path: Path, data: Any) -> None:
     file = tmp_path / "cm.yaml"
     file.write_text(config_map(**data))
-    with pytest.raises(InputError) as raised:
-        read_conf_file(file)
+    with pytest.raises(ScenarioError) as raised:
+        read_conf_file(file, ScenarioError)
     assert f"{file}: data: wanted one text under a key that ends with scheduler.conf" in str(
         raised.value
     )
