@@ -5,10 +5,13 @@ Used by everything that checks a configuration; receives the existing names.
 
 from collections import Counter
 from collections.abc import Collection
+from typing import Final
 
 from pumice.api.conf import PluginConf, SchedulerConf
 from pumice.api.conf_lines import Problem, Severity
 from pumice.api.wording import name_hint
+
+_OWN: Final = "install one of your own as a package, or give its file with --plugin"
 
 
 def check_names(
@@ -24,7 +27,7 @@ def check_names(
         if name not in actions
     ]
     problems += [
-        _unknown("a plugin", plugin.name, plugins, line=plugin.line, path=plugin.path)
+        _unknown("a plugin", plugin.name, plugins, line=plugin.line, path=plugin.path, hint=_OWN)
         for tier in conf.tiers
         for plugin in tier.plugins
         if plugin.name not in plugins
@@ -85,12 +88,13 @@ def _unknown(
     line: int,
     path: str,
     severity: Severity = "error",
+    hint: str = "",
 ) -> Problem:
     return Problem(
         line=line,
         field=path,
         wanted=wanted,
         found=name,
-        hint=name_hint(name, names),
+        hint=name_hint(name, names) or hint,
         severity=severity,
     )

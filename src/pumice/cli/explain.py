@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from pumice.api.duration import parse_duration
 from pumice.api.wording import counted
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
@@ -39,7 +38,7 @@ def explain(
     cycles: int,
     no_unblock: bool,
     ask_extender: bool,
-    default_runtime: str | None,
+    default_runtime: float | None,
     plugins: PluginSources,
     output: str,
 ) -> None:
@@ -53,15 +52,16 @@ def explain(
         plugins=plugins,
         ask_extender=ask_extender,
     )
-    runtime = parse_duration(default_runtime) if default_runtime else None
     lacking = missing_input(world) if files else []  # a cluster shows what it has
     for note in (*lacking, *unknown_votes(world)):
         click.echo(f"note: {note}", err=True)
     if job is None:
-        _print_all(waiting_jobs(world, default_s=runtime), output, world.plain)
+        _print_all(waiting_jobs(world, default_s=default_runtime), output, world.plain)
         end_if_plugins_failed(world)
         return
-    found = explain_job(world, job, cycles=cycles, unblock=not no_unblock, default_s=runtime)
+    found = explain_job(
+        world, job, cycles=cycles, unblock=not no_unblock, default_s=default_runtime
+    )
     if output == "table":
         _print(found, world.plain)
     else:

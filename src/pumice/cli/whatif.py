@@ -9,7 +9,6 @@ import click
 
 from pumice.api.conf import read_conf
 from pumice.api.conf_files import read_conf_file
-from pumice.api.duration import parse_duration
 from pumice.api.kinds import kind_of
 from pumice.api.manifests import load_documents
 from pumice.api.schema.build import schema_of
@@ -54,7 +53,7 @@ def whatif(
     removed: tuple[str, ...],
     drained: tuple[str, ...],
     lists: tuple[Path, ...],
-    default_runtime: str | None,
+    default_runtime: float | None,
     plugins: PluginSources,
     output: str,
 ) -> None:
@@ -141,13 +140,14 @@ def _warn_of_unknown_fields(file: Path) -> None:
             click.echo(f"warning: {document.source}: there is no field {field}", err=True)
 
 
-def _question(job: str, changes: list[Change], default_runtime: str | None, now: float) -> Question:
-    runtime = parse_duration(default_runtime) if default_runtime else None
+def _question(
+    job: str, changes: list[Change], default_runtime: float | None, now: float
+) -> Question:
     if job and Path(job).is_file():
         new = load_job(Path(job), now)
         _warn_of_unknown_fields(Path(job))
-        return Question(new_job=new, changes=changes, default_runtime_s=runtime)
-    return Question(job=job, changes=changes, default_runtime_s=runtime)
+        return Question(new_job=new, changes=changes, default_runtime_s=default_runtime)
+    return Question(job=job, changes=changes, default_runtime_s=default_runtime)
 
 
 def _print(answer: Answer) -> None:

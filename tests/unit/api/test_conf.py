@@ -388,6 +388,8 @@ class TestNames:
         assert problems[0].hint == "did you mean 'allocate'?"
         assert problems[1].hint == "did you mean 'binpack'?"
         assert problems[2].hint == "there are binpack, gang"
+        many = {f"plugin-{n}" for n in range(20)}
+        assert "--plugin" in check_names(self.conf, {"enqueue"}, many)[-2].hint
 
     def test_known_names_are_no_problem(self) -> None:
         known = {"enqueue", "alocate", "preemt"}

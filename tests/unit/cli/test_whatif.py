@@ -166,7 +166,14 @@ def test_a_question_is_needed(cluster: Any) -> None:
         (("--set", "queue/defaultx.weight=1"), "did you mean 'default'"),
         (("--remove-node", "n2"), "did you mean 'n1'"),
         (("--add-nodes", "many"), "a number of nodes"),
-        (("--job", "j", "--default-runtime", "1 day"), "a duration such as"),
+        (
+            ("--job", "j", "--default-runtime", "1 day"),
+            "--default-runtime: wanted a duration such as",
+        ),
+        (
+            ("--job", "j", "--default-runtime=-2h"),
+            "--default-runtime: wanted 0 or more, found '-2h'",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused_with_a_hint(

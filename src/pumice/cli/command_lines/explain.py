@@ -6,6 +6,7 @@ import click
 
 from pumice.cli.command_lines.cluster_options import output_option, world_options
 from pumice.cli.command_lines.plugin_option import plugin_option
+from pumice.cli.command_lines.runtime_option import runtime_option
 
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
@@ -41,11 +42,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     callback=_print_schema,
     help="Print the JSON schema of the answer, and exit.",
 )
-@click.option(
-    "--default-runtime",
-    metavar="DURATION",
-    help="Run time of pods that state none, such as 90m, for the forecast.  [default: for ever]",
-)
+@runtime_option
 @plugin_option
 @output_option
 def explain(**given: Any) -> None:

@@ -7,6 +7,7 @@ import click
 
 from pumice.cli.command_lines.cluster_options import conf_option, output_option, source_options
 from pumice.cli.command_lines.plugin_option import plugin_option
+from pumice.cli.command_lines.runtime_option import runtime_option
 
 
 @click.command()
@@ -58,11 +59,7 @@ from pumice.cli.command_lines.plugin_option import plugin_option
     help="What if all changes of a list were made, JSON or YAML, as explain -o json gives them; "
     "- reads the input.",
 )
-@click.option(
-    "--default-runtime",
-    metavar="DURATION",
-    help="Run time of pods that state none, such as 90m.  [default: for ever]",
-)
+@runtime_option
 @plugin_option
 @output_option
 def whatif(**given: Any) -> None:
