@@ -12,7 +12,7 @@ import click
 from pumice.api.kinds import BUILT_IN
 from pumice.api.manifests import TEXT, load_documents
 from pumice.api.text_files import STDIN, read_text
-from pumice.api.wording import nearest
+from pumice.api.wording import counted, nearest
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
 from pumice.errors import ManifestError
@@ -81,6 +81,7 @@ def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int
     documents = [one for one in read if not isinstance(one, Line)]
     lines += [_configuration(one) for one in documents if _is_configuration(one.content)]
     lines += [_unknown_kind(one) for one in documents if _is_unknown_kind(one.content)]
+    lines += [_untyped(one) for one in documents if _is_untyped(one.content)]
     files = Files((one.content for one in documents if is_checked(one.content)), queues)
     checked, seen = 0, dict[tuple[str, ...], str]()
     for document in documents:
@@ -96,12 +97,16 @@ def _passed_over(read: Sequence[Any]) -> Iterator[str]:
     """Yield which kinds of objects there are no rules for."""
     if not read:
         yield "note: the files have no objects"
+    contents = [one.content for one in read if not isinstance(one, Line)]
     others = Counter(
-        resource_name(one.content).partition(" ")[0]
-        for one in read
-        if not isinstance(one, Line) and _is_object(one.content)
-        if not is_checked(one.content) and not _is_unknown_kind(one.content)
+        resource_name(content).partition(" ")[0]
+        for content in contents
+        if _is_object(content) and not is_checked(content) and not _is_unknown_kind(content)
     )
+    reported = (_is_object, _is_untyped, _is_configuration)
+    strangers = sum(not any(known(content) for known in reported) for content in contents)
+    if strangers:
+        yield f"note: not objects, not checked: {counted(strangers, 'document')}"
     if others:
         listed = ", ".join(f"{number} {kind}" for kind, number in sorted(others.items()))
         yield f"note: without rules, not checked: {listed}"
@@ -167,6 +172,22 @@ def _is_object(content: Any) -> bool:
     return isinstance(content, dict) and all(
         isinstance(content.get(key), str) for key in ("apiVersion", "kind")
     )
+
+
+def _is_untyped(content: Any) -> bool:
+    """Return whether a document is meant to be an object and lacks its kind or version."""
+    named = isinstance(content, dict) and isinstance(content.get("metadata"), dict)
+    return named and not _is_object(content)
+
+
+def _untyped(document: Any) -> Line:
+    """Return the finding for an object without kind or version, which a cluster refuses."""
+    content = document.content
+    field = "kind" if isinstance(content.get("apiVersion"), str) else "apiVersion"
+    found, wanted = content.get(field), "a non-empty string"
+    name = resource_name(content) if isinstance(content.get("kind"), str) else ""
+    line = _at(document, (field,))
+    return Line(_file(document), line, name, field, found, wanted, f"{field} not set")
 
 
 def _is_unknown_kind(content: Any) -> bool:

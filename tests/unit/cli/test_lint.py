@@ -171,8 +171,30 @@ def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:
 
 def test_kinds_without_rules_are_passed_over(lint: Any) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n"
-    note = "note: without rules, not checked: 1 ConfigMap"
-    assert lint("-", given=text) == (0, ["no problems in 0 objects", note])
+    notes = [
+        "note: not objects, not checked: 1 document",
+        "note: without rules, not checked: 1 ConfigMap",
+    ]
+    assert lint("-", given=text) == (0, ["no problems in 0 objects", *notes])
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("kind: Queue\nmetadata: {name: a}\n", "1: Queue a: apiVersion: wanted a non-empty string"),
+        ("apiVersion: v1\nmetadata: {name: a}\n", "1: kind: wanted a non-empty string"),
+        ("metadata: {name: a}\n", "1: apiVersion: wanted a non-empty string"),
+        (
+            "metadata: {name: a}\nkind: Pod\napiVersion: 1\n",
+            "3: Pod default/a: apiVersion: found 1, wanted a non-empty string",
+        ),
+    ],
+)
+def test_an_object_without_kind_or_version_is_a_finding(lint: Any, text: str, finding: str) -> None:
+    assert lint("a.yaml", files={"a.yaml": text}) == (
+        1,
+        [f"a.yaml:{finding}", "1 problem in 0 objects"],
+    )
 
 
 def test_files_without_objects_are_noted(lint: Any) -> None:
