@@ -1,5 +1,6 @@
 """Files with a scheduler configuration: its plain text, or the ConfigMap that a cluster stores."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,7 +8,7 @@ from pumice.api.manifests import load_values
 from pumice.api.text_files import read_text, shown_name
 from pumice.errors import InputError, ManifestError
 
-CONF_SUFFIX: Final = "scheduler.conf"
+_SUFFIX: Final = "scheduler.conf"
 """Suffix of a ConfigMap's key whose text is a scheduler configuration."""
 
 
@@ -23,12 +24,18 @@ def read_conf_file(file: Path, error: type[InputError] = InputError) -> tuple[st
     if config_map is None:
         return text, name
     data = config_map.get("data")
-    found = data if isinstance(data, dict) else {}
-    keys = [str(key) for key in found if str(key).endswith(CONF_SUFFIX)]
-    if len(keys) != 1 or not isinstance(found[keys[0]], str):
-        wanted = f"one text under a key that ends with {CONF_SUFFIX}"
-        raise error(wanted=wanted, found=sorted(map(str, found)), field="data", file=name)
-    return found[keys[0]], f"{name}: {keys[0]}"
+    found = conf_entries(data)
+    if len(found) != 1 or not isinstance(found[0][1], str):
+        wanted = f"one text under a key that ends with {_SUFFIX}"
+        keys = sorted(map(str, data)) if isinstance(data, dict) else []
+        raise error(wanted=wanted, found=keys, field="data", file=name)
+    return found[0][1], f"{name}: {found[0][0]}"
+
+
+def conf_entries(data: Any) -> list[tuple[str, Any]]:
+    """Return the keys and values of a ConfigMap's data that are scheduler configurations."""
+    entries = data.items() if isinstance(data, Mapping) else ()
+    return [(str(key), value) for key, value in entries if str(key).endswith(_SUFFIX)]
 
 
 def _config_map(text: str) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
-from pumice.api.conf_files import CONF_SUFFIX, read_conf_file
+from pumice.api.conf_files import conf_entries, read_conf_file
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, load_documents, object_lines
 from pumice.api.nodes import Node
@@ -329,12 +329,9 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
 
 def _take_conf(pile: _Pile, item: Mapping[str, Any], source: str) -> None:
     """Use the configuration that Volcano's own ConfigMap holds."""
-    data, meta = item.get("data"), item.get("metadata")
-    if not isinstance(data, Mapping) or not isinstance(meta, Mapping):
-        return
-    for name, text in data.items():
-        if str(name).endswith(CONF_SUFFIX) and pile.conf is None:
-            pile.conf = (str(text), f"{source}: ConfigMap {meta.get('name')}")
+    found, meta = conf_entries(item.get("data")), item.get("metadata")
+    if found and isinstance(meta, Mapping) and pile.conf is None:
+        pile.conf = (str(found[0][1]), f"{source}: ConfigMap {meta.get('name')}")
 
 
 def _take_cluster(pile: _Pile, cluster: ReadableCluster) -> None:

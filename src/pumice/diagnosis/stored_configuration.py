@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from pumice.api.conf_files import CONF_SUFFIX
+from pumice.api.conf_files import conf_entries
 from pumice.api.kinds import SYSTEM_NAMESPACE, Manifest
 from pumice.cluster.base import ReadableCluster
 from pumice.errors import ClusterError
@@ -37,8 +37,7 @@ def _conf_texts(maps: Iterable[Manifest]) -> list[tuple[str, str]]:
     found = [
         (one["metadata"]["name"] != CONF_NAME, one["metadata"].get("namespace", ""), one, text)
         for one in maps
-        for key, text in (one.get("data") or {}).items()
-        if str(key).endswith(CONF_SUFFIX)
+        for _, text in conf_entries(one.get("data"))
     ]
     found.sort(key=lambda entry: (*entry[:2], entry[2]["metadata"]["name"]))
     return [
