@@ -86,6 +86,8 @@ SWITCHES: Final = (
     Switch("enabledHyperNodeGradient", "the order in which network domains are tried"),
 )
 _ACTIONS: Final = 'actions separated by commas, such as "enqueue, allocate"'
+_MOST_ENTRIES: Final = 1000
+"""Actions, and tiers with their plugins: a cycle asks each of them again and again."""
 _SPELLINGS: Final = {name: switch for switch in SWITCHES for name in (switch.key, switch.alias)}
 _ERROR: Final[Severity] = "error"
 _IGNORED: Final[Severity] = "ignored"
@@ -210,12 +212,23 @@ class _ConfReader(YamlReader):
         if not all(names):
             hint = "a comma too many" if any(names) else ""
             self.note(line, "actions", _ACTIONS, found=text, hint=hint)
-        return tuple(filter(None, names)), line
+        if len(names) > _MOST_ENTRIES:
+            self.note(line, "actions", f"at most {_MOST_ENTRIES:,} actions", found=len(names))
+        return tuple(filter(None, names[:_MOST_ENTRIES])), line
 
     def tiers(self, entry: Entry | None) -> tuple[Tier, ...]:
         if entry is None:
             return ()
-        return tuple(self.tier(node, path) for path, node in self.items(entry.node, "tiers"))
+        tiers = []
+        count = 0
+        for path, node in self.items(entry.node, "tiers"):
+            tiers.append(self.tier(node, path))
+            count += 1 + len(tiers[-1].plugins)
+            if count > _MOST_ENTRIES:
+                wanted = f"at most {_MOST_ENTRIES:,} tiers and plugins"
+                self.note(line_of(node), path, wanted, found="more")
+                break
+        return tuple(tiers)
 
     def tier(self, node: yaml.Node, path: str) -> Tier:
         entries = self.known_entries(node, path, ("plugins",))

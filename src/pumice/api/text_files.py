@@ -38,7 +38,7 @@ def read_text(path: Path, error: type[InputError] = InputError) -> str:
         found = getattr(fault, "strerror", None) or str(fault)
         raise error(wanted="a readable file", found=found, file=name) from None
     if len(content) > MOST_BYTES:
-        raise error(wanted=f"at most {MOST_BYTES} bytes", found="more", file=name)
+        raise error(wanted=f"at most {MOST_BYTES >> 20:,} MiB", found="more", file=name)
     return decoded(content, name, error)
 
 

@@ -322,6 +322,17 @@ ERRORS = {
         3,
         "tiers[0]",
     ),
+    "very many actions": (f"actions: {'a,' * 1000}a\n", 1, "actions"),
+    "very many tiers": (
+        "actions: a\ntiers:\n" + "- plugins: [{name: p}]\n" * 501,
+        503,
+        "tiers[500]",
+    ),
+    "very many plugins": (
+        f"actions: a\ntiers:\n- plugins: [{'{name: p}, ' * 1000}]\n",
+        3,
+        "tiers[0]",
+    ),
 }
 
 

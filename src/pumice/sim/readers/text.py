@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 
+from pumice.api.text_files import decoded
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_TRACE_BYTES
 
@@ -31,10 +32,10 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
             raise InputError(
                 wanted=f"at most {most >> 20:,} MiB{unpacked}", found="more", file=str(path)
             )
-        return content.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         found = getattr(error, "strerror", None) or str(error)
         raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
+    return decoded(content, str(path))
 
 
 def lines(text: str) -> Iterator[str]:
