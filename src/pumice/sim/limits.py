@@ -12,6 +12,8 @@ from pumice.sim.workload import JobSpec
 
 MAX_TRACE_BYTES: Final = 256 << 20
 """Of a trace, unpacked."""
+MAX_LINE: Final = 1 << 20
+"""Characters in a line of a trace that is a table or a log."""
 MAX_DESCRIPTION_BYTES: Final = 1 << 20
 """Of the description of a synthetic workload."""
 MAX_JOBS: Final = 1_000_000

@@ -13,7 +13,7 @@ from typing import Final
 from pumice.api.pods import PodSpec
 from pumice.sim.limits import MAX_JOB_PODS, MAX_PODS, check_at_most, within_limits
 from pumice.sim.readers.tables import columns_of, rows_of
-from pumice.sim.readers.text import lines, number
+from pumice.sim.readers.text import first_lines, number
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 TASK_COLUMNS: Final = (
@@ -59,7 +59,7 @@ def is_header(columns: set[str]) -> bool:
 
 def looks_like(text: str) -> bool:
     """Return whether the first row of a text is one of such a table."""
-    cells = next(lines(text), "").split(",")
+    cells = next(first_lines(text), "").split(",")
     if len(cells) not in (len(TASK_COLUMNS), len(INSTANCE_COLUMNS)):
         return False
     return cells[_STATUS] in _STATES and all(cell.isdigit() or not cell for cell in cells[5:7])

@@ -16,7 +16,7 @@ from pumice.api.wording import counted, verb
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.node_sizes import node_for
-from pumice.sim.readers.text import lines, read_text
+from pumice.sim.readers.text import first_lines, lines, read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, expected, in_order
 
 _FIELDS: Final = 18
@@ -36,7 +36,7 @@ _END_OF_TIME: Final = 253_000_000_000
 
 def looks_like(text: str) -> bool:
     """Return whether a text is such a log, by its comments or its numbers on each line."""
-    for line in lines(text):
+    for line in first_lines(text):
         if line.startswith(";"):
             return True
         parts = line.split()
@@ -74,7 +74,7 @@ class _Log:
 def read(path: Path) -> Workload:
     """Read a log; its queues, or else its user groups, are queues."""
     text = read_text(path)
-    header = [line for line in lines(text) if line.startswith(_COMMENTS)]
+    header = [line for line in lines(text, str(path)) if line.startswith(_COMMENTS)]
     log = _Log(str(path), _queue_names(header))
     jobs = list(within_limits(_jobs(text, log), str(path)))
     notes = ["each processor of a job is one pod of one cpu"]
@@ -99,7 +99,7 @@ def read(path: Path) -> Workload:
 
 def _jobs(text: str, log: _Log) -> Iterator[JobSpec]:
     begun = False
-    for line, row in enumerate(lines(text), start=1):
+    for line, row in enumerate(lines(text, log.file), start=1):
         if not row.strip() or row.startswith(_COMMENTS):
             continue
         parts = row.split()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pumice.api.text_files import decoded
 from pumice.errors import InputError
-from pumice.sim.limits import MAX_TRACE_BYTES
+from pumice.sim.limits import MAX_LINE, MAX_TRACE_BYTES, check_at_most
 
 _GZIP = b"\x1f\x8b"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -38,9 +38,22 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
     return decoded(content, str(path))
 
 
-def lines(text: str) -> Iterator[str]:
-    """Return the lines of a text one by one: a list of very many empty ones would not fit."""
-    return (match[0].rstrip("\r\n") for match in _LINE.finditer(text))
+def lines(text: str, file: str) -> Iterator[str]:
+    """Return the lines of a text one by one: a list of very many empty ones would not fit.
+
+    Raises:
+        InputError: A line is too long.
+    """
+    for number, match in enumerate(_LINE.finditer(text), start=1):
+        line = match[0].rstrip("\r\n")
+        if len(line) > MAX_LINE:
+            check_at_most(len(line), MAX_LINE, "characters in a line", file=f"{file}:{number}")
+        yield line
+
+
+def first_lines(text: str) -> Iterator[str]:
+    """Return the lines at the beginning of a text, which tell its format."""
+    return lines(text[:MAX_LINE], "")
 
 
 def csv_rows(
@@ -53,7 +66,7 @@ def csv_rows(
     Raises:
         InputError: A line is no row.
     """
-    reader = csv.reader(lines(text))
+    reader = csv.reader(lines(text, file))
     try:
         first = [name.strip() for name in next(reader, [])]
         rows = reader if not columns or set(first) & set(columns) else chain([first], reader)
@@ -69,7 +82,7 @@ def csv_rows(
 
 def first_row(text: str) -> list[str]:
     """Return the first cells of a table, if a text is one: the names of its columns, mostly."""
-    first = next(lines(text), "")
+    first = next(first_lines(text), "")
     return [name.strip() for name in first.split(",")] if "," in first else []
 
 

@@ -73,6 +73,15 @@ def table(**columns: Any) -> pa.Table:
     return pa.table({"arrival": [0], "run": [1]} | columns)
 
 
+@pytest.mark.parametrize("columns", ["arrival,run," + "c," * (1 << 20), "a," * (1 << 20)])
+def test_a_table_with_a_very_long_line_is_refused(tmp_path: Path, columns: str) -> None:
+    """Cells by the million would take all memory before any of them is looked at."""
+    path = tmp_path / "t.csv"
+    path.write_text(columns)
+    with pytest.raises(InputError, match=r"t\.csv:1: wanted at most 1,048,576 characters"):
+        read_workload(path, trace_format="jobs")
+
+
 @pytest.mark.parametrize(
     ("made", "reported"),
     [

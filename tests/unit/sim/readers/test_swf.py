@@ -68,3 +68,11 @@ def test_a_bad_line_is_reported_with_file_and_line(tmp_path: Path, row: str) -> 
     path.write_text(f"; a log\n{ROW}\n\n{row}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"t\.swf:4: wanted 18 numbers"):
         swf.read(path)
+
+
+@pytest.mark.parametrize("end", ["", "\n1 2 3\n", "\r\n"])
+def test_a_line_of_a_million_characters_is_refused_by_its_number(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "long.swf"
+    path.write_text(f"; MaxProcs: 4\n{'1 ' * (1 << 20)}{end}")
+    with pytest.raises(InputError, match=r"long\.swf:2: wanted at most 1,048,576 characters"):
+        swf.read(path)
