@@ -5,7 +5,7 @@ them.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import cast
 
@@ -23,12 +23,12 @@ def load(name: str) -> Callable[[Session], None]:
     return cast("Callable[[Session], None]", getattr(import_module(f"{__name__}.{name}"), name))
 
 
-def _action(name: str, simulator: SimulatorAssumptions) -> Action:
-    return Action(lambda ssn: load(name)(ssn), simulator)
+def _run(name: str, ssn: Session) -> None:
+    load(name)(ssn)
 
 
 ACTIONS: dict[str, Action] = {
-    name: _action(name, simulator)
+    name: Action(partial(_run, name), simulator)
     for name, simulator in (
         ("enqueue", _PLACING),
         ("allocate", _PLACING),
