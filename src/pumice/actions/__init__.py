@@ -1,13 +1,13 @@
 """The actions: one verb, one module; each takes a session and decides through it.
 
-An action is loaded when it is first run: those that evict load much, and few configurations name
-them.
+Only those that a configuration names are loaded: those that evict load much, and few name them.
 """
 
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
-from typing import cast
+from types import MappingProxyType
+from typing import Final, cast
 
 from pumice.framework.action import Action
 from pumice.framework.session import Session
@@ -15,6 +15,18 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _PLACING = SimulatorAssumptions(bounded=True)
 _EVICTING = SimulatorAssumptions(bounded=True, evicts=True)
+_ASSUMPTIONS: Final = MappingProxyType(
+    {
+        "enqueue": _PLACING,
+        "allocate": _PLACING,
+        "backfill": _PLACING,
+        "preempt": _EVICTING,
+        "reclaim": _EVICTING,
+        "shuffle": SimulatorAssumptions(evicts=True),
+        "gangpreempt": _EVICTING,
+        "gangreclaim": _EVICTING,
+    }
+)
 
 
 @cache
@@ -28,15 +40,6 @@ def _run(name: str, ssn: Session) -> None:
 
 
 ACTIONS: dict[str, Action] = {
-    name: Action(partial(_run, name), simulator)
-    for name, simulator in (
-        ("enqueue", _PLACING),
-        ("allocate", _PLACING),
-        ("backfill", _PLACING),
-        ("preempt", _EVICTING),
-        ("reclaim", _EVICTING),
-        ("shuffle", SimulatorAssumptions(evicts=True)),
-        ("gangpreempt", _EVICTING),
-        ("gangreclaim", _EVICTING),
-    )
+    name: Action(partial(_run, name), simulator, prepare=partial(load, name))
+    for name, simulator in _ASSUMPTIONS.items()
 }

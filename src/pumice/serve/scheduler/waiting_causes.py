@@ -6,6 +6,7 @@ for another reason than before; a few jobs each cycle, so that a cycle stays sho
 
 from collections import Counter
 from collections.abc import Hashable
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from pumice.api.decisions import Decisions
@@ -99,6 +100,11 @@ class WaitingCauses(Observer):
         for group, cause in changed.items():
             code, text = (cause.code.value, cause.text) if cause is not None else ("", "")
             binder.write_cause(group, code, text)
+
+
+def load_examination() -> None:
+    """Load what examines jobs, where some are sure to wait soon."""
+    import_module("pumice.examine.causes")
 
 
 def _examined(examiner: "Examiner") -> "Finding":
