@@ -31,7 +31,7 @@ def _collect(ssn: Session) -> list[tuple[int, int]]:
     # Volcano: promises are withdrawn before anything is ordered, and all compete again.
     for rows in waiting.values():
         for row in rows:
-            if snapshot.tasks.status[row] == Status.PIPELINED:
+            if int(snapshot.tasks.status[row]) == Status.PIPELINED:
                 ssn.statement().unpipeline(row)
     return [
         (job, row)
@@ -48,7 +48,7 @@ def _best_effort(ssn: Session, job: int) -> list[int]:
         for row in ssn.snapshot.jobs.tasks[job]
         if tasks.best_effort[row]
         and (
-            tasks.status[row] == Status.PIPELINED
+            int(tasks.status[row]) == Status.PIPELINED
             or (tasks.status[row] == PENDING and not tasks.gated[row])
         )
     ]
@@ -70,7 +70,9 @@ def _place(ssn: Session, job: int, row: int) -> None:
     if not ssn.policy.job_ready(job):
         return
     status = ssn.snapshot.tasks.status
-    placed = [each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED]
+    placed = [
+        each for each in ssn.snapshot.jobs.tasks[job] if int(status[each]) == Status.ALLOCATED
+    ]
     ssn.intents.bind(ssn.ordering.sort_tasks(placed))
     ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -317,6 +318,7 @@ class Form:
         return not self.kind
 
 
+@lru_cache(maxsize=256)
 def wanted_form(accept: str, include: str = "") -> Form:
     """Read an Accept header; the first form that is known counts."""
     for choice in accept.split(","):

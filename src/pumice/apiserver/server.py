@@ -26,8 +26,8 @@ _BACKLOG: Final = 128
 _LONGEST_BODY: Final = 16 << 20
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
-_GATHER_S: Final = 0.005
-"""How long news is gathered while watches have just been sent some."""
+_GATHER_S: Final = 0.02
+"""How long news is gathered while watches have just been sent some, as reflectors do it."""
 _T = TypeVar("_T")
 
 

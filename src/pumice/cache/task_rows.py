@@ -25,7 +25,7 @@ from pumice.cache.pod_cells import (
 )
 from pumice.cache.task_counts import TaskCounts
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
+from pumice.core.status import PENDING, Status
 from pumice.core.tables import NOWHERE
 
 _settled = attrgetter(
@@ -170,7 +170,7 @@ class TaskRows:
         row = tasks.row_of.get(key_of(pod))
         if row is None or tasks.pods[row] is not before or pod.metadata is not before.metadata:
             return None
-        job, waits = int(tasks.job[row]), tasks.status[row] == Status.PENDING
+        job, waits = int(tasks.job[row]), int(tasks.status[row]) == PENDING
         fresh = not (pod.status.start_time or pod.status.nominated_node_name)
         if job == NOWHERE or not waits or not fresh or self._waits.get(row) is not None:
             return None

@@ -276,7 +276,7 @@ class Timeline:
     def _waits(self, pod: str) -> bool:
         tasks = self._informer.snapshot.tasks
         row = tasks.row_of.get(pod)
-        return row is not None and tasks.status[row] == Status.PENDING
+        return row is not None and int(tasks.status[row]) == Status.PENDING
 
     def _note(self, decisions: Decisions) -> None:
         for pod, node in decisions.binds.items():

@@ -244,7 +244,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 def _leaving(ssn: Session, rows: Iterable[int]) -> tuple[str, ...]:
     tasks = ssn.snapshot.tasks
-    return tuple(tasks.keys[row] for row in rows if tasks.status[row] == Status.RELEASING)
+    return tuple(tasks.keys[row] for row in rows if int(tasks.status[row]) == Status.RELEASING)
 
 
 def _leaves_in(ssn: Session, decisions: Decisions, own: set[str]) -> float:

@@ -157,7 +157,9 @@ def _too_few(ssn: Session, job: int) -> Finding | None:
 def _gated(ssn: Session, job: int) -> Iterator[Finding]:
     """Yield gates that hold back pods which the gang needs."""
     view, tasks = ssn.job(job), ssn.snapshot.tasks
-    gated = [row for row in view.tasks if tasks.gated[row] and tasks.status[row] == Status.PENDING]
+    gated = [
+        row for row in view.tasks if tasks.gated[row] and int(tasks.status[row]) == Status.PENDING
+    ]
     free = view.counts[Status.PENDING] - len(gated)
     if not gated or view.ready + view.waiting + free >= max(view.min_member, 1):
         return

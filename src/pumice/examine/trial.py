@@ -118,7 +118,7 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
 def pending_rows(ssn: Session, job: int) -> list[int]:
     """List the pending tasks of a job, those behind scheduling gates too."""
     tasks = ssn.snapshot.tasks
-    return [row for row in ssn.snapshot.jobs.tasks[job] if tasks.status[row] == Status.PENDING]
+    return [row for row in ssn.snapshot.jobs.tasks[job] if int(tasks.status[row]) == Status.PENDING]
 
 
 def _place_in_domain(ssn: Session, job: int, stmt: Statement) -> None:

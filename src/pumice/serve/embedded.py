@@ -22,7 +22,7 @@ from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler, Usage
-from pumice.serve.scheduler.waiting_causes import WaitingCauses
+from pumice.serve.scheduler.waiting_causes import WaitingCauses, load_examination
 
 
 class EmbeddedControlPlane:
@@ -69,6 +69,8 @@ class EmbeddedControlPlane:
             process=process,
         )
         self._causes = WaitingCauses(Metrics()) if write_causes else None
+        if write_causes:
+            load_examination()
         self.period_s = period_s
         self.idle_period_s = idle_period_s
         self.observers: list[Observer] = []

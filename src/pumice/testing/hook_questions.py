@@ -184,7 +184,7 @@ class Questions:
     def still_waiting(self, rows: Iterable[int]) -> list[int]:
         """Keep the tasks that are pending at this moment."""
         status = self.ssn.snapshot.tasks.status
-        return [row for row in rows if status[row] == Status.PENDING]
+        return [row for row in rows if int(status[row]) == Status.PENDING]
 
 
 def _numbers(answer: Any, n: int) -> Answer:

@@ -68,6 +68,18 @@ class Verdict:
         return not self.message
 
 
+_Services = Mapping[tuple[str, Operation, bool], list[Service]]
+"""The webhooks to ask by kind, operation, and whether they may change the object."""
+
+
+def _by_request(services: Iterable[Service]) -> _Services:
+    found: dict[tuple[str, Operation, bool], list[Service]] = {}
+    for one in services:
+        for operation in one.operations:
+            found.setdefault((one.kind, operation, one.mutating), []).append(one)
+    return found
+
+
 class _RefusedError(Exception):
     """Ends the path of an object."""
 
@@ -80,7 +92,7 @@ class Chain:
     ) -> None:
         self._world = world
         self._options = options or Options()
-        self._services = [SERVICES[path] for path in paths]
+        self._services = _by_request(SERVICES[path] for path in paths)
         self._contents = SchemaContents()
 
     def judge(self, operation: Operation, manifest: Any, old: Manifest | None = None) -> Verdict:
@@ -98,7 +110,7 @@ class _Way:
 
     world: World
     options: Options
-    services: list[Service]
+    services: "_Services"
     contents: SchemaContents
     verdict: Verdict
 
@@ -211,8 +223,7 @@ class _Way:
             self.verdict.warnings += [f'unknown field "{name}"' for name in fields]
 
     def _warn_of_metadata(self) -> None:
-        known = fields_of("meta.ObjectMeta")
-        unknown = sorted(name for name in self.verdict.object["metadata"] if name not in known)
+        unknown = sorted(self.verdict.object["metadata"].keys() - fields_of("meta.ObjectMeta"))
         self.verdict.warnings += [f'unknown field "metadata.{name}"' for name in unknown]
 
     def _decode(self, kind: Kind) -> None:
@@ -257,11 +268,7 @@ class _Way:
     ) -> list[Service]:
         if kind.namespaced and namespace in SKIPPED_NAMESPACES:
             return []
-        return [
-            one
-            for one in self.services
-            if one.kind == kind.name and one.mutating == mutating and operation in one.operations
-        ]
+        return self.services.get((kind.name, operation, mutating), [])
 
     def _ask(
         self, service: Service, operation: Operation, namespace: str, old: Manifest | None

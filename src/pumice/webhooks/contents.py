@@ -11,6 +11,8 @@ import msgspec
 
 from pumice.api.kinds import Manifest
 
+HEAD: Final = ("apiVersion", "kind", "metadata")
+"""Fields that every object has."""
 _MOST: Final = 10_000
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _T = TypeVar("_T")
@@ -37,6 +39,10 @@ class KnownContents(Generic[_T]):
 
     def __getitem__(self, key: bytes) -> _T:
         return self._known[key]
+
+    def get(self, key: bytes) -> _T | None:
+        """Return what was found out, None for nothing; other threads may remember meanwhile."""
+        return self._known.get(key)
 
     def remember(self, key: bytes, found: _T) -> None:
         """Remember what was found out, unless the content has no short form."""

@@ -14,7 +14,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.built_ins import check_built_in, check_head
-from pumice.webhooks.contents import KnownContents
+from pumice.webhooks.contents import HEAD, KnownContents
 from pumice.webhooks.fields import aggregate
 from pumice.webhooks.json_patch import applied
 from pumice.webhooks.pods.template import pod_content
@@ -24,7 +24,6 @@ from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
 _POD_STATUS: Final = "v1.RunningPod"
-_HEAD: Final = ("apiVersion", "kind", "metadata")
 
 
 class EmbeddedAdmission:
@@ -74,7 +73,7 @@ class EmbeddedAdmission:
         notation = notation_of(kind.group, kind.kind)
         content = pod_content(manifest, is_new=old is None) if kind.name == "Pod" else b""
         if content in self._valid_pods:
-            head: Manifest = {key: manifest[key] for key in _HEAD if key in manifest}
+            head: Manifest = {key: manifest[key] for key in HEAD if key in manifest}
             found = list(check_head(kind, self._decoded(kind, head, notation), old))
         else:
             found = list(check_built_in(kind, self._decoded(kind, manifest, notation), old))
@@ -86,7 +85,7 @@ class EmbeddedAdmission:
         """Check the types of a status, also of pods and Volcano's kinds."""
         kind = self._known(manifest)
         notation = notation_of(kind.group, kind.kind) if kind.name != "Pod" else _POD_STATUS
-        kept: Manifest = {key: manifest[key] for key in (*_HEAD, "status") if key in manifest}
+        kept: Manifest = {key: manifest[key] for key in (*HEAD, "status") if key in manifest}
         self._decoded(kind, kept, notation)
 
     def _known(self, manifest: Manifest) -> Kind:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import GROUP_QUEUE
 from pumice.api.kinds import DEFAULT_QUEUE
+from pumice.webhooks.contents import HEAD, KnownContents, content_key
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.names import each, qualified_name
 from pumice.webhooks.review import (
@@ -20,6 +21,8 @@ from pumice.webhooks.review import (
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "scheduling.PodGroup"
+_VALID: Final = KnownContents[str]()
+"""Contents in which nothing is wrong, whatever becomes of the queue that they name."""
 _TOPOLOGY: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously."
 )
@@ -43,14 +46,22 @@ def mutate_podgroup(request: Request, existing: Existing, options: Options) -> A
 
 
 def validate_podgroup(request: Request, existing: Existing, options: Options) -> Answer:
-    """Check a new group."""
+    """Check a new group; of one whose content was found valid before, its queue alone."""
     del options
+    key = content_key(request.object) if isinstance(request.object, dict) else b""
+    known = _VALID.get(key)
+    if request.operation == "CREATE" and known is not None:
+        decode({name: request.object[name] for name in HEAD if name in request.object}, KIND)
+        return denied(_queue(known, existing))
     group = decode(request.object, KIND)
     if request.operation != "CREATE":
         return denied([Finding(f"unsupported operation {request.operation}")])
-    queue = list(_queue(group["spec"].get("queue", ""), existing))
+    queue_name = group["spec"].get("queue", "")
+    queue = list(_queue(queue_name, existing))
     topology = list(_topology(group["spec"]))
     resources = within_length(_resources(group["spec"].get("minResources") or {}))
+    if not topology and not resources:
+        _VALID.remember(key, queue_name)
     parts = [one.text for one in queue]
     if topology:
         parts.append(" ".join(one.text for one in topology))

@@ -17,7 +17,7 @@ from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
+from pumice.core.status import PENDING
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.config_maps import ConfigMaps
@@ -191,14 +191,14 @@ class LiveScheduler:
     def _waits(self, pod: str) -> bool:
         tasks = self.informer.snapshot.tasks
         row = tasks.row_of.get(pod)
-        return row is not None and tasks.status[row] == Status.PENDING
+        return row is not None and int(tasks.status[row]) == PENDING
 
 
 def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
     """Name the pods of a group that wait; the cluster itself reports gated ones."""
     jobs, tasks = snapshot.jobs, snapshot.tasks
     rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
-    waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]
+    waits = (tasks.status[rows] == PENDING) & ~tasks.gated[rows]
     return [tasks.keys[row] for row in rows[waits].tolist()]
 
 

@@ -123,7 +123,7 @@ class Shadow:
         tasks = snapshot.tasks
         for pod, uid in self._running.items():
             row = tasks.row_of.get(pod)
-            if row is None or tasks.uids[row] != uid or tasks.status[row] != Status.RELEASING:
+            if row is None or tasks.uids[row] != uid or int(tasks.status[row]) != Status.RELEASING:
                 continue
             if not _is_evicted(Task(snapshot, row)):  # a user may delete a pod, too
                 continue

@@ -6,18 +6,19 @@ for another reason than before; a few jobs each cycle, so that a cycle stays sho
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from pumice.api.decisions import Decisions
 from pumice.binder.binder import Binder
-from pumice.examine.causes import as_recorded, session_causes
-from pumice.examine.examiner import Examiner
-from pumice.examine.findings import Finding
-from pumice.examine.order_keys import OrderBook
 from pumice.framework.job_records import Stage
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer
+
+if TYPE_CHECKING:  # loaded once a job waits: a scheduler that starts has no use for it
+    from pumice.examine.examiner import Examiner
+    from pumice.examine.findings import Finding
 
 MOST_EACH_CYCLE: Final = 10
 """Jobs that are examined in one cycle."""
@@ -46,6 +47,9 @@ class WaitingCauses(Observer):
         self._examiners = []
         if not keys or ssn.has_plugin(_OUTSIDE):
             return
+        from pumice.examine.examiner import Examiner  # noqa: PLC0415
+        from pumice.examine.order_keys import OrderBook  # noqa: PLC0415
+
         book = OrderBook(ssn)
         for key in keys:
             examiner = Examiner(key)
@@ -62,7 +66,7 @@ class WaitingCauses(Observer):
             key = examiner.outcome.job
             self._due.pop(key, None)
             if key in waiting and not examiner.outcome.started:
-                self._take(key, session_causes(examiner)[0])
+                self._take(key, _examined(examiner))
         for key, record in waiting.items():
             if self._records.get(key) != record:
                 self._due[key] = None
@@ -84,7 +88,7 @@ class WaitingCauses(Observer):
                 found[keys[row]] = (record.stage, record.why, record.numbers.get("at"))
         return found
 
-    def _take(self, key: str, cause: Finding) -> None:
+    def _take(self, key: str, cause: "Finding") -> None:
         known = self._causes.get(key)
         self._causes[key] = cause
         if known is None or known.code is not cause.code:
@@ -98,8 +102,23 @@ class WaitingCauses(Observer):
             binder.write_cause(group, code, text)
 
 
-def _recorded(ssn: Session, key: str, decisions: Decisions) -> Finding:
+def load_examination() -> None:
+    """Load what examines jobs, where some are sure to wait soon."""
+    import_module("pumice.examine.causes")
+
+
+def _examined(examiner: "Examiner") -> "Finding":
+    """Return the decisive cause that an examination found."""
+    from pumice.examine.causes import session_causes  # noqa: PLC0415
+
+    return session_causes(examiner)[0]
+
+
+def _recorded(ssn: Session, key: str, decisions: Decisions) -> "Finding":
     """Return the cause in the record of the cycle alone."""
+    from pumice.examine.causes import as_recorded  # noqa: PLC0415
+    from pumice.examine.examiner import Examiner  # noqa: PLC0415
+
     examiner = Examiner(key)
     examiner.asks = False
     examiner.opened(ssn)

@@ -178,10 +178,15 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
     Raises:
         DecodeError: something in it has the wrong type.
     """
+    usual = None if from_yaml else _usual_reader()(value, notation)
+    return _read_by_field(value, notation, from_yaml=from_yaml) if usual is None else usual
+
+
+@cache
+def _usual_reader() -> Callable[[Any, str], dict[str, Any] | None]:
     from pumice.webhooks.types.compiled import read_usual  # noqa: PLC0415 - not for help
 
-    usual = None if from_yaml else read_usual(value, notation)
-    return _read_by_field(value, notation, from_yaml=from_yaml) if usual is None else usual
+    return read_usual
 
 
 def _read_by_field(value: Any, notation: str, *, from_yaml: bool) -> dict[str, Any]:
