@@ -292,6 +292,49 @@ def test_gangs_that_keep_apart_are_placed_as_one_by_one_with_others_of_their_rol
         assert len(found[0]) >= min(n, 5)
 
 
+class Level(Plugin, name="level"):
+    """Prefers nodes of a low row, whatever they hold."""
+
+    foreseeable = True
+
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
+        return -np.asarray(nodes.index, dtype=float)
+
+
+@pytest.mark.parametrize("as_run", [True, False])
+@pytest.mark.parametrize(
+    ("allowed", "wanted"),
+    [(None, "n1"), ([True, True, True], "n1"), ([True, False, True], "n2")],
+)
+def test_a_run_stays_off_nodes_that_refused_its_role_even_if_they_open_again(
+    allowed: Any, wanted: str, as_run: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zone a is full of others for the first of the role; that one makes it even again."""
+    if not as_run:
+        monkeypatch.setattr(JobPlacement, "_run_of_equals", lambda *_: False)
+    even = {
+        "maxSkew": 3,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    nodes = [node(f"n{i}", cpu=32, labels={"zone": zone}) for i, zone in enumerate("abb")]
+    old = [
+        pod(f"old{i}", cpu=1, node=f"n{i // 4}", labels={"app": "x"}, group="g") for i in range(5)
+    ]
+    first = [pod(f"a{i}", group="g", role="a", cpu=1) for i in range(4)]
+    spread: dict[str, Any] = {"labels": {"app": "x"}, "spec": {"topologySpreadConstraints": [even]}}
+    then = [pod(f"b{i}", group="g", role="b", cpu=1, **spread) for i in range(6)]
+    found = Round(
+        *nodes, *old, *first, *then, cpus=(), min_member=1, plugins=[Predicates(), Level()]
+    )
+    names = [one["metadata"]["name"] for one in first + then]
+    mask = None if allowed is None else np.array(allowed)
+    assert found.run(*names, allowed=mask) == {
+        name: "n0" if name.startswith("a") else wanted for name in names
+    }
+
+
 # Whether a job can still start
 
 

@@ -12,6 +12,7 @@ from pumice.core.views import Task
 from pumice.framework.eviction.candidates import Candidates
 from pumice.framework.eviction.eviction_runs import EvictionRuns, _best, _offered
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Reason
 from pumice.plugins import builtin_plugins
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
@@ -177,9 +178,10 @@ def test_those_in_line_are_offered_up_to_the_first_that_is_kept(
 
 
 class Taste(Plugin, name="taste"):
-    """Scores nodes by what they promise, in one of several ways."""
+    """Scores nodes by what they promise, in one of several ways; may close those that promise."""
 
     foreseeable = True
+    reasons = (Reason("promised away", curable=False), Reason("busy"))
     way = "spread"
 
     def score_nodes(self, task: Any, nodes: Any) -> Any:
@@ -191,10 +193,18 @@ class Taste(Plugin, name="taste"):
             "rows": -np.asarray(nodes.index, dtype=float),
             "waves": (free * 7 + nodes.index) % 5,
             "drops": 3.0 * (nodes.index % 3) - 4 * (nodes.pipelined[CPU] > 0),
+            "closes": free,
+            "tires": free,
         }[self.way]
 
+    def filter_nodes(self, task: Any, nodes: Any) -> Any:
+        promised = nodes.pipelined[CPU] / 1000
+        return {"closes": 1 * (promised >= 2 + nodes.index % 3), "tires": 2 * (promised >= 3)}.get(
+            self.way
+        )
 
-WAYS = ("spread", "pack", "equal", "rows", "waves", "drops")
+
+WAYS = ("spread", "pack", "equal", "rows", "waves", "drops", "closes", "tires")
 CONF = """
 actions: "{}"
 tiers:
