@@ -29,10 +29,11 @@ class Score(Plugin, name="score"):
             "waves": (idle * 7) % 5,
             "rising": np.where(idle > 4, idle, 9 - idle),
             "lonely": np.where(nodes.index == 0, 5.0, idle % 2),
+            "own": (idle + nodes.index) % 3,
         }[self.way]
 
 
-WAYS = ("spread", "pack", "equal", "coarse", "waves", "rising", "lonely")
+WAYS = ("spread", "pack", "equal", "coarse", "waves", "rising", "lonely", "own")
 
 
 def cluster(rng: Any, seed: int) -> tuple[list[Any], list[str]]:
