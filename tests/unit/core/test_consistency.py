@@ -91,6 +91,12 @@ SPOILT = {
     "a row without a name": (lambda s: s.jobs.row_of.clear(), "row_of finds every job"),
     "a free row twice": (lambda s: s.queues.free.extend([5, 5]), "free queue rows"),
     "a free row that is used": (lambda s: s.tasks.free.append(0), "row_of finds every task"),
+    "a gone task": (
+        swap("tasks", "status", int(Status.GONE)),
+        "a task row is gone exactly if it is free",
+    ),
+    "a free node": (lambda s: s.nodes.free.append(5), "a node row is never free"),
+    "a namespace that does not exist": (swap("jobs", "namespace", 4), "a job's namespace"),
     "a narrow table": (lambda s: s.resources.learn(["x.org/gpu"]), "as wide as"),
 }
 
