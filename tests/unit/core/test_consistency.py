@@ -145,6 +145,16 @@ def test_a_node_may_come_over_committed() -> None:
     check(snapshot)
 
 
+def test_a_node_that_comes_over_committed_must_not_be_filled_further() -> None:
+    snapshot = snapshot_of(
+        [node("n0", cpu=1), pod("a", cpu=3, node="n0"), pod_group("g"), pod("b", group="g", cpu=1)]
+    )
+    snapshot.place(snapshot.tasks.row_of["default/b"], 0)
+    with pytest.raises(InvariantError) as caught:
+        check(snapshot)
+    assert caught.value.story[0] == "n0, cpu idle: the tasks say -2000.0, the table says -3000.0"
+
+
 @pytest.fixture
 def busy() -> Any:
     """Return a session under way: tasks of every kind, of jobs and of none, with rows and without.

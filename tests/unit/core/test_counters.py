@@ -10,7 +10,13 @@ from pumice.core.pod_terms import Counter, SpreadCounter
 
 ZONES = ["a", "a", "b", None, "c", "c", "c"]
 """Of each node, the domain."""
-ELIGIBLE = [None, [True] * 7, [True, False, True, True, True, True, False], [False] * 7]
+ELIGIBLE = [
+    None,
+    [True] * 7,
+    [True, False, True, True, True, True, False],
+    [False, False, False, True, True, False, True],
+    [False] * 7,
+]
 
 
 def eligible_of(given: Any) -> Any:
