@@ -201,4 +201,4 @@ def in_new_process(mutant: Mutant, tests: Sequence[pytest.Item], seconds: float)
             )
         except subprocess.TimeoutExpired:
             return True
-    return done.returncode in (1, 2)  # 2: it cannot even be imported
+    return done.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
