@@ -2,7 +2,8 @@
 
 A probe is set at the start of every suite of statements and the tests run once.  That costs little
 more than the tests themselves, where tracing every line costs several times as much.  What was
-found is kept for each file of tests until it, or what the tests share, or the sources change.
+found is kept for each file of tests until it, or what the tests share, or a source that its tests
+reach changes.
 """
 
 import ast
@@ -108,8 +109,8 @@ def probed(file: Path) -> CodeType:
 
 def kept_files(items: Sequence[pytest.Item]) -> dict[Path, list[pytest.Item]]:
     """Name the file that keeps what the tests of each file reach."""
-    shared = [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
-    shared = [file for file in shared if not file.name.startswith("test_")]
+    tests = (ROOT / "tests").rglob("*.py")
+    shared = [file for file in tests if not file.name.startswith("test_")]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(shared)))
     kept: dict[Path, list[pytest.Item]] = {}
     for path, of_file in itertools.groupby(items, lambda item: item.path):
@@ -134,29 +135,37 @@ def run_with_probes(items: Sequence[pytest.Item], kept: Path) -> None:
 
 
 def _save(found: dict[str, tuple[float, list[str]]], kept: Path) -> None:
-    """Write the name of each suite once."""
+    """Write the name of each suite once, and what their files are now."""
     numbers: dict[str, int] = {}
     tests = {
         test: (seconds, [numbers.setdefault(suite, len(numbers)) for suite in reached])
         for test, (seconds, reached) in found.items()
     }
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps([list(numbers), tests]), encoding="utf-8")
+    files = {suite.rpartition(":")[0] for suite in numbers}
+    sources = {file: _digest(ROOT / file) for file in sorted(files)}
+    kept.write_text(json.dumps([list(numbers), tests, sources]), encoding="utf-8")
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
 
 
 def knows(kept: Path, items: Sequence[pytest.Item]) -> bool:
-    """Return whether a file keeps what these tests reach."""
+    """Return whether a file keeps what these tests reach now."""
     if not kept.exists():
         return False
-    _, tests = json.loads(kept.read_text("utf-8"))
-    return all(item.nodeid in tests for item in items)
+    _, tests, sources = json.loads(kept.read_text("utf-8"))
+    return all(item.nodeid in tests for item in items) and all(
+        _digest(ROOT / file) == digest for file, digest in sources.items()
+    )
 
 
 def load(kept: dict[Path, list[pytest.Item]]) -> Reach:
     """Read what was found about some tests."""
     reach = Reach()
     for file, items in kept.items():
-        names, tests = json.loads(file.read_text("utf-8"))
+        names, tests, _ = json.loads(file.read_text("utf-8"))
         for item in items:
             reach.times[item.nodeid], reached = tests[item.nodeid]
             for number in reached:

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tools.mutant_trials import compiled, replace_code
 from tools.mutations import PACKAGE, ROOT, Mutant, mutants_of, sample
-from tools.reach import Reach, suites
+from tools.reach import Reach, _save, knows, suites
 
 CODE = '''\
 """A module."""
@@ -103,6 +104,24 @@ def test_what_is_like_it_but_can_matter_changes(tmp_path: Path, code: str) -> No
     assert mutants_of(file)
 
 
+def test_what_tests_reach_is_kept_while_the_sources_that_they_reach_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.reach.ROOT", tmp_path)
+    kept, test = tmp_path / "kept.json", SimpleNamespace(nodeid="one")
+    items: Any = [test]
+    assert not knows(kept, items)
+    source, other = tmp_path / "a.py", tmp_path / "b.py"
+    source.write_text("1")
+    other.write_text("2")
+    _save({"one": (0.1, ["a.py:7", "a.py:9"])}, kept)
+    other.write_text("3")
+    assert knows(kept, items)
+    assert not knows(kept, [*items, SimpleNamespace(nodeid="two")])  # type: ignore[list-item]
+    source.write_text("4")
+    assert not knows(kept, items)
+
+
 def test_a_line_belongs_to_the_innermost_suite_around_it() -> None:
     file = PACKAGE / "core" / "labels.py"
     text = file.read_text("utf-8").splitlines()
@@ -184,7 +203,8 @@ def test_what_no_test_detects_survives(project: Path) -> None:
     (kept,) = (project / "build" / "reach").iterdir()
     assert tried(project, 0).returncode == 0  # from what is kept
     assert list((project / "build" / "reach").iterdir()) == [kept]
-    names, tests = json.loads(kept.read_text("utf-8"))
+    names, tests, sources = json.loads(kept.read_text("utf-8"))
+    assert list(sources) == ["src/pumice/core/module.py"]
     reached = {test.split("::")[1]: {names[i] for i in found} for test, (_, found) in tests.items()}
     assert reached["test_most"] - reached["test_none"] == {
         f"src/pumice/core/module.py:{line}" for line in (8, 9)
