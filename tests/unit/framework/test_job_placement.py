@@ -335,6 +335,32 @@ def test_a_run_stays_off_nodes_that_refused_its_role_even_if_they_open_again(
     }
 
 
+@pytest.mark.parametrize("as_run", [True, False])
+@pytest.mark.parametrize("remember", [True, False])
+def test_pods_placed_in_a_run_count_once_for_those_after_them(
+    as_run: bool, remember: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four pods three go to zone a; a fifth may make it four against one."""
+    if not as_run:
+        monkeypatch.setattr(JobPlacement, "_run_of_equals", lambda *_: False)
+    spread: dict[str, Any] = {"labels": {"app": "x"}, "spec": {}}
+    spread["spec"]["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 3,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "x"}},
+        }
+    ]
+    nodes = [node(f"n{i}", cpu=32, labels={"zone": zone}) for i, zone in enumerate("ab")]
+    pods = [pod(f"p{i}", group="g", role="w", cpu=1, **spread) for i in range(4)]
+    pods.append(pod("p4", group="g", role="v", cpu=2, **spread))
+    found = Round(*nodes, *pods, cpus=(), min_member=1, plugins=[Predicates(), Level()])
+    names = [f"p{i}" for i in range(5)]
+    placed = found.run(*names, remember_errors=remember)
+    assert placed == dict(zip(names, ["n0", "n0", "n0", "n1", "n0"], strict=True))
+
+
 # Whether a job can still start
 
 
