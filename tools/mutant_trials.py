@@ -6,6 +6,7 @@ test has to be imported again.  A change of a module's own statements needs a ne
 
 import contextlib
 import gc
+import importlib
 import inspect
 import os
 import resource
@@ -14,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Final
@@ -22,7 +23,7 @@ from typing import Final
 import pytest
 
 from tools import reach
-from tools.mutations import PACKAGE, ROOT, Mutant
+from tools.mutations import AREAS, PACKAGE, ROOT, Mutant, files_of
 from tools.reach import Reach
 
 _MEMORY: Final = 8 << 30
@@ -106,6 +107,7 @@ class ForkedTrials:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Find out which tests reach which mutant, then try each mutant."""
+        import_all({*files_of(AREAS), *(mutant.file for mutant in self._mutants)})
         kept = reach.kept_files(session.items)
         unknown = {file: own for file, own in kept.items() if not reach.knows(file, own)}
         if unknown:
@@ -143,6 +145,15 @@ class ForkedTrials:
             if session.testsfailed:
                 return _FAILED
         return _PASSED
+
+
+def import_all(files: Iterable[Path]) -> None:
+    """Import files now: what a test imports later would be unchanged, and without probes."""
+    for file in files:
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        name = ".".join(parts).removesuffix(".__init__")
+        with contextlib.suppress(ImportError):  # it needs what is not installed
+            importlib.import_module(name)
 
 
 def _probe(tests: dict[Path, list[pytest.Item]]) -> int:

@@ -166,6 +166,10 @@ def test_most():
 
 def test_none():
     assert most([]) == 1
+
+def test_imported_late():
+    from pumice.core.late import odd
+    assert odd(3) == 1
 """
 
 
@@ -176,6 +180,7 @@ def project(tmp_path: Path) -> Path:
     source.mkdir(parents=True)
     for package in (source, source.parent):
         (package / "__init__.py").touch()
+    (source / "late.py").write_text("def odd(number: int) -> int:\n    return number % 2\n")
     (source / "module.py").write_text(CODE + "\n\nFIRST = most([1])\nKIND = int | str\n")
     tests = tmp_path / "tests" / "unit" / "core"
     tests.mkdir(parents=True)
@@ -204,7 +209,7 @@ def test_what_no_test_detects_survives(project: Path) -> None:
     assert tried(project, 0).returncode == 0  # from what is kept
     assert list((project / "build" / "reach").iterdir()) == [kept]
     names, tests, sources = json.loads(kept.read_text("utf-8"))
-    assert list(sources) == ["src/pumice/core/module.py"]
+    assert list(sources) == ["src/pumice/core/late.py", "src/pumice/core/module.py"]
     reached = {test.split("::")[1]: {names[i] for i in found} for test, (_, found) in tests.items()}
     assert reached["test_most"] - reached["test_none"] == {
         f"src/pumice/core/module.py:{line}" for line in (8, 9)
