@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.api.decisions import Annotate, Bind, LockNode, Reserve
+from pumice.api.decisions import Annotate, Bind, BindVolumes, LockNode, Reserve
 from pumice.api.devices import ClaimReservation
 from pumice.core.status import Status
 from pumice.errors import PluginError
@@ -93,6 +93,24 @@ def test_what_a_bind_needs_comes_before_it() -> None:
         Bind("default/p0", "n0"),
         Bind("default/p2", "n0"),
     ]
+
+
+def test_plugins_write_what_belongs_to_a_bind_through_the_session() -> None:
+    ssn = open_session(CLUSTER)
+    claims = (ClaimReservation(claim="default/c", uid="u"),)
+    ssn.annotate(0, {"a": "1"})
+    ssn.lock_node(0, "x")
+    ssn.reserve_claims(0, claims)
+    ssn.release_claims(["default/old"])
+    ssn.bind_volumes(0, [], 7.0)
+    intents = ssn.intents
+    assert intents.annotations == {0: {"a": "1"}}
+    assert intents.node_locks == {0: ("x",)}
+    assert intents.reservations == {0: claims}
+    assert intents.released_claims == ["default/old"]
+    assert intents.made == [BindVolumes("default/waits", (), 7.0)]
+    ssn.drop_annotations(0)
+    assert (intents.annotations, intents.node_locks) == ({0: {}}, {0: ()})
 
 
 ALL_AGREE = {
