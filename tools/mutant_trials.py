@@ -115,10 +115,10 @@ class ForkedTrials:
         self._reach = reach.load(kept)
         items = {item.nodeid: item for item in session.items}
         for mutant in self._mutants:
-            chosen = self._within_limit([items[one] for one in self._reach.of(mutant)])
+            chosen = self._chosen(items, self._reach.of(mutant))
             status = _in_fork(lambda: self._try(session, mutant, chosen)) if chosen else _IMPOSSIBLE  # noqa: B023
             if status == _IMPOSSIBLE:
-                chosen = self._within_limit([items[one] for one in self._reach.of_file(mutant)])
+                chosen = self._chosen(items, self._reach.of_file(mutant))
                 seconds = sum(self._reach.times[one.nodeid] for one in chosen)
                 failed = in_new_process(mutant, chosen, seconds)
             else:
@@ -126,14 +126,8 @@ class ForkedTrials:
             self._report(mutant, failed)
         return True
 
-    def _within_limit(self, items: list[pytest.Item]) -> list[pytest.Item]:
-        chosen, spent = [], 0.0
-        for item in items:
-            if spent > self._limit_s:
-                break
-            chosen.append(item)
-            spent += self._reach.times[item.nodeid]
-        return chosen
+    def _chosen(self, items: dict[str, pytest.Item], names: list[str]) -> list[pytest.Item]:
+        return [items[name] for name in self._reach.within(names, self._limit_s)]
 
     def _try(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> int:
         if not replace_code(compiled(mutant.file), compiled(mutant.file, mutant.source())):

@@ -48,6 +48,16 @@ class Reach:
         folder = f"tests/unit/{mutant.file.relative_to(PACKAGE).parts[0]}/"
         return self._in_order(mutant, reached or [one for one in self.times if folder in one])
 
+    def within(self, tests: Sequence[str], limit_s: float) -> list[str]:
+        """Return the first tests, and the quickest of the others, that take so long together."""
+        near = self._first(tests, limit_s / 2)
+        others = sorted(tests[len(near) :], key=self.times.__getitem__)
+        return [*near, *self._first(others, limit_s / 2)]
+
+    def _first(self, tests: Sequence[str], limit_s: float) -> list[str]:
+        ends = itertools.accumulate((self.times[test] for test in tests), initial=0.0)
+        return [test for test, spent in zip(tests, ends, strict=False) if spent <= limit_s]
+
     def _in_order(self, mutant: Mutant, tests: Sequence[str] | set[str]) -> list[str]:
         """Sort: nearest in name first, then quick ones."""
         file, area = mutant.file, mutant.file.relative_to(PACKAGE).parts[0]

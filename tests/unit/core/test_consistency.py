@@ -97,7 +97,7 @@ SPOILT = {
     ),
     "a free node": (lambda s: s.nodes.free.append(5), "a node row is never free"),
     "a namespace that does not exist": (swap("jobs", "namespace", 4), "a job's namespace"),
-    "a narrow table": (lambda s: s.resources.learn(["x.org/gpu"]), "as wide as"),
+    "a narrow table": (lambda s: s.resources.learn(["x.org/gpu"]), "node columns are as wide as"),
 }
 
 

@@ -130,6 +130,16 @@ def test_a_line_belongs_to_the_innermost_suite_around_it() -> None:
     assert 1 not in suites(file)  # no function
 
 
+def test_near_tests_leave_half_of_the_time_to_quick_ones() -> None:
+    times = {"near": 2.0, "nearer": 1.0, "far": 0.5, "quick": 0.1, "slow": 9.0, "last": 0.2}
+    reach = Reach(times=times)
+    tests = ["nearer", "near", "slow", "far", "quick", "last"]
+    assert reach.within(tests, 100.0) == tests
+    assert reach.within(tests, 4.0) == ["nearer", "near", "quick", "last", "far", "slow"]
+    assert reach.within(tests, 1.0) == ["nearer", "quick", "last", "far"]
+    assert reach.within([], 1.0) == []
+
+
 def test_a_change_outside_functions_is_tried_on_tests_that_reach_its_file() -> None:
     file = PACKAGE / "plugins" / "tdm.py"
     mutant = Mutant(file, 1, "", "")
