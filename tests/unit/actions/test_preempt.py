@@ -326,7 +326,7 @@ def test_a_queue_that_does_not_go_by_amounts_is_asked_after_each_eviction(
 
 def victims(ssn: Any) -> list[int]:
     tasks = ssn.snapshot.tasks
-    return np.flatnonzero(tasks.status[: tasks.n] == Status.RELEASING).tolist()  # type: ignore[no-any-return]
+    return np.flatnonzero(tasks.status[: tasks.n] == Status.RELEASING).tolist()
 
 
 def test_a_queue_is_asked_about_each_pod_of_a_run_as_if_one_came_after_the_other() -> None:

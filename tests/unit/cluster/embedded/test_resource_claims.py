@@ -113,10 +113,14 @@ def test_nothing_is_looked_at_while_nothing_has_changed(
 ) -> None:
     cluster.create(resource_claim_template("t"))
     cluster.create(claiming("p", "t"))
-    upkeep, listed = ResourceClaimUpkeep(cluster), []
+    upkeep, listed, found = ResourceClaimUpkeep(cluster), [], cluster.list
     upkeep.sync()
-    kinds = cluster.list
-    monkeypatch.setattr(cluster, "list", lambda kind: listed.append(kind) or kinds(kind))
+
+    def listing(kind: str) -> Any:
+        listed.append(kind)
+        return found(kind)
+
+    monkeypatch.setattr(cluster, "list", listing)
     upkeep.sync()
     assert listed == []
     cluster.create(pod("q"))

@@ -213,7 +213,7 @@ def test_evictions_keep_the_order_of_jobs_unless_one_with_more_in_line_moves(
     row_of, numbers = ssn.snapshot.tasks.row_of, {name: iter(range(3)) for name in "abc"}
     rows = [[row_of[f"default/{name}-{next(numbers[name])}"] for name in line] for line in lines]
     left = [list(zip(line, row, strict=True)) for line, row in zip(lines, rows, strict=True)]
-    victims = []
+    victims: list[list[int]] = []
     for place, names in enumerate(going):
         victims.append([])
         for name in names:
