@@ -191,6 +191,18 @@ def test_every_placement_is_reported_to_a_caller_who_asks() -> None:
     assert told == [(found.rows[name], i // 4) for i, name in enumerate(names)]
 
 
+def test_where_placing_changes_the_order_the_next_task_is_chosen_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first goes as it stands; of those left the last comes next."""
+    found, told = Round(*gang(5), cpus=(32,), min_member=1, plugins=[lowest()]), []
+    monkeypatch.setattr(found.ssn.ordering, "moving_jobs", {0})
+    monkeypatch.setattr(found.ssn.ordering, "first_task", max)
+    names = [f"p{i}" for i in range(5)]
+    found.run(*names, on_placed=lambda row, _: told.append(row))
+    assert told == [found.rows[name] for name in ("p0", "p4", "p3", "p2", "p1")]
+
+
 # Remembered refusals
 
 
