@@ -35,12 +35,12 @@ OPTIONS: Final = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no
 
 
 def replace_code(before: CodeType, after: CodeType) -> bool:
-    """Return whether the functions of an imported file could get their new code."""
+    """Do as ``replace_codes`` for one file."""
     return replace_codes([(before, after)])
 
 
 def replace_codes(files: Sequence[tuple[CodeType, CodeType]]) -> bool:
-    """Give the functions of imported files their new code; return whether that was possible."""
+    """Return whether the functions of imported files could get their new code."""
     codes: dict[tuple[str, str, int], CodeType] = {}
     for before, after in files:
         pairs: list[tuple[CodeType, CodeType]] = []

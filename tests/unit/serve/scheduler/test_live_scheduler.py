@@ -175,19 +175,6 @@ def test_a_refused_pod_is_bound_when_the_refusal_ends(cluster: Any, writer: Any,
     assert node_of(cluster) == "n"
 
 
-def test_a_pod_that_was_refused_still_goes_to_its_nominated_node_first(
-    cluster: Any, writer: Any, live: Any
-) -> None:
-    add_node(cluster, "better", {"cpu": "64", "memory": "8Gi"})
-    cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "n"})
-    tried = []
-    for _ in range(6):
-        tried += live.cycle().decisions.binds.items()
-        writer.go(RejectedError("Pod", problem="no"))
-        cluster.clock.advance(1)
-    assert tried == [("default/p", "n")] * 3
-
-
 def test_a_bind_without_an_answer_keeps_its_room_and_is_sent_again(
     cluster: Any, writer: Any, live: Any
 ) -> None:
