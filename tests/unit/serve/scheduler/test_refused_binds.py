@@ -31,7 +31,8 @@ class Refusing(DirectWriter):
 
 
 def test_a_pod_that_was_refused_still_goes_to_its_nominated_node_first() -> None:
-    cluster = EmbeddedCluster(VirtualClock(0.0))
+    clock = VirtualClock(0.0)
+    cluster = EmbeddedCluster(clock)
     make_queues(cluster)
     add_node(cluster, "nominated", {"cpu": "1", "memory": "8Gi"})
     add_node(cluster, "better", {"cpu": "64", "memory": "8Gi"})
@@ -41,8 +42,8 @@ def test_a_pod_that_was_refused_still_goes_to_its_nominated_node_first() -> None
     live = LiveScheduler(
         cluster, Scheduler(parse_conf(CONF)), assume=True, writer=Refusing(cluster), confirm_s=10.0
     )
-    tried = []
+    tried: list[tuple[str, str]] = []
     for _ in range(6):
         tried += live.cycle().decisions.binds.items()
-        cluster.clock.advance(1)
+        clock.advance(1)
     assert tried == [("default/p", "nominated")] * 3
