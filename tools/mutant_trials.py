@@ -6,6 +6,7 @@ test has to be imported again.  A change of a module's own statements needs a ne
 
 import contextlib
 import gc
+import importlib
 import inspect
 import os
 import resource
@@ -14,8 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Final
@@ -23,30 +23,41 @@ from typing import Final
 import pytest
 
 from tools import reach
-from tools.mutations import PACKAGE, ROOT, Mutant
+from tools.mutations import AREAS, PACKAGE, ROOT, Mutant, files_of
 from tools.reach import Reach
 
 _MEMORY: Final = 8 << 30
 """Bytes that the tests of a mutant may take."""
+_START_S: Final = 120.0
+"""Seconds in which a new process has certainly imported some tests."""
 _PASSED, _FAILED, _IMPOSSIBLE = range(3)
 OPTIONS: Final = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist")
 
 
 def replace_code(before: CodeType, after: CodeType) -> bool:
-    """Return whether the functions of an imported file could get their new code."""
-    pairs: list[tuple[CodeType, CodeType]] = []
-    if not _collect(before, after, pairs):
-        return False
-    codes = {(one.co_qualname, one.co_firstlineno): two for one, two in pairs}
+    """Do as ``replace_codes`` for one file."""
+    return replace_codes([(before, after)])
+
+
+def replace_codes(files: Sequence[tuple[CodeType, CodeType]]) -> bool:
+    """Return whether the functions of imported files could get their new code."""
+    codes: dict[tuple[str, str, int], CodeType] = {}
+    for before, after in files:
+        pairs: list[tuple[CodeType, CodeType]] = []
+        if not _collect(before, after, pairs):
+            return False
+        codes |= {_name(old): new for old, new in pairs}
     for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
-        code = function.__code__
-        key = (code.co_qualname, code.co_firstlineno)
-        if code.co_filename == before.co_filename and key in codes:
+        if new := codes.get(_name(function.__code__)):
             try:
-                function.__code__ = codes[key]
+                function.__code__ = new
             except ValueError:  # it no longer uses a variable of the function around it
                 return False
     return True
+
+
+def _name(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
 def _collect(old: CodeType, new: CodeType, pairs: list[tuple[CodeType, CodeType]]) -> bool:
@@ -96,34 +107,27 @@ class ForkedTrials:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Find out which tests reach which mutant, then try each mutant."""
-        kept = reach.kept_reach(self._mutants, session.items)
-        if not kept.exists():
-            _in_fork(lambda: self._probe(session, kept))
+        import_all({*files_of(AREAS), *(mutant.file for mutant in self._mutants)})
+        kept = reach.kept_files(session.items)
+        unknown = {file: own for file, own in kept.items() if not reach.knows(file, own)}
+        if unknown:
+            _in_fork(lambda: _probe(unknown))
         self._reach = reach.load(kept)
         items = {item.nodeid: item for item in session.items}
         for mutant in self._mutants:
-            chosen = list(self._within_limit([items[name] for name in self._reach.of(mutant)]))
+            chosen = self._chosen(items, self._reach.of(mutant))
             status = _in_fork(lambda: self._try(session, mutant, chosen)) if chosen else _IMPOSSIBLE  # noqa: B023
-            failed = in_new_process(mutant) if status == _IMPOSSIBLE else status != _PASSED
+            if status == _IMPOSSIBLE:
+                chosen = self._chosen(items, self._reach.of_file(mutant))
+                seconds = sum(self._reach.times[one.nodeid] for one in chosen)
+                failed = in_new_process(mutant, chosen, seconds)
+            else:
+                failed = status != _PASSED
             self._report(mutant, failed)
         return True
 
-    def _probe(self, session: pytest.Session, kept: Path) -> int:
-        lines: defaultdict[Path, list[int]] = defaultdict(list)
-        for mutant in self._mutants:
-            lines[mutant.file].append(mutant.line)
-        for file, wanted in lines.items():
-            replace_code(compiled(file), reach.probed(file, wanted))
-        reach.save(reach.run_with_probes(session.items), kept)
-        return _PASSED
-
-    def _within_limit(self, items: list[pytest.Item]) -> Iterator[pytest.Item]:
-        spent = 0.0
-        for item in items:
-            yield item
-            spent += self._reach.times[item.nodeid]
-            if spent > self._limit_s:
-                return
+    def _chosen(self, items: dict[str, pytest.Item], names: list[str]) -> list[pytest.Item]:
+        return [items[name] for name in self._reach.within(names, self._limit_s)]
 
     def _try(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> int:
         if not replace_code(compiled(mutant.file), compiled(mutant.file, mutant.source())):
@@ -135,6 +139,25 @@ class ForkedTrials:
             if session.testsfailed:
                 return _FAILED
         return _PASSED
+
+
+def import_all(files: Iterable[Path]) -> None:
+    """Import files now: what a test imports later would be unchanged, and without probes."""
+    for file in files:
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        name = ".".join(parts).removesuffix(".__init__")
+        with contextlib.suppress(ImportError):  # it needs what is not installed
+            importlib.import_module(name)
+
+
+def _probe(tests: dict[Path, list[pytest.Item]]) -> int:
+    """Run the tests of some files with probes in the whole package."""
+    imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    files = [file for file in PACKAGE.rglob("*.py") if str(file) in imported]
+    replace_codes([(compiled(file), reach.probed(file)) for file in files])
+    for kept, items in tests.items():
+        reach.run_with_probes(items, kept)
+    return _PASSED
 
 
 def _end_after(seconds: float) -> None:
@@ -162,26 +185,10 @@ def _in_fork(run: Callable[[], int]) -> int:
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else _FAILED
 
 
-def near_tests(file: Path) -> list[str]:
-    """List the tests named after a file, or those of its folder."""
-    names = {file.stem.strip("_"), f"{file.parent.name}_{file.stem}"}
-    if file.parent.parent != PACKAGE:
-        names.add(file.parent.name)
-    unit = ROOT / "tests" / "unit"
-    near = [
-        test
-        for test in unit.rglob("test_*.py")
-        if any(test.stem in (f"test_{name}", f"test_{name}s") for name in names)
-        or test.stem.startswith(f"test_{file.stem}_")
-    ]
-    folder = unit / file.relative_to(PACKAGE).parent
-    while not folder.is_dir():
-        folder = folder.parent
-    return [str(test) for test in sorted(near) or [folder]]
-
-
-def in_new_process(mutant: Mutant, limit_s: float = 300.0) -> bool:
-    """Return whether a test named after the file of a mutant fails, or does not end, on a copy."""
+def in_new_process(mutant: Mutant, tests: Sequence[pytest.Item], seconds: float) -> bool:
+    """Return whether tests fail on a copy with a mutant, or take much more than some seconds."""
+    if not tests:
+        return False
     with tempfile.TemporaryDirectory(prefix="pumice-mutant-") as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -190,11 +197,13 @@ def in_new_process(mutant: Mutant, limit_s: float = 300.0) -> bool:
         # Without coverage: the lines of a copy that is gone cannot be reported.
         env = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
         env |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", *OPTIONS, "-x", *near_tests(mutant.file)]
+        names = [f"{one.path}::{one.nodeid.split('::', 1)[1]}" for one in tests]
+        command = [sys.executable, "-m", "pytest", *OPTIONS, "-x", *names]
+        limit_s = _START_S + 12.0 * seconds  # by the clock: other processes may run
         try:
             done = subprocess.run(  # noqa: S603
                 command, cwd=ROOT, env=env, capture_output=True, timeout=limit_s, check=False
             )
         except subprocess.TimeoutExpired:
             return True
-    return done.returncode in (1, 2)  # 2: it cannot even be imported
+    return done.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)

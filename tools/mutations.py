@@ -92,37 +92,55 @@ def _head_end(statement: ast.stmt) -> int:
 
 
 def _changed(statement: ast.stmt) -> Iterator[str]:
-    """Write a statement with each of its changes."""
-    if isinstance(statement, ast.If | ast.While | ast.For):
-        yield from (f"{head}" for head in _heads(statement))
-        return
-    if isinstance(statement, ast.Expr | ast.AugAssign):
-        yield "pass"
+    """Write a statement with each of its changes; of one with a body, only the head."""
     if isinstance(statement, ast.Break | ast.Continue):
         yield "pass"
         return
-    for node in ast.walk(statement):
-        for undo in _mutate(node):
-            yield ast.unparse(statement)
-            undo()
-
-
-def _heads(statement: ast.If | ast.While | ast.For) -> Iterator[str]:
-    word = "while" if isinstance(statement, ast.While) else "if"
-    if isinstance(statement, ast.For):
-        for node in ast.walk(statement.iter):
-            for undo in _mutate(node):
-                target = ast.unparse(statement.target)
-                yield f"for {target} in {ast.unparse(statement.iter)}:"
-                undo()
-        return
+    if isinstance(statement, ast.Expr | ast.AugAssign):
+        yield "pass"
     if isinstance(statement, ast.If):
         yield f"if not ({ast.unparse(statement.test)}):"
         yield "if False:"
-    for node in ast.walk(statement.test):
-        for undo in _mutate(node):
-            yield f"{word} {ast.unparse(statement.test)}:"
-            undo()
+    for part in _own_parts(statement):
+        for node in _noticeable(part):
+            for undo in _mutate(node):
+                yield _written(statement)
+                undo()
+
+
+def _own_parts(statement: ast.stmt) -> list[ast.AST]:
+    """Return what a statement evaluates itself; the statements inside it are changed alone."""
+    if isinstance(statement, ast.If | ast.While):
+        return [statement.test]
+    if isinstance(statement, ast.For | ast.AsyncFor):
+        return [statement.iter]
+    if isinstance(statement, ast.Match):
+        return [statement.subject, *(case.guard for case in statement.cases if case.guard)]
+    return [statement]
+
+
+def _written(statement: ast.stmt) -> str:
+    """Write a statement without its body; a match, which is replaced as a whole, with it."""
+    if isinstance(statement, ast.If | ast.While):
+        word = "while" if isinstance(statement, ast.While) else "if"
+        return f"{word} {ast.unparse(statement.test)}:"
+    if isinstance(statement, ast.For | ast.AsyncFor):
+        word = "async for" if isinstance(statement, ast.AsyncFor) else "for"
+        return f"{word} {ast.unparse(statement.target)} in {ast.unparse(statement.iter)}:"
+    return ast.unparse(statement)
+
+
+def _noticeable(tree: ast.AST) -> Iterator[ast.AST]:
+    """Walk over a tree without what can never matter: checks of lengths, numbers of log levels."""
+    yield tree
+    children = list(ast.iter_child_nodes(tree))
+    if isinstance(tree, ast.Call):
+        if isinstance(tree.func, ast.Name) and tree.func.id == "zip":
+            children = [one for one in children if getattr(one, "arg", "") != "strict"]
+        if isinstance(tree.func, ast.Attribute) and tree.func.attr == "v":
+            children = [one for one in children if not isinstance(one, ast.Constant)]
+    for child in children:
+        yield from _noticeable(child)
 
 
 def _mutate(node: ast.AST) -> Iterator["_Undo"]:

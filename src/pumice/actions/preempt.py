@@ -193,7 +193,7 @@ class Preemption:
             evicted = self._make_room(stmt, task, scope, node)
             if evicted is None:
                 return True
-            if not self._ssn.policy.allocatable(task.queue, task):
+            if self._foreseeable and not self._ssn.policy.allocatable(task.queue, task):
                 # if this eviction leaves the queue over its quota, a smaller one does, too
                 visit.keep(np.asarray((sums - evicted[:, None] >= STEP).any(axis=0)))
             stmt.rollback(start)

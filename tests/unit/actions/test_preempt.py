@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pumice.actions.preempt import preempt as preempt_action
+from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.plugin import Plugin
@@ -296,6 +297,36 @@ def test_a_queue_that_no_eviction_brings_below_its_limit_is_asked_a_few_times(
     preempt_action(ssn)
     assert len(ssn.intents.made) == evicted
     assert counting.times < 8
+
+
+class Grudge(Plugin, name="grudge"):
+    """Takes nobody into the queue while one pod is there, whatever the queue holds."""
+
+    def on_open(self, ssn: Any) -> None:
+        self.snapshot = ssn.snapshot
+
+    def allocatable(self, queue: Any, task: Any) -> bool:
+        tasks = self.snapshot.tasks
+        return bool(tasks.status[tasks.row_of["default/old1-0"]] == Status.RELEASING)
+
+
+@pytest.mark.parametrize("foreseeable", [False, True])
+def test_a_queue_that_does_not_go_by_amounts_is_asked_after_each_eviction(
+    foreseeable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that says it goes by amounts is asked before, with the amounts of the victims gone."""
+    monkeypatch.setattr(Grudge, "foreseeable", foreseeable)
+    world = [*BASE, *(node(f"n{i}", cpu=1) for i in range(3))]
+    world += [each for i in range(3) for each in old(f"old{i}", on=f"n{i}")]
+    ssn = open_session([*world, *new()], [Priority(), Gang(), Conformance()], [Grudge()])
+    preempt_action(ssn)
+    names = [ssn.snapshot.tasks.keys[row] for row in victims(ssn)]
+    assert names == ([] if foreseeable else ["default/old1-0"])
+
+
+def victims(ssn: Any) -> list[int]:
+    tasks = ssn.snapshot.tasks
+    return np.flatnonzero(tasks.status[: tasks.n] == Status.RELEASING).tolist()
 
 
 def test_a_queue_is_asked_about_each_pod_of_a_run_as_if_one_came_after_the_other() -> None:

@@ -89,6 +89,22 @@ def test_all_filters_are_tried_not_only_some(preempt: Any) -> None:
     assert preempt(world, "priority gang predicates").evictions == []
 
 
+def test_a_pod_that_is_wanted_nearby_is_not_evicted_with_the_others(preempt: Any) -> None:
+    """Once the first has gone there is room; without the second the newcomer has no reason."""
+    term = {"topologyKey": "kubernetes.io/hostname"}
+    term["labelSelector"] = {"matchLabels": {"app": "db"}}  # type: ignore[assignment]
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = [
+        *running("plain", "n1", priority=1),
+        *running("db", "n1", priority=5, labels={"app": "db"}),
+    ]
+    labels = {"kubernetes.io/hostname": "n1"}
+    world = [*BASE, node("n1", cpu=2, labels=labels), *pods, *waiting(spec={"affinity": near})]
+    decisions = preempt(world, "priority gang predicates")
+    assert decisions.evictions == ["default/plain-0"]
+    assert decisions.nominated == {"default/new-0": "n1"}
+
+
 def test_a_closed_queue_evicts_nobody(preempt: Any) -> None:
     world = [queue("default", state="Closed"), *CLASSES, node("n1", cpu=1)]
     world += [*running("old", "n1"), *waiting()]

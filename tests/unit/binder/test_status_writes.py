@@ -165,6 +165,17 @@ def test_a_status_that_failed_may_be_written_at_once(statuses: Statuses) -> None
     assert statuses.begins()
 
 
+@pytest.mark.parametrize("error", [None, ConflictError(), RejectedError()])
+def test_an_answer_that_nobody_waits_for_any_more_changes_nothing(
+    statuses: Statuses, error: Any
+) -> None:
+    assert statuses.ends(error) is None
+    assert statuses.begins()
+    statuses.ends(ConflictError())
+    assert statuses.ends(error) is None
+    assert statuses.begins()
+
+
 def test_delays_double_up_to_a_minute_and_start_afresh_after_a_success(
     statuses: Statuses,
 ) -> None:

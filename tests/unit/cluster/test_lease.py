@@ -111,6 +111,23 @@ def test_a_second_candidate_waits_as_long_as_the_lease_is_renewed(
     assert second.holder == "a"
 
 
+def test_a_lease_shows_since_when_its_holder_has_it(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
+    first, second = candidate("a"), candidate("b")
+    for at in ("00", "02", "04"):
+        first.step()
+        second.step()
+        spec = spec_of(cluster)
+        assert spec["acquireTime"] == "2026-01-01T00:00:00.000000Z"
+        assert spec["renewTime"] == f"2026-01-01T00:00:{at}.000000Z"
+        clock.advance(2)
+    clock.advance(15)
+    second.step()
+    spec = spec_of(cluster)
+    assert spec["acquireTime"] == spec["renewTime"] == "2026-01-01T00:00:21.000000Z"
+
+
 def test_a_lease_not_renewed_is_taken_after_its_time_and_not_before(
     cluster: Any, candidate: Any, clock: Any
 ) -> None:

@@ -231,6 +231,19 @@ def test_a_view_that_missed_too_much_reports_the_differences(cluster: Any) -> No
     assert view._mirrors["Pod"].version == "20"
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_list_settles_what_was_only_known_from_writes(cluster: Any, exists: bool) -> None:
+    view = ClusterView(cluster, ["Pod"])
+    changes(view)
+    view.expect(thing("a", 12))
+    cluster.known = {"a": thing("a", 12)} if exists else {}
+    cluster.version, cluster.is_gone = 20, True
+    assert changes(view) == ([] if exists else [("gone", "a")])
+    assert (view.get("Pod", "ns", "a") is not None) == exists
+    assert changes(view) == []
+    assert cluster.asked == 0
+
+
 def test_kinds_whose_last_change_is_known_are_not_watched_again(cluster: Any) -> None:
     latest = {"Pod": 10}
     view = ClusterView(cluster, ["Pod"], latest=latest)

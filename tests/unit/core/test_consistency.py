@@ -91,7 +91,13 @@ SPOILT = {
     "a row without a name": (lambda s: s.jobs.row_of.clear(), "row_of finds every job"),
     "a free row twice": (lambda s: s.queues.free.extend([5, 5]), "free queue rows"),
     "a free row that is used": (lambda s: s.tasks.free.append(0), "row_of finds every task"),
-    "a narrow table": (lambda s: s.resources.learn(["x.org/gpu"]), "as wide as"),
+    "a gone task": (
+        swap("tasks", "status", int(Status.GONE)),
+        "a task row is gone exactly if it is free",
+    ),
+    "a free node": (lambda s: s.nodes.free.append(5), "a node row is never free"),
+    "a namespace that does not exist": (swap("jobs", "namespace", 4), "a job's namespace"),
+    "a narrow table": (lambda s: s.resources.learn(["x.org/gpu"]), "node columns are as wide as"),
 }
 
 
@@ -137,6 +143,16 @@ def test_a_node_may_come_over_committed() -> None:
     check(snapshot)
     snapshot.place(snapshot.tasks.row_of["default/b"], 0)
     check(snapshot)
+
+
+def test_a_node_that_comes_over_committed_must_not_be_filled_further() -> None:
+    snapshot = snapshot_of(
+        [node("n0", cpu=1), pod("a", cpu=3, node="n0"), pod_group("g"), pod("b", group="g", cpu=1)]
+    )
+    snapshot.place(snapshot.tasks.row_of["default/b"], 0)
+    with pytest.raises(InvariantError) as caught:
+        check(snapshot)
+    assert caught.value.story[0] == "n0, cpu idle: the tasks say -2000.0, the table says -3000.0"
 
 
 @pytest.fixture
@@ -237,9 +253,9 @@ def test_a_row_number_just_beyond_the_last_row_is_noticed(
 
 @pytest.mark.parametrize(("over", "refused"), [(0.0, False), (0.3, False), (0.5, True)])
 def test_each_placement_may_overshoot_by_less_than_a_step(over: float, refused: bool) -> None:
-    pods = [pod(f"p{i}", group="g", cpu=1) for i in range(3)]
+    pods = [pod(f"p{i}", group="g", cpu=1) for i in range(4)]
     snapshot = snapshot_of([queue("default"), node("n0", cpu=3), node("n1"), pod_group("g"), *pods])
-    snapshot.place_many(np.arange(3), np.zeros(3, dtype=np.intp))
+    snapshot.place_many(np.arange(4), np.array([0, 0, 0, 1]))
     snapshot.nodes.allocatable[CPU, 0] -= over
     snapshot.nodes.books[IDLE, CPU, 0] -= over
     if not refused:
@@ -248,6 +264,38 @@ def test_each_placement_may_overshoot_by_less_than_a_step(over: float, refused: 
     with pytest.raises(InvariantError, match="filled beyond what it offers") as caught:
         check(snapshot)
     assert caught.value.story[0].startswith("n0, cpu idle: the tasks say 0.0, the table says -0.5")
+    assert named(caught.value) == {"default/p0", "default/p1", "default/p2"}
+
+
+def named(error: InvariantError) -> set[str]:
+    """Return the tasks that a story names."""
+    return {line.partition(" is ")[0] for line in error.story[1:]}
+
+
+@pytest.mark.parametrize("table", ["nodes", "jobs", "queues", "namespaces"])
+def test_a_story_names_the_tasks_of_the_row_that_is_wrong_and_no_others(
+    busy: Any, table: Any
+) -> None:
+    tasks, jobs = busy.tasks, busy.jobs
+    job = tasks.job[: tasks.n]
+    owners = {
+        "nodes": tasks.node[: tasks.n],
+        "jobs": job,
+        "queues": np.where(job < 0, -1, jobs.queue[job]),
+        "namespaces": np.where(job < 0, -1, jobs.namespace[job]),
+    }[table]
+    for row in np.unique(owners[owners >= 0]).tolist():
+        columns = [busy.nodes.books[USED, CPU]] if table == "nodes" else []
+        columns += [] if table == "nodes" else [getattr(busy, table).sums[1, CPU]]
+        columns += [jobs.counts[int(Status.RUNNING)]] if table == "jobs" else []
+        for column in columns:
+            column[row] += 1
+            with pytest.raises(InvariantError) as caught:
+                check(busy)
+            column[row] -= 1
+            assert named(caught.value) == {
+                tasks.keys[task] for task in np.flatnonzero(owners == row)
+            }
 
 
 def test_columns_that_differ_are_named_and_new_ones_are_not(snapshot: Any) -> None:

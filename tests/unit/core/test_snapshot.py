@@ -141,6 +141,7 @@ TOGETHER = {
     "of one shape on one node": (["default/a0", "default/a2"], [1, 1]),
     "of one shape on two nodes": (["default/a0", "default/a2"], [1, 3]),
     "of two shapes on one node": (["default/a0", "default/a1"], [0, 0]),
+    "of two shapes on two nodes": (["default/a0", "default/a1"], [0, 2]),
     "of two jobs": (["default/a0", "team/b1", "team/b0", "default/a2"], [3, 0, 3, 1]),
 }
 
@@ -163,6 +164,7 @@ LEAVING = {
     "one": ["default/c1"],
     "of one node": ["team/d0", "team/d1", "team/d2"],
     "of two jobs on one node": ["team/d0", "default/c2"],
+    "of two shapes on two nodes": ["default/c1", "team/d0"],
     "of several nodes, one not yet running": ["default/c0", "default/c3", "team/d1", "team/d0"],
 }
 

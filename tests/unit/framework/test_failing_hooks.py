@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.core.views import Nodes
+from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.failing_hooks import ask_by_halves
 from pumice.framework.imagined_rows import ImaginedNodes, Load
@@ -182,6 +182,53 @@ class Shapes(Plugin, name="shapes"):
     def score_nodes(self, task: Any, nodes: Any) -> Any:
         if task.key.endswith("dear"):
             raise ValueError("too dear")
+
+
+class Broken(Plugin, name="broken"):
+    """Fails in questions about one task, one job or one sub-group."""
+
+    def filter_task(self, task: Any) -> Any:
+        raise ValueError("task")
+
+    def job_ready(self, job: Any) -> Any:
+        raise ValueError("job")
+
+    def subgroup_ready(self, subgroup: Any) -> Any:
+        raise ValueError("sub-group")
+
+    def filter_shape(self, shape: Any, facts: Any) -> Any:
+        raise ValueError("shape")
+
+    def preemptive(self, queue: Any, request: Any) -> Any:
+        raise ValueError("queue")
+
+
+@pytest.mark.parametrize(
+    ("hook", "subject"),
+    [
+        ("filter_task", ("task", 1)),
+        ("job_ready", ("job", 1)),
+        ("subgroup_ready", ("job", 1)),
+        ("filter_shape", ("shape", 1)),
+        ("preemptive", None),
+    ],
+)
+def test_a_failure_is_recorded_for_what_was_asked_about(hook: str, subject: Any) -> None:
+    groups = [pod_group(f"g{i}", phase="Inqueue") for i in range(2)]
+    pods = [pod(f"p{i}", group=f"g{i}", cpu=1 + i) for i in range(2)]
+    ssn = open_session([queue("default"), node("n0"), *groups, *pods], [Broken()])
+    failures, task = ssn.hooks.failures, Task(ssn.snapshot, 1)
+    asked: dict[str, tuple[Any, ...]] = {
+        "filter_task": (task,),
+        "job_ready": (Job(ssn.snapshot, 1),),
+        "subgroup_ready": (ssn.topology.subgroups(1)[0],),
+        "filter_shape": (task.shape, ssn.nodes()),
+        "preemptive": (Queue(ssn.snapshot, 0), task.request[:, 0]),
+    }
+    failures.forget()
+    ssn.hooks[getattr(Plugin, hook)](*asked[hook])
+    assert list(failures.errors) == [("broken", hook)]
+    assert list(failures.about) == ([] if subject is None else [subject])
 
 
 def test_a_failure_counts_for_its_shape_alone_and_is_reported_to_its_job() -> None:

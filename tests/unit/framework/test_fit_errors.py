@@ -83,3 +83,20 @@ def test_only_groups_that_wait_have_a_text(phase: str) -> None:
     waiting = [pod_group("g", phase=phase), pod("g-0", group="g", cpu=9)]
     found = decide([node("n1"), *running, *waiting], actions="backfill").unschedulable
     assert set(found) == {"default/g"}
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        (["g-w-2", "g-w-0", "g-w-1"], "g-w-0"),
+        (["g-w-10", "g-w-9"], "g-w-9"),
+        (["g-b-1", "g-w-0", "g-a-0"], "g-a-0"),
+    ],
+)
+def test_the_origin_is_the_pod_of_the_least_number_whatever_the_order(
+    names: list[str], first: str
+) -> None:
+    pods = [pod(name, group="g", cpu=4) for name in names]
+    group = pod_group("g", min_member=1, phase="Inqueue")
+    text = decide([node("n1", cpu=1), group, *pods]).unschedulable["default/g"]
+    assert f"Origin reason is {first}: 0/1 nodes" in text

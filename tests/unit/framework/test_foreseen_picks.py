@@ -108,6 +108,31 @@ def test_foreseen_picks_are_those_of_one_after_the_other(
         assert foreseen(fast, tasks[half:], picks) == one_by_one(slow, tasks[half:])
 
 
+class Moods(Plugin, name="moods"):
+    """Likes each number of free cores of each node in its own way, however alike the nodes are."""
+
+    def __init__(self, seed: int) -> None:
+        self.likes = np.random.default_rng(seed).integers(0, 9, (4, 5)).astype(float)
+
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
+        return self.likes[nodes.index, (nodes.idle[CPU] / 1000).astype(int)]
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_nodes_that_only_seemed_alike_are_seen_as_they_are_from_then_on(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FIRST", first)
+    monkeypatch.setattr(module, "_LOOKED_BEYOND", 0)
+    made = [queue("default"), *(node(f"n{i}", cpu=4) for i in range(4))]
+    for i in range(12):
+        made += [pod_group(f"g{i:02d}"), pod(f"p{i:02d}", group=f"g{i:02d}", cpu=1)]
+    for seed in range(12):
+        fast, slow = (open_session(made, [Moods(seed)], seed=seed) for _ in range(2))
+        tasks = [fast.snapshot.tasks.row_of[f"default/p{i:02d}"] for i in range(12)]
+        assert foreseen(fast, tasks, ForeseenPicks(fast.placing)) == one_by_one(slow, tasks)
+
+
 def test_many_tasks_are_picked_for_in_few_walks(monkeypatch: pytest.MonkeyPatch) -> None:
     walks = []
     walk = ForeseenPicks._walk

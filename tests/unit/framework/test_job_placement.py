@@ -191,6 +191,18 @@ def test_every_placement_is_reported_to_a_caller_who_asks() -> None:
     assert told == [(found.rows[name], i // 4) for i, name in enumerate(names)]
 
 
+def test_where_placing_changes_the_order_the_next_task_is_chosen_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first goes as it stands; of those left the last comes next."""
+    found, told = Round(*gang(5), cpus=(32,), min_member=1, plugins=[lowest()]), []
+    monkeypatch.setattr(found.ssn.ordering, "moving_jobs", {0})
+    monkeypatch.setattr(found.ssn.ordering, "first_task", max)
+    names = [f"p{i}" for i in range(5)]
+    found.run(*names, on_placed=lambda row, _: told.append(row))
+    assert told == [found.rows[name] for name in ("p0", "p4", "p3", "p2", "p1")]
+
+
 # Remembered refusals
 
 
@@ -290,6 +302,75 @@ def test_gangs_that_keep_apart_are_placed_as_one_by_one_with_others_of_their_rol
                 found.append(made.run(*names))
         assert found[0] == found[1]
         assert len(found[0]) >= min(n, 5)
+
+
+class Level(Plugin, name="level"):
+    """Prefers nodes of a low row, whatever they hold."""
+
+    foreseeable = True
+
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
+        return -np.asarray(nodes.index, dtype=float)
+
+
+@pytest.mark.parametrize("as_run", [True, False])
+@pytest.mark.parametrize(
+    ("allowed", "wanted"),
+    [(None, "n1"), ([True, True, True], "n1"), ([True, False, True], "n2")],
+)
+def test_a_run_stays_off_nodes_that_refused_its_role_even_if_they_open_again(
+    allowed: Any, wanted: str, as_run: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zone a is full of others for the first of the role; that one makes it even again."""
+    if not as_run:
+        monkeypatch.setattr(JobPlacement, "_run_of_equals", lambda *_: False)
+    even = {
+        "maxSkew": 3,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    nodes = [node(f"n{i}", cpu=32, labels={"zone": zone}) for i, zone in enumerate("abb")]
+    old = [
+        pod(f"old{i}", cpu=1, node=f"n{i // 4}", labels={"app": "x"}, group="g") for i in range(5)
+    ]
+    first = [pod(f"a{i}", group="g", role="a", cpu=1) for i in range(4)]
+    spread: dict[str, Any] = {"labels": {"app": "x"}, "spec": {"topologySpreadConstraints": [even]}}
+    then = [pod(f"b{i}", group="g", role="b", cpu=1, **spread) for i in range(6)]
+    found = Round(
+        *nodes, *old, *first, *then, cpus=(), min_member=1, plugins=[Predicates(), Level()]
+    )
+    names = [one["metadata"]["name"] for one in first + then]
+    mask = None if allowed is None else np.array(allowed)
+    assert found.run(*names, allowed=mask) == {
+        name: "n0" if name.startswith("a") else wanted for name in names
+    }
+
+
+@pytest.mark.parametrize("as_run", [True, False])
+@pytest.mark.parametrize("remember", [True, False])
+def test_pods_placed_in_a_run_count_once_for_those_after_them(
+    as_run: bool, remember: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four pods three go to zone a; a fifth may make it four against one."""
+    if not as_run:
+        monkeypatch.setattr(JobPlacement, "_run_of_equals", lambda *_: False)
+    spread: dict[str, Any] = {"labels": {"app": "x"}, "spec": {}}
+    spread["spec"]["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 3,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "x"}},
+        }
+    ]
+    nodes = [node(f"n{i}", cpu=32, labels={"zone": zone}) for i, zone in enumerate("ab")]
+    pods = [pod(f"p{i}", group="g", role="w", cpu=1, **spread) for i in range(4)]
+    pods.append(pod("p4", group="g", role="v", cpu=2, **spread))
+    found = Round(*nodes, *pods, cpus=(), min_member=1, plugins=[Predicates(), Level()])
+    names = [f"p{i}" for i in range(5)]
+    placed = found.run(*names, remember_errors=remember)
+    assert placed == dict(zip(names, ["n0", "n0", "n0", "n1", "n0"], strict=True))
 
 
 # Whether a job can still start

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.api.decisions import Annotate, Bind, BindVolumes, LockNode, Reserve
+from pumice.api.devices import ClaimReservation
 from pumice.core.status import Status
 from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled
@@ -67,6 +69,48 @@ def test_what_is_dropped_locks_no_node_until_that_is_rolled_back() -> None:
     assert (intents.node_locks, intents.annotations) == ({0: ()}, {0: {}, 1: {}})
     journal.rollback(mark)
     assert (intents.node_locks, intents.annotations) == ({0: ("lock",)}, {0: {"a": "b"}})
+
+
+def test_what_a_bind_needs_comes_before_it() -> None:
+    ssn = open_session([*CLUSTER, *(pod(f"p{i}", group="job", cpu=1) for i in range(3))])
+    intents, rows = ssn.intents, ssn.snapshot.tasks.row_of
+    claims = (ClaimReservation(claim="default/c", uid="u"),)
+    first, second, third = (rows[f"default/p{i}"] for i in range(3))
+    intents.annotate(first, {"a": "1"})
+    intents.annotate(first, {"b": "2"})
+    intents.lock_node(first, "x")
+    intents.lock_node(first, "y")
+    intents.reserve(second, claims)
+    intents.annotate(third, {"c": "3"})
+    intents.lock_node(third, "z")
+    intents.drop_annotations(third)
+    intents.announce([second, first, third], [0, 0, 0])
+    assert intents.made == [
+        Reserve("default/p1", claims),
+        Bind("default/p1", "n0"),
+        Annotate("default/p0", {"a": "1", "b": "2"}),
+        LockNode("default/p0", ("x", "y")),
+        Bind("default/p0", "n0"),
+        Bind("default/p2", "n0"),
+    ]
+
+
+def test_plugins_write_what_belongs_to_a_bind_through_the_session() -> None:
+    ssn = open_session(CLUSTER)
+    claims = (ClaimReservation(claim="default/c", uid="u"),)
+    ssn.annotate(0, {"a": "1"})
+    ssn.lock_node(0, "x")
+    ssn.reserve_claims(0, claims)
+    ssn.release_claims(["default/old"])
+    ssn.bind_volumes(0, [], 7.0)
+    intents = ssn.intents
+    assert intents.annotations == {0: {"a": "1"}}
+    assert intents.node_locks == {0: ("x",)}
+    assert intents.reservations == {0: claims}
+    assert intents.released_claims == ["default/old"]
+    assert intents.made == [BindVolumes("default/waits", (), 7.0)]
+    ssn.drop_annotations(0)
+    assert (intents.annotations, intents.node_locks) == ({0: {}}, {0: ()})
 
 
 ALL_AGREE = {

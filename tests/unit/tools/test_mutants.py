@@ -1,18 +1,20 @@
 """Mutants: each is one change of one place that still compiles; a seed draws the same again."""
 
 import ast
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tools.mutant_trials import compiled, near_tests, replace_code
+from tools.mutant_trials import compiled, replace_code
 from tools.mutations import PACKAGE, ROOT, Mutant, mutants_of, sample
-from tools.reach import load
+from tools.reach import Reach, _save, knows, suites
 
 CODE = '''\
 """A module."""
@@ -70,11 +72,83 @@ def test_lines_after_a_change_keep_their_numbers(tmp_path: Path) -> None:
     assert {mutant.source().splitlines().index("last()") for mutant in mutants_of(file)[:1]} == {5}
 
 
-def test_tests_named_after_a_file_run_on_changes_of_its_own_statements() -> None:
-    assert near_tests(PACKAGE / "plugins" / "tdm.py") == [
-        str(ROOT / "tests/unit/plugins/test_tdm.py")
-    ]
-    assert near_tests(PACKAGE / "core" / "__init__.py") == [str(ROOT / "tests/unit/core")]
+@pytest.mark.parametrize("statement", ["async for row in rows(2):", "match rows(2):"])
+def test_only_the_head_of_a_statement_changes_with_it(tmp_path: Path, statement: str) -> None:
+    file = tmp_path / "module.py"
+    inner = "case 3:\n            use(1)" if "match" in statement else "use(1)"
+    text = f"async def run() -> None:\n    {statement}\n        {inner}\n"
+    file.write_text(text)
+    changed = [ast.unparse(ast.parse(one.source())).split("\n") for one in mutants_of(file)]
+    assert len(changed) == 3  # the 2, the call, its 1
+    assert all(len(lines) == text.count("\n") for lines in changed)
+    assert sum("rows(3):" in lines[1] for lines in changed) == 1
+
+
+def test_a_guard_of_a_case_changes(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text("match one:\n    case 1 if two < 3:\n        pass\n")
+    assert any("case 1 if two <= 3:" in mutant.new for mutant in mutants_of(file))
+
+
+@pytest.mark.parametrize("code", ["both = zip(a, b, strict=True)", "line = log.v(3)"])
+def test_what_can_never_matter_stays(tmp_path: Path, code: str) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(f"{code}\n")
+    assert not mutants_of(file)
+
+
+@pytest.mark.parametrize("code", ["both = zip(a[1:], b)", "ok = check(a, strict=True)"])
+def test_what_is_like_it_but_can_matter_changes(tmp_path: Path, code: str) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(f"{code}\n")
+    assert mutants_of(file)
+
+
+def test_what_tests_reach_is_kept_while_the_sources_that_they_reach_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.reach.ROOT", tmp_path)
+    kept, test = tmp_path / "kept.json", SimpleNamespace(nodeid="one")
+    items: Any = [test]
+    assert not knows(kept, items)
+    source, other = tmp_path / "a.py", tmp_path / "b.py"
+    source.write_text("1")
+    other.write_text("2")
+    _save({"one": (0.1, ["a.py:7", "a.py:9"])}, kept)
+    other.write_text("3")
+    assert knows(kept, items)
+    assert not knows(kept, [*items, SimpleNamespace(nodeid="two")])  # type: ignore[list-item]
+    source.write_text("4")
+    assert not knows(kept, items)
+
+
+def test_a_line_belongs_to_the_innermost_suite_around_it() -> None:
+    file = PACKAGE / "core" / "labels.py"
+    text = file.read_text("utf-8").splitlines()
+    inner = next(i for i, line in enumerate(text, 1) if line.startswith("        "))
+    assert suites(file)[inner].startswith("src/pumice/core/labels.py:")
+    assert 1 not in suites(file)  # no function
+
+
+def test_near_tests_leave_half_of_the_time_to_quick_ones() -> None:
+    times = {"near": 2.0, "nearer": 1.0, "far": 0.5, "quick": 0.1, "slow": 9.0, "last": 0.2}
+    reach = Reach(times=times)
+    tests = ["nearer", "near", "slow", "far", "quick", "last"]
+    assert reach.within(tests, 100.0) == tests
+    assert reach.within(tests, 4.0) == ["nearer", "near", "quick", "last", "far", "slow"]
+    assert reach.within(tests, 1.0) == ["nearer", "quick", "last", "far"]
+    assert reach.within([], 1.0) == []
+
+
+def test_a_change_outside_functions_is_tried_on_tests_that_reach_its_file() -> None:
+    file = PACKAGE / "plugins" / "tdm.py"
+    mutant = Mutant(file, 1, "", "")
+    near, far = "tests/unit/plugins/test_tdm.py::one", "tests/scenarios/test_golden.py::two"
+    reach = Reach(times={far: 0.1, near: 2.0, "tests/unit/plugins/test_usage.py::three": 0.1})
+    assert reach.of(mutant) == []
+    assert reach.of_file(mutant) == [near, "tests/unit/plugins/test_usage.py::three"]
+    reach.tests[next(iter(suites(file).values()))] = [far, near]
+    assert reach.of_file(mutant) == [near, far]
 
 
 def test_functions_that_others_imported_get_the_code_of_a_change(tmp_path: Path) -> None:
@@ -102,6 +176,10 @@ def test_most():
 
 def test_none():
     assert most([]) == 1
+
+def test_imported_late():
+    from pumice.core.late import odd
+    assert odd(3) == 1
 """
 
 
@@ -112,7 +190,8 @@ def project(tmp_path: Path) -> Path:
     source.mkdir(parents=True)
     for package in (source, source.parent):
         (package / "__init__.py").touch()
-    (source / "module.py").write_text(CODE + "\n\nFIRST = most([1])\n")
+    (source / "late.py").write_text("def odd(number: int) -> int:\n    return number % 2\n")
+    (source / "module.py").write_text(CODE + "\n\nFIRST = most([1])\nKIND = int | str\n")
     tests = tmp_path / "tests" / "unit" / "core"
     tests.mkdir(parents=True)
     (tests / "test_module.py").write_text(TESTS)
@@ -120,12 +199,15 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_no_test_detects_survives(project: Path) -> None:
-    command = [sys.executable, "-m", "tools.mutants", "--count", "1000", "tests/unit"]
+def tried(project: Path, count: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tools.mutants", "--count", str(count), "tests/unit"]
     env = {**os.environ, "PYTHONPATH": str(project / "src")}
-    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True)  # noqa: PLW1510, S603
-    parts = done.stdout.split("\n   ")
-    survivors = {part.splitlines()[2][1:].strip() for part in parts if "SURVIVED" in part}
+    return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True)  # noqa: PLW1510, S603
+
+
+def test_what_no_test_detects_survives(project: Path) -> None:
+    done = tried(project, 1000)
+    survivors = {line[1:].strip() for line in done.stdout.splitlines() if line.startswith("+")}
     assert survivors == {
         "if number > best or not number == 7:",
         "if number >= best and (not number == 7):",
@@ -134,6 +216,11 @@ def test_what_no_test_detects_survives(project: Path) -> None:
     }
     assert done.returncode == 1
     (kept,) = (project / "build" / "reach").iterdir()
-    reached = load(kept)
-    assert len(reached.tests["src/pumice/core/module.py:10"]) == 2
-    assert len(reached.tests["src/pumice/core/module.py:8"]) == 1
+    assert tried(project, 0).returncode == 0  # from what is kept
+    assert list((project / "build" / "reach").iterdir()) == [kept]
+    names, tests, sources = json.loads(kept.read_text("utf-8"))
+    assert list(sources) == ["src/pumice/core/late.py", "src/pumice/core/module.py"]
+    reached = {test.split("::")[1]: {names[i] for i in found} for test, (_, found) in tests.items()}
+    assert reached["test_most"] - reached["test_none"] == {
+        f"src/pumice/core/module.py:{line}" for line in (8, 9)
+    }

@@ -210,6 +210,7 @@ def test_a_reference_to_an_owner_that_says_too_little_is_refused(cluster: Any, k
         (None, None, 30),
         (5, None, 5),
         (5, 7, 7),
+        (5, 1, 1),
         (0, None, None),
         (5, 0, None),
         (None, -3, None),
@@ -230,6 +231,14 @@ def test_the_grace_of_a_pod_that_may_run(
 def test_only_pods_take_their_time(cluster: Any) -> None:
     cluster.create(config("a"))
     cluster.delete("ConfigMap", "default", "a", grace_s=9)
+    assert names(cluster) == []
+
+
+@pytest.mark.parametrize("asked", [None, 9])
+def test_an_object_that_names_a_node_and_is_no_pod_goes_at_once(cluster: Any, asked: Any) -> None:
+    attachment = {"kind": "ConfigMap", "spec": {"nodeName": "n"}}
+    cluster.create(config("a") | attachment)
+    cluster.delete("ConfigMap", "default", "a", grace_s=asked)
     assert names(cluster) == []
 
 

@@ -100,6 +100,8 @@ def test_a_pause_leaves_bytes_with_the_sender() -> None:
             assert len(received.data) == seen
             assert len(sent) < 64
             received.transport.resume_reading()
+            assert received.transport.is_reading()
+            received.transport.resume_reading()
             assert await asyncio.wait_for(received.ended, 20) is None
             assert len(received.data) == 64 << 18
 

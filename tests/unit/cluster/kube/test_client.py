@@ -57,6 +57,25 @@ def test_objects_are_read_and_written_at_their_addresses() -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("patch_type", "content_type", "query"),
+    [
+        ("merge", "merge-patch+json", {}),
+        ("strategic", "strategic-merge-patch+json", {}),
+        ("json", "json-patch+json", {}),
+        ("apply", "apply-patch+yaml", {"fieldManager": "pumice", "force": "true"}),
+    ],
+)
+def test_a_patch_says_of_which_type_it_is(patch_type: Any, content_type: str, query: Any) -> None:
+    async def main() -> None:
+        async with client_of({f"PATCH {LAB}/p": pod()}) as (client, fake, _):
+            await client.patch("Pod", "lab", "p", {}, patch_type=patch_type)
+        assert fake.asked[0].headers["Content-Type"] == f"application/{content_type}"
+        assert fake.asked[0].query == query
+
+    run(main())
+
+
 def test_a_list_comes_in_pages_and_its_items_get_their_kind() -> None:
     async def main() -> None:
         pages = [page(pod("a"), version=7, more="next"), page(pod("b"), version=7)]

@@ -297,6 +297,10 @@ def test_the_configmap_is_read_again_where_its_changes_are_not_reported() -> Non
     assert World(controller=HyperNodeController(poll_s=7.0)).look().again_in_s == 7.0
 
 
+def test_a_fabric_manager_is_asked_again_soon_whether_it_has_answered() -> None:
+    assert World(UFM).look().again_in_s == 5.0
+
+
 def test_one_on_its_way_out_is_left_alone() -> None:
     world = World(LABELS)
     world.node("a", "r1")

@@ -213,9 +213,17 @@ def test_a_pod_volume_name_is_new_for_each_pod_and_the_claim_is_one() -> None:
     assert len({one["persistentVolumeClaim"]["claimName"] for one in volumes}) == 1
 
 
+def test_a_plugin_without_objects_is_not_listed() -> None:
+    stage = Stage().start(job(plugins={"hcclrank": [], "env": []}))
+    assert stage.status["controlledResources"] == {"plugin-env": "env"}
+
+
 def test_objects_of_plugins_are_made_at_the_start_and_kept_in_step() -> None:
     stage = Stage().start(job(plugins={"svc": [], "env": []}))
     assert stage.status["controlledResources"] == {"plugin-env": "env", "plugin-svc": "svc"}
+    assert stage.phase == "Running"
+    stage.patch_spec("plugins/ssh", [])
+    assert "plugin-ssh" not in stage.status["controlledResources"], "only at the start"
 
     def there(kind: str) -> Any:
         found = stage.cluster.list(kind, "ns")[0]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import kind_of
 from pumice.api.times import rfc3339
 from pumice.controllers.queue import CLOSED_BY_PARENT, QueueController
 from tests.unit.controllers.fakes import NOON, FakeView
@@ -231,3 +232,22 @@ def test_a_queue_without_its_parent_is_open() -> None:
     view = world(new := queue("b", "nowhere", state=None))
     settle(view, new)
     assert state(view, "b") == "Open"
+
+
+def test_a_change_concerns_the_queue_it_is_about_and_those_below() -> None:
+    view = world(queue("a"), queue("b", parent="a"), queue("c", parent="a"), queue("d"))
+    other = command("CloseQueue", "a")
+    other["target"]["apiVersion"] = "batch.volcano.sh/v1alpha1"
+    untold = command("CloseQueue", "a")
+    del untold["target"]
+    for manifest, names in (
+        (queue("a"), ["a", "b", "c"]),
+        (queue("d"), ["d"]),
+        (podgroup("g", "b"), ["b"]),
+        (command("CloseQueue", "a"), ["a"]),
+        (command("AbortJob", "a", kind="Job"), []),
+        (other, []),
+        (untold, []),
+    ):
+        found = QueueController().concerns(kind_of(manifest), manifest, view)
+        assert [key.name for key in found] == names

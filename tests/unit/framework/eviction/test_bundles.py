@@ -7,7 +7,7 @@ import pytest
 
 from pumice.framework.dispatch import Enabled
 from pumice.framework.eviction.bundle_consent import keep_allowed
-from pumice.framework.eviction.bundles import Bundle, bundles_in_turn, candidates
+from pumice.framework.eviction.bundles import Bundle, _worth, bundles_in_turn, candidates
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.session import Session
 from pumice.plugins.gang import Gang
@@ -148,6 +148,26 @@ def test_a_role_keeps_its_least_number() -> None:
     assert world.bundles() == [("safe", ["x-1"]), ("whole", ["x-0", "x-2"])]
 
 
+@pytest.mark.parametrize("least", range(1, 8))
+@pytest.mark.parametrize("of_role", [{}, {"a": 1}, {"a": 2, "b": 1}, {"a": 4, "b": 2}, {"c": 1}])
+def test_tasks_are_safe_to_take_one_after_the_other_while_all_numbers_hold(
+    least: int, of_role: dict[str, int]
+) -> None:
+    """Least numbers of roles count unless they add up to more than that of the gang."""
+    roles = "aabaabx"
+    pods = [{"role": None if role == "x" else role} for role in roles]
+    world = World(*gang("x", 7, min_member=least, pods=pods, min_task_member=of_role))
+    counted = of_role if sum(of_role.values()) <= least else {}
+    safe, left = [], list(roles)
+    for i, role in enumerate(roles):
+        if len(left) > least and left.count(role) > counted.get(role, 0):
+            left.remove(role)
+            safe.append(f"x-{i}")
+    whole = [f"x-{i}" for i in range(7) if f"x-{i}" not in safe]
+    bundles = [("safe", safe), ("whole", whole)]
+    assert world.bundles() == [bundle for bundle in bundles if bundle[1]]
+
+
 def test_one_subgroup_is_broken_up_before_a_second_is_touched() -> None:
     policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 2, "minSubGroups": 1}
     pods = [{"labels": {"part": part}} for part in "0101"]
@@ -188,6 +208,30 @@ def test_for_other_queues_the_bundle_that_loses_least_for_what_it_brings_goes_fi
         domain="s1",
     )
     assert world.bundles() == [("whole", ["tight-0", "tight-1"]), ("whole", ["wide-0", "wide-1"])]
+
+
+@pytest.mark.parametrize(
+    ("on", "need", "worth"),
+    [
+        (["n1"], 4000.0, 1.0),
+        (["n1", "n2"], 4000.0, 1 / 2),
+        (["n1", "n1", "n2"], 4000.0, 2 / 3),
+        (["n1", "n1"], 1000.0, 1 / 2),
+        (["n1", "n1"], 0.0, np.inf),
+    ],
+)
+def test_what_a_bundle_brings_is_compared_with_what_its_job_loses(
+    on: Any, need: float, worth: float
+) -> None:
+    """Only what is needed counts, and no more of it than is needed."""
+    pods = [{"node": name} for name in on]
+    world = World(*gang("x", len(on), min_member=len(on), pods=pods))
+    snapshot = world.ssn.snapshot
+    job = snapshot.jobs.row_of["default/x"]
+    here = [row for row in snapshot.jobs.tasks[job] if snapshot.tasks.node[row] == 0]
+    asked = np.zeros(len(snapshot.resources))
+    asked[0] = need
+    assert _worth(snapshot, Bundle(job, here, is_whole=True), asked) == pytest.approx(worth)
 
 
 def test_the_queue_that_stands_last_pays_first() -> None:

@@ -1,5 +1,6 @@
 """Runs of equal tasks that evict: which tasks are equal, who is served alone, the best nodes."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from pumice.core.views import Task
 from pumice.framework.eviction.candidates import Candidates
 from pumice.framework.eviction.eviction_runs import EvictionRuns, _best, _offered
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Reason
 from pumice.plugins import builtin_plugins
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
@@ -173,13 +175,68 @@ def test_those_in_line_are_offered_up_to_the_first_that_is_kept(
     assert found == wanted
 
 
+class ByNumber(Plugin, name="by number"):
+    """Orders jobs by how many of their tasks run."""
+
+    def order_jobs(self, jobs: Any) -> Any:
+        counts = jobs.snapshot.jobs.counts
+        return counts[int(Status.RUNNING), jobs.index].astype(float)
+
+
+@pytest.mark.parametrize(
+    ("lines", "going", "keeps"),
+    [
+        (["a"], ["a"], True),
+        (["ab"], ["a"], True),
+        (["aab"], ["a"], False),
+        (["aab"], ["b"], True),
+        (["aab"], ["aa"], False),
+        (["ab"], ["ab"], True),
+        (["ab", "b"], ["a", ""], True),
+        (["ab", "a"], ["a", ""], False),
+        (["ab", "a"], ["a", "a"], False),
+        (["ab", "c"], ["a", "c"], True),
+        (["ac", "cb"], ["a", "b"], True),
+        (["ac", "cb"], ["c", "b"], False),
+    ],
+)
+def test_evictions_keep_the_order_of_jobs_unless_one_with_more_in_line_moves(
+    lines: list[str], going: list[str], keeps: bool
+) -> None:
+    """The last victim of a job of which nobody is left in line does not count."""
+    made: list[Any] = []
+    for name in "abc":
+        group = pod_group(name, phase="Running")
+        made += [group, *(pod(f"{name}-{i}", group=name, node="n0") for i in range(3))]
+    ssn = open_session([queue("default"), node("n0"), *made], [ByNumber()])
+    runs = EvictionRuns(ssn, Candidates(ssn, (Status.RUNNING,)), Plugin.preemptable)
+    row_of, numbers = ssn.snapshot.tasks.row_of, {name: iter(range(3)) for name in "abc"}
+    rows = [[row_of[f"default/{name}-{next(numbers[name])}"] for name in line] for line in lines]
+    left = [list(zip(line, row, strict=True)) for line, row in zip(lines, rows, strict=True)]
+    victims: list[list[int]] = []
+    for place, names in enumerate(going):
+        victims.append([])
+        for name in names:
+            chosen = next(pair for pair in left[place] if pair[0] == name)
+            left[place].remove(chosen)
+            victims[-1].append(chosen[1])
+    ladders: Any = SimpleNamespace(
+        line=lambda place: np.array(rows[place]), going=lambda step: victims[step.place]
+    )
+    steps: Any = [SimpleNamespace(place=place) for place in range(len(lines))]
+    counts = ssn.snapshot.jobs.counts.copy()
+    assert runs._keeps_job_order(ladders, steps) == keeps
+    assert (ssn.snapshot.jobs.counts == counts).all()
+
+
 # Runs against one task after the other
 
 
 class Taste(Plugin, name="taste"):
-    """Scores nodes by what they promise, in one of several ways."""
+    """Scores nodes by what they promise, in one of several ways; may close those that promise."""
 
     foreseeable = True
+    reasons = (Reason("promised away", curable=False), Reason("busy"))
     way = "spread"
 
     def score_nodes(self, task: Any, nodes: Any) -> Any:
@@ -191,10 +248,18 @@ class Taste(Plugin, name="taste"):
             "rows": -np.asarray(nodes.index, dtype=float),
             "waves": (free * 7 + nodes.index) % 5,
             "drops": 3.0 * (nodes.index % 3) - 4 * (nodes.pipelined[CPU] > 0),
+            "closes": free,
+            "tires": free,
         }[self.way]
 
+    def filter_nodes(self, task: Any, nodes: Any) -> Any:
+        promised = nodes.pipelined[CPU] / 1000
+        return {"closes": 1 * (promised >= 2 + nodes.index % 3), "tires": 2 * (promised >= 3)}.get(
+            self.way
+        )
 
-WAYS = ("spread", "pack", "equal", "rows", "waves", "drops")
+
+WAYS = ("spread", "pack", "equal", "rows", "waves", "drops", "closes", "tires")
 CONF = """
 actions: "{}"
 tiers:

@@ -91,6 +91,15 @@ def test_jobs_of_several_queues_are_added_up() -> None:
     assert found.total()[CPU] / 1000 == sum(reserved(case)[0] for case in cases)
 
 
+@pytest.mark.parametrize("phase", ["Inqueue", "Running"])
+def test_a_job_whose_queue_does_not_exist_reserves_nothing(phase: str) -> None:
+    case: dict[str, Any] = {"phase": phase, "states": 3, "least": 1, "running": 1}
+    made = [*job("j", **case), *job("lost", in_queue="gone", **case)]
+    snapshot = snapshot_of([NODE, queue("q"), *made])
+    assert Reservations(snapshot).total()[CPU] / 1000 == reserved({**case, "gates": ()})[0]
+    assert Reservations(snapshot).by_queue()[CPU].sum() / 1000 == 2
+
+
 @pytest.mark.parametrize(
     ("gates", "wanted"), [("none", 3000), ("queue", 3000), ("other", 2000), ("both", 2000)]
 )

@@ -405,11 +405,12 @@ def test_a_trial_forgets_why_earlier_ones_failed() -> None:
 def test_as_many_subgroups_come_first_as_the_job_cannot_start_without(
     least: Any, needed: Any
 ) -> None:
-    """Sub-group 0 runs already, and counts."""
+    """Sub-group 0 runs already, and counts; pods of no sub-group are never needed."""
     policies = [policy(1, least=None if least is None else least + 1)]
     ssn = trial_session(
         *job(n=4, parts=[3, 1, 2, 4], policies=policies, min_member=1),
         pod("j-w-8", group="j", cpu=1, node="n0", labels={"part": "0"}),
+        pod("j-w-9", group="j", cpu=1),
     )
     row = ssn.snapshot.jobs.row_of["default/j"]
     found = search._needed(ssn, row, ssn.topology.subgroups(row))
