@@ -68,8 +68,10 @@ def test_most_allocated_prefers_the_node_that_gets_fuller() -> None:
     assert scores(BUSY, only("cpu")) == {"empty": pytest.approx(10), "half": pytest.approx(50)}
 
 
-@pytest.mark.parametrize(("weight", "factor"), [(-3, 10), ("5", 10), (2.5, 10), (7, 7), (0, 0)])
-def test_a_weight_that_is_negative_or_no_integer_is_ten_and_zero_is_off(
+@pytest.mark.parametrize(
+    ("weight", "factor"), [(-3, 10), ("5", 10), (2.5, 2), (2.0, 2), (7, 7), (0, 0), (0.9, 0)]
+)
+def test_a_weight_that_is_negative_or_no_number_is_ten_and_a_fraction_is_cut_off(
     weight: Any, factor: int
 ) -> None:
     found = scores(BUSY, only("cpu") | {"resourceStrategyFitWeight": weight})
