@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
-from pumice.framework.arguments import bind_arguments
+from pumice.framework.arguments import WholePart, bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -373,7 +373,7 @@ def test_sra_without_any_weight_scores_all_as_free_of_it() -> None:
     ("weight", "enable", "faults"), [(0, True, 1), (1, True, 0), (0, False, 0)]
 )
 def test_a_check_tells_of_sra_without_a_weight(weight: int, enable: bool, faults: int) -> None:
-    plugin = ResourceStrategyFit(sra=Sra(enable=enable, weight=weight))
+    plugin = ResourceStrategyFit(sra=Sra(enable=enable, weight=WholePart(weight)))
     assert [fault.key for fault in plugin.faults()] == ["sra"] * faults
 
 
