@@ -23,7 +23,7 @@ from pumice.api.pods import Pod, Volume
 from pumice.api.times import epoch, epoch_or_zero
 from pumice.cache.identity import index_of, int32_of
 from pumice.cache.partial_pod import is_partial
-from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
+from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists, waiting_nonzero
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
@@ -210,6 +210,7 @@ class PodReader:
             id=len(self.snapshot.shapes),
             request=pod_request(spec, resources)[:, None],
             nonzero=pod_nonzero(spec, resources)[:, None],
+            waiting_nonzero=waiting_nonzero(spec, resources)[:, None],
             namespace=pod.metadata.namespace,
             spec=spec,
             annotations=kept,

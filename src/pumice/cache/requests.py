@@ -50,8 +50,25 @@ def pod_nonzero(spec: PodSpec, resources: Resources) -> Column:
 
     In a pod with requests as a whole, defaults apply to what none of it names.
     """
-    whole = _whole(spec)
-    named = {name for amounts in resource_lists(spec) for name in amounts} if whole else set()
+    if not _whole(spec):
+        return waiting_nonzero(spec, resources)
+    named = {name for amounts in resource_lists(spec) for name in amounts}
+    total = _with_defaults(spec, resources, named)
+    _replace(total, spec, resources)
+    return saturate(total + resources.vector(spec.overhead)[: MEMORY + 1])
+
+
+def waiting_nonzero(spec: PodSpec, resources: Resources) -> Column:
+    """Return cpu and memory (2,) that scores assume for a pod before it is on a node.
+
+    Kubernetes: least and most allocated overlook the requests of that pod as a whole.
+    """
+    total = _with_defaults(spec, resources, set())
+    return saturate(total + resources.vector(spec.overhead)[: MEMORY + 1])
+
+
+def _with_defaults(spec: PodSpec, resources: Resources, named: set[str]) -> Column:
+    """Add up containers (2,), with defaults for what they do not name, nor ``named`` holds."""
 
     def amounts(container: Container) -> Column:
         vector = resources.vector(container.resources.requests)[: MEMORY + 1]
@@ -61,9 +78,7 @@ def pod_nonzero(spec: PodSpec, resources: Resources) -> Column:
             vector[MEMORY] = NONZERO_MEMORY
         return vector
 
-    total = _containers(spec, amounts, MEMORY + 1)
-    _replace(total, spec, resources)
-    return saturate(total + resources.vector(spec.overhead)[: MEMORY + 1])
+    return _containers(spec, amounts, MEMORY + 1)
 
 
 def _whole(spec: PodSpec) -> Mapping[str, Quantity]:

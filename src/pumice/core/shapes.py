@@ -20,12 +20,14 @@ class Shape:
     """One distinct pod specification.
 
     ``request`` is (R, 1) so that it broadcasts against node columns; ``nonzero`` (2, 1) is cpu and
-    memory with Kubernetes' defaults for containers without requests.
+    memory with Kubernetes' defaults for containers without requests, ``waiting_nonzero`` what
+    scores by amounts assume before the pod is on a node.
     """
 
     id: int
     request: Column
     nonzero: Column
+    waiting_nonzero: Column
     namespace: str
     spec: Any
     annotations: dict[str, str]

@@ -1,7 +1,8 @@
 """The types an argument can have, and how a YAML value becomes one; beneath ``arguments``.
 
 Volcano's rules of typing: an integer is a YAML integer and nothing else, a number may be an
-integer, a boolean may be quoted, a duration is Go text. Readers raise ValueError and know
+integer, a boolean may be quoted, a duration is Go text. A few integers may have a fraction, which
+is cut off. Readers raise ValueError and know
 neither keys nor defaults.
 """
 
@@ -18,6 +19,8 @@ Duration = NewType("Duration", float)
 """Seconds; written as a Go duration such as "1h30m"."""
 Amount = NewType("Amount", float)
 """Whole units of a resource; written as a Kubernetes quantity such as "500m" or "2Gi"."""
+WholePart = NewType("WholePart", int)
+"""An integer; of a number with a fraction, which Volcano cuts off for some arguments."""
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -35,6 +38,10 @@ def _read_int(value: Any) -> int:
     if type(value) is not int:
         raise ValueError
     return value
+
+
+def _read_whole_part(value: Any) -> int:
+    return int(_read_float(value))
 
 
 def _read_float(value: Any) -> float:
@@ -88,6 +95,7 @@ def _read_mapping(value: Any) -> Mapping[str, Any]:
 MAPPING: Final = Kind("mapping", _read_mapping)
 KINDS: Final[dict[Any, Kind]] = {
     int: Kind("integer", _read_int),
+    WholePart: Kind("integer", _read_whole_part),
     float: Kind("number", _read_float),
     bool: Kind("true or false", _read_bool),
     str: Kind("text", _read_str),

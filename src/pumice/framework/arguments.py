@@ -23,7 +23,16 @@ from typing import Any, Final, get_args, get_type_hints
 from pumice.api.conf import Problem, Severity, is_switch
 from pumice.api.conf_lines import summary
 from pumice.api.wording import nearest
-from pumice.framework.argument_kinds import KINDS, MAPPING, Amount, Duration, Kind, bare, kind_of
+from pumice.framework.argument_kinds import (
+    KINDS,
+    MAPPING,
+    Amount,
+    Duration,
+    Kind,
+    WholePart,
+    bare,
+    kind_of,
+)
 
 __all__ = [
     "UNKNOWN",
@@ -31,6 +40,7 @@ __all__ = [
     "ArgumentRow",
     "Duration",
     "Fault",
+    "WholePart",
     "arg",
     "arg_pattern",
     "argument_fields",

@@ -12,7 +12,7 @@ from pumice.api.codes import Cause
 from pumice.core.resources import CPU, MEMORY, STEP, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
-from pumice.framework.arguments import Fault, arg
+from pumice.framework.arguments import Fault, WholePart, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -28,7 +28,7 @@ class Sra:
 
     enable: bool = arg("enable", default=False, doc="switches this part on")
     resources: list[str] = arg("resources", default_factory=list, doc="the scarce resources")
-    weight: int = arg("weight", default=0, doc="weight of this part of the score; 0 is off")
+    weight: WholePart = arg("weight", default=0, doc="weight of this part of the score; 0 is off")
     weights: dict[str, Any] = arg("resourceWeight", default_factory=dict, doc="weight of each")
 
 
@@ -59,7 +59,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     """Score by use after placement: high or low use is better, as configured for each resource."""
 
     simulator = SimulatorAssumptions(bounded=True)
-    weight: int = arg(
+    weight: WholePart = arg(
         "resourceStrategyFitWeight",
         default=10,
         minimum=0,

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.core.resources import MEMORY, STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
@@ -118,8 +119,8 @@ class JobTopology:
     def _fill(self, job: Job) -> None:
         """Put tasks into buckets: placed ones by node, then by preference."""
         snapshot, wishes = job.snapshot, self.wishes
-        tasks = (Task(snapshot, row) for row in job.tasks)
-        role_of = {task: role for task in tasks if (role := task.role) and role in wishes.urgency}
+        marked = ((task, _marked_role(task)) for task in (Task(snapshot, row) for row in job.tasks))
+        role_of = {task: role for task, role in marked if role and role in wishes.urgency}
         grade_of = {role: wishes.grade(role) for role in set(role_of.values())}
         grades = sorted(set(grade_of.values()), reverse=True)
         self._grades = {task.row: grades.index(grade_of[role]) for task, role in role_of.items()}
@@ -175,12 +176,13 @@ class JobTopology:
         """
         yield from bucket.on_node.items()
         if self.wishes.apart:
+            role = _marked_role(task)
             for row, roles in self.roles_on_node.items():
-                yield row, min(0, self.wishes.weigh(task.role, roles, apart_only=True))
+                yield row, min(0, self.wishes.weigh(role, roles, apart_only=True))
 
     def move(self, task: Task, node: int, sign: int) -> None:
         """Count a task on a node, or remove it again."""
-        role = task.role
+        role = _marked_role(task)
         if role:
             roles = self.roles_on_node.setdefault(node, {})
             roles[role] = roles.get(role, 0) + sign
@@ -259,6 +261,15 @@ class TaskTopology(Plugin, name="task-topology"):
         if topology is not None:
             topology.move(task, node, sign)
             self._journal.on_rollback(lambda: topology.move(task, node, -sign))
+
+
+def _marked_role(task: Task) -> str:
+    """Return the role in a pod's annotation: elsewhere a label names one as well, here it does not.
+
+    Volcano: a label only makes a role known, so that preferences may name it.
+    """
+    role: str = task.pod.metadata.annotations.get(TASK_SPEC, "")
+    return role
 
 
 def _load(request: Column) -> float:

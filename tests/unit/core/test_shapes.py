@@ -15,6 +15,7 @@ def shape() -> Any:
         id=0,
         request=np.array([[2.0], [3.0]]),
         nonzero=np.array([[2.0], [3.0]]),
+        waiting_nonzero=np.array([[2.0], [3.0]]),
         namespace="default",
         spec=None,
         annotations={},

@@ -110,7 +110,7 @@ def test_scores_by_requests_agree_with_the_reference(
     want = []
     for row in range(12):
         used, request, capacity = amounts(ssn, shape, row)
-        silent = ssn.snapshot.nodes.view_nonzero[:, row] + shape.nonzero[:, 0]
+        silent = ssn.snapshot.nodes.view_nonzero[:, row] + shape.waiting_nonzero[:, 0]
         wanted = [int(x) for x in silent]
         if score == "balanced":
             value = Reference.balanced(used, request, capacity) if any(request) else 0
@@ -260,7 +260,7 @@ def test_small_and_full_nodes_score_as_the_reference_says(
     shape = ssn.task(ssn.snapshot.tasks.row_of["default/p"]).shape
     view = ssn.snapshot.nodes.view_nonzero
     for row in (0, 1):
-        silent = [int(x) for x in view[:, row] + shape.nonzero[:, 0]]
+        silent = [int(x) for x in view[:, row] + shape.waiting_nonzero[:, 0]]
         held = used if row == 0 else [0] * len(used)
         offered = [c * 1000 if i == 2 else c for i, c in enumerate(capacity)]
         asked = [w * 1000 if i == 2 else w for i, w in enumerate(wanted)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
-from pumice.framework.arguments import bind_arguments
+from pumice.framework.arguments import WholePart, bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -68,8 +68,10 @@ def test_most_allocated_prefers_the_node_that_gets_fuller() -> None:
     assert scores(BUSY, only("cpu")) == {"empty": pytest.approx(10), "half": pytest.approx(50)}
 
 
-@pytest.mark.parametrize(("weight", "factor"), [(-3, 10), ("5", 10), (2.5, 10), (7, 7), (0, 0)])
-def test_a_weight_that_is_negative_or_no_integer_is_ten_and_zero_is_off(
+@pytest.mark.parametrize(
+    ("weight", "factor"), [(-3, 10), ("5", 10), (2.5, 2), (2.0, 2), (7, 7), (0, 0), (0.9, 0)]
+)
+def test_a_weight_that_is_negative_or_no_number_is_ten_and_a_fraction_is_cut_off(
     weight: Any, factor: int
 ) -> None:
     found = scores(BUSY, only("cpu") | {"resourceStrategyFitWeight": weight})
@@ -371,7 +373,7 @@ def test_sra_without_any_weight_scores_all_as_free_of_it() -> None:
     ("weight", "enable", "faults"), [(0, True, 1), (1, True, 0), (0, False, 0)]
 )
 def test_a_check_tells_of_sra_without_a_weight(weight: int, enable: bool, faults: int) -> None:
-    plugin = ResourceStrategyFit(sra=Sra(enable=enable, weight=weight))
+    plugin = ResourceStrategyFit(sra=Sra(enable=enable, weight=WholePart(weight)))
     assert [fault.key for fault in plugin.faults()] == ["sra"] * faults
 
 

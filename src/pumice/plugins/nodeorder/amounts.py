@@ -50,7 +50,7 @@ class AmountScores:
         """Score a few nodes, one by one."""
         table = nodes.snapshot.nodes
         request: list[float] = shape.request[:, 0].tolist()
-        silent: list[float] = shape.nonzero[:, 0].tolist()
+        silent: list[float] = shape.waiting_nonzero[:, 0].tolist()
         kinds = self._kinds(request)
         found = []
         for row in rows:
@@ -65,7 +65,7 @@ class AmountScores:
     def of_rows(self, shape: Shape, nodes: Nodes) -> Column:
         """Score some nodes, imagined ones too."""
         capacity = nodes.allocatable
-        wanted = nodes.view_nonzero + shape.nonzero
+        wanted = nodes.view_nonzero + shape.waiting_nonzero
         used = nodes.view_used
         request = shape.request[:, 0].tolist()
         kinds = self._kinds(request)
