@@ -92,13 +92,15 @@ class Timeline:
         check_run_times(world)
         self.start = world.now
         self._world, self._default_s, self._endless = world, default_s, endless
-        objects = [self._unending(_started(one)) for one in (*world.objects, *world.jobs.values())]
+        objects = list(map(world.restored.started, (*world.objects, *world.jobs.values())))
+        if endless:
+            objects = list(map(self._unending, objects))
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
-        self._informer = Informer(self.cluster, Ingest(Snapshot()))
+        self._informer = Informer(self.cluster, Ingest(Snapshot()), read=world.restored.read)
         self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
         self._ended = {
             pod["metadata"]["uid"]
@@ -122,7 +124,7 @@ class Timeline:
 
     def _unending(self, one: Manifest) -> Manifest:
         """Return an object of a job that is not to end without its run time."""
-        if not self._endless or self._title(one) not in self._endless:
+        if self._title(one) not in self._endless:
             return one
         bare = _without_run_time(one)
         if one["kind"] != "Job":
@@ -356,14 +358,6 @@ def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
     rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
     waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]
     return [tasks.keys[row] for row in rows[waits].tolist()]
-
-
-def _started(one: Manifest) -> Manifest:
-    """Return a running pod with its start time, its creation time if not stated."""
-    status, created = one.get("status") or {}, one["metadata"].get("creationTimestamp")
-    if one["kind"] != "Pod" or status.get("phase") != "Running" or not created:
-        return one
-    return one if status.get("startTime") else {**one, "status": {**status, "startTime": created}}
 
 
 def _without_run_time(one: Manifest) -> Manifest:

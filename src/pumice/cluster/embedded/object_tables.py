@@ -12,7 +12,13 @@ from typing import Final, NamedTuple
 from pumice.api.kinds import Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.cluster.base import Event
-from pumice.errors import ConflictError, GoneError, NotFoundError, RejectedError
+from pumice.errors import (
+    ConflictError,
+    GoneError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    RejectedError,
+)
 
 
 class History:
@@ -40,6 +46,13 @@ class History:
         del self._versions[:cut]
         del self._events[:cut]
         self.forgotten = max(self.forgotten, version)
+
+    def copy(self) -> "History":
+        """Return one that remembers the same and goes on by itself."""
+        other = History(self._kind, self._limit)
+        other._versions, other._events = self._versions[:], self._events[:]
+        other.forgotten = self.forgotten
+        return other
 
     def since(self, text: str, latest: int) -> list[Event]:
         """Return events after a version.
@@ -96,6 +109,12 @@ class Identity:
         self._uids = 0
         self._names = 0
 
+    def copy(self) -> "Identity":
+        """Return one that assigns the same from here on."""
+        other = Identity(self._seed)
+        other._uids, other._names = self._uids, self._names
+        return other
+
     def stamp(self, metadata: Manifest, now: float) -> None:
         """Write uid, creationTimestamp and generation of a new object."""
         self._uids += 1
@@ -150,6 +169,13 @@ class Table:
         self.spaces: dict[str, dict[str, Manifest]] = {}
         self.history = History(kind.name, history)
 
+    def copy(self) -> "Table":
+        """Return a table of the same objects that changes by itself."""
+        other = Table(self.kind, 0)
+        other.spaces = {name: space.copy() for name, space in self.spaces.items()}
+        other.history = self.history.copy()
+        return other
+
     def find(self, namespace: str, name: str) -> Manifest | None:
         """Return one object, None if there is none."""
         space = self.spaces.get(namespace)
@@ -186,6 +212,17 @@ class ObjectTables:
         self._tables: dict[str, Table] = {}
         self._by_uid: dict[str, Ref] = {}
         self._dependents: dict[str, dict[Ref, None]] = {}
+
+    def copy(self) -> "ObjectTables":
+        """Return tables of the same objects that change by themselves; nobody listens to them."""
+        other = ObjectTables(self._history)
+        other.kinds = self.kinds.copy()
+        other.version, other.latest = self.version, self.latest.copy()
+        other._resumed_at = self._resumed_at
+        other._tables = {kind: table.copy() for kind, table in self._tables.items()}
+        other._by_uid = self._by_uid.copy()
+        other._dependents = {uid: links.copy() for uid, links in self._dependents.items()}
+        return other
 
     def table(self, kind: str) -> Table:
         """Return the table of a kind.
@@ -280,6 +317,19 @@ class ObjectTables:
                 links.pop(ref, None)
                 if not links:
                     del self._dependents[uid]
+
+
+def check_home(kind: Kind, home: Manifest, name: str) -> None:
+    """Refuse a new object in a namespace that is being deleted.
+
+    Raises:
+        NamespaceTerminatingError: it is.
+    """
+    if home["metadata"].get("deletionTimestamp"):
+        namespace = home["metadata"]["name"]
+        why = f"in namespace {namespace} because it is being terminated"
+        problem = f'{kind.resource} "{name}" is forbidden: unable to create new content {why}'
+        raise NamespaceTerminatingError(kind.name, namespace, name, problem)
 
 
 def check_versions(kind: Kind, old: Manifest, new: Manifest) -> None:

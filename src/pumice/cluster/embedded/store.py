@@ -24,6 +24,7 @@ from pumice.cluster.embedded.object_tables import (
     Ref,
     Table,
     bookmark,
+    check_home,
     check_versions,
     visible,
 )
@@ -32,7 +33,6 @@ from pumice.cluster.embedded.pods import bound, disrupted, prioritised
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
-    NamespaceTerminatingError,
     NotFoundError,
     RejectedError,
 )
@@ -189,6 +189,15 @@ class EmbeddedCluster:
                     self._tables.drop(table, old)
                 self._tables.put(table, new, None)
 
+    def copy(self, clock: Clock) -> "EmbeddedCluster":
+        """Return a cluster with the same objects that goes on by itself, on another clock.
+
+        Into this one objects were only restored: there are no events and no garbage to copy.
+        """
+        other = EmbeddedCluster(clock, record_events=False, tables=self._tables.copy())
+        other._identity, other._services = self._identity.copy(), self._services
+        return other
+
     def update(self, manifest: Manifest) -> Manifest:
         """Replace an object, except its status where the kind has a status subresource."""
         with self.lock:
@@ -326,12 +335,7 @@ class EmbeddedCluster:
             metadata.pop("namespace", None)
             return metadata
         namespace = metadata["namespace"] = metadata.get("namespace") or "default"
-        home = self._need_namespace(namespace)
-        if home["metadata"].get("deletionTimestamp"):
-            why = f"in namespace {namespace} because it is being terminated"
-            what = f'{kind.resource} "{metadata["name"]}" is forbidden'
-            problem = f"{what}: unable to create new content {why}"
-            raise NamespaceTerminatingError(kind.name, namespace, metadata["name"], problem)
+        check_home(kind, self._need_namespace(namespace), metadata["name"])
         return metadata
 
     def _need_namespace(self, name: str) -> Manifest:
