@@ -130,33 +130,35 @@ class ControllerLoop:
             self._enqueue(item)
 
     def _spread(self, change: Change) -> None:
-        self._holds.notice(change)
+        if self._holds:
+            self._holds.notice(change)
         for listener in self.on_change:
             listener(change)
         kind, old, new = change
-        manifests = [m for m in (new, old if _moved(old, new) else None) if m is not None]
         for index in self._interested[kind]:
-            self._ask(index, kind, manifests)
+            if new is not None:
+                self._ask(index, kind, new)
+            if old is not None and _moved(old, new):
+                self._ask(index, kind, old)
 
     def _enqueue(self, item: Item) -> None:
         self._queue[item] = None
 
-    def _ask(self, index: int, kind: str, manifests: Sequence[Manifest]) -> None:
-        """Ask a controller which objects a change concerns, by the object after and before it."""
-        controller = self._controllers[index]
-        for manifest in manifests:
-            try:
-                for key in controller.concerns(kind, manifest, self.view):
-                    self._enqueue((index, key))
-            except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
-                metadata = manifest["metadata"]
-                key = Key(kind, metadata.get("namespace", ""), metadata["name"])
-                self._report((index, key), error, 1)
+    def _ask(self, index: int, kind: str, manifest: Manifest) -> None:
+        """Ask a controller which objects a change concerns, by the object after or before it."""
+        try:
+            for key in self._controllers[index].concerns(kind, manifest, self.view):
+                self._enqueue((index, key))
+        except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
+            metadata = manifest["metadata"]
+            key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+            self._report((index, key), error, 1)
 
     def _look(self, item: Item) -> bool:
         """Run a controller on one object; return whether anything may have changed."""
         index, key = item
-        self._due.pop(item, None)
+        if self._due:
+            self._due.pop(item, None)
         done = 0
         try:
             plan = self._controllers[index].reconcile(key, self.view)
@@ -173,7 +175,8 @@ class ControllerLoop:
 
     def _succeeded(self, item: Item, plan: Plan) -> None:
         """Schedule the further reconciliations of a plan that was carried out."""
-        self._attempts.pop(item, None)
+        if self._attempts:
+            self._attempts.pop(item, None)
         for key in plan.look_at:
             self._enqueue((item[0], key))
         if plan.again_in_s is not None:

@@ -18,6 +18,8 @@ def place_of(manifest: Manifest) -> Place:
 
 def _owner_uid(manifest: Manifest) -> str:
     """Return the uid of the controlling owner, empty without one."""
+    if not manifest["metadata"].get("ownerReferences"):
+        return ""
     owner = controller_of(manifest)
     return "" if owner is None else str(owner.get("uid") or "")
 
@@ -45,6 +47,18 @@ class ObjectIndex:
         if owner:
             self._owned.setdefault(owner, {})[place] = manifest
         return old
+
+    def fill(self, manifests: Iterable[Manifest]) -> None:
+        """Add all objects of an empty index."""
+        for manifest in manifests:
+            metadata = manifest["metadata"]
+            namespace = metadata.get("namespace") or ""
+            objects = self._namespaces.get(namespace)
+            if objects is None:
+                objects = self._namespaces[namespace] = {}
+            objects[metadata["name"]] = manifest
+            if metadata.get("ownerReferences") and (owner := _owner_uid(manifest)):
+                self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
 
     def remove(self, manifest: Manifest) -> Manifest | None:
         """Remove an object; return it as it was known."""

@@ -15,7 +15,7 @@ from pumice.api.annotations import (
 )
 from pumice.api.kinds import DEFAULT_QUEUE, POD, POD_GROUP, Manifest
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
-from pumice.controllers.ownership import controlled_by, controller_of, key_of
+from pumice.controllers.ownership import controlled_by, controller_of
 from pumice.controllers.quota_usage import pods_usage
 
 _SCALABLE: Final = ("ReplicaSet.apps", "StatefulSet.apps")
@@ -51,7 +51,10 @@ class PodGroupController:
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
         """Look at each pod, and at each owner that may have been scaled to zero."""
-        return (key_of(manifest),) if kind == POD or kind in _SCALABLE else ()
+        if kind != POD and kind not in _SCALABLE:
+            return ()
+        metadata = manifest["metadata"]
+        return (Key(kind, metadata.get("namespace", ""), metadata["name"]),)
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Create the PodGroup of a pod, or remove that of an owner without pods."""

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from pumice.api.annotations import RUN_SECONDS
+from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.binder import Binder
@@ -102,11 +102,13 @@ class Timeline:
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
         self._informer = Informer(self.cluster, Ingest(Snapshot()), read=world.restored.read)
         self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
-        self._ended = {
-            pod["metadata"]["uid"]
-            for pod in self.pods()
-            if (pod.get("status") or {}).get("phase") in _OVER
-        }
+        self._ended: set[str] = set()
+        self._leaving: set[str] = set()
+        """Pods on nodes that are being deleted."""
+        for pod in self.pods():
+            if (pod.get("status") or {}).get("phase") in _OVER:
+                self._ended.add(pod["metadata"]["uid"])
+            self._note_leaving(pod)
         self._changed = True
         self.story = Story()
         self.next_at: float | None = world.now
@@ -228,10 +230,7 @@ class Timeline:
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing changed in the last cycle and no pod is terminating."""
-        return not self._changed and not any(
-            pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
-            for pod in self.pods()
-        )
+        return not self._changed and not self._leaving
 
     # Pods
 
@@ -246,11 +245,22 @@ class Timeline:
         """Return all pods as they are now."""
         return self.cluster.list("Pod")[0]
 
+    def pods_by_key(self) -> dict[str, Manifest]:
+        """Return all pods as they are now, by key."""
+        return self.cluster.by_key("Pod")
+
     def job_of(self, pod: Manifest) -> str:
         """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
-        if owner := owner_of(pod):
-            return owner
-        key = group_of(pod)
+        return owner_of(pod) or self._group_title(group_of(pod))
+
+    def jobs(self) -> set[str]:
+        """Name the jobs that have pods now."""
+        pods = self.pods()
+        owned = {owner_of(pod) for pod in pods if pod["metadata"].get("ownerReferences")} - {""}
+        free = (pod for pod in pods if not owner_of(pod)) if owned else pods
+        return owned | set(map(self._group_title, set(map(group_of, free))))
+
+    def _group_title(self, key: str) -> str:
         space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
         return key if group is None else title_of(group)
@@ -267,13 +277,13 @@ class Timeline:
 
     def _lasts(self, pod: Manifest) -> float | None:
         """Return the run time of a pod that states none itself; those of no group never end."""
-        key = group_of(pod)
-        if not key or (self._endless and self.job_of(pod) in self._endless):
+        meta = pod["metadata"]
+        name = (meta.get("annotations") or {}).get(GROUP_NAME)
+        if not name or (self._endless and self.job_of(pod) in self._endless):
             return None
-        space, _, name = key.partition("/")
-        group = self.cluster.peek(POD_GROUP, space, name)
-        marks = ((group or {}).get("metadata") or {}).get("annotations") or {}
-        return float(marks[RUN_SECONDS]) if RUN_SECONDS in marks else self._default_s
+        group = self.cluster.peek(POD_GROUP, meta["namespace"], name)
+        marks = None if group is None else group["metadata"].get("annotations")
+        return float(marks[RUN_SECONDS]) if marks and RUN_SECONDS in marks else self._default_s
 
     def _waits(self, pod: str) -> bool:
         tasks = self._informer.snapshot.tasks
@@ -302,8 +312,7 @@ class Timeline:
         pod = self.cluster.peek("Pod", space, name)
         if pod is not None:
             return self.job_of(pod)
-        group = self.cluster.peek(POD_GROUP, space, name)
-        return whom if group is None else title_of(group)
+        return self._group_title(whom)
 
     def group(self, job: str) -> str:
         """Return the key of the pod group that a pod group of the world is here."""
@@ -317,12 +326,19 @@ class Timeline:
         if kind != "Pod":
             return
         pod, uid = event.object, event.object["metadata"]["uid"]
+        self._leaving.discard(key_of(pod))
+        if event.type != "DELETED":
+            self._note_leaving(pod)
         over = (pod.get("status") or {}).get("phase") in _OVER
         if over and uid not in self._ended:
             self._ended.add(uid)
             self.story.ends.append(self._of(pod))
         elif event.type == "DELETED" and not over and pod["spec"].get("nodeName"):
             self.story.gone.append(self._of(pod))
+
+    def _note_leaving(self, pod: Manifest) -> None:
+        if pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName"):
+            self._leaving.add(key_of(pod))
 
     def _of(self, pod: Manifest) -> Moved:
         node = str(pod["spec"].get("nodeName") or "")

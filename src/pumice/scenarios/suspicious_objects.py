@@ -17,6 +17,7 @@ _READ: Final = {
     ("Queue", Queue.API_VERSION): frozenset(QueueSpec.__struct_encode_fields__),
 }
 """The fields of specifications that deciding reads; their kinds have a few more."""
+_KINDS: Final = frozenset(kind for kind, _ in _READ)
 _OWN: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 
@@ -37,15 +38,21 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
 def mistakes(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield what cannot be meant: an object listed twice, a field that does not exist."""
     names = [_name(one) for one in objects]
+    if len(set(names)) < len(names):
+        yield from _repeated(names)
+    for number, one in enumerate(objects):
+        if one["kind"] in _KINDS:
+            for field, hint in _unknown_fields(one):
+                yield number, f"{' '.join(names[number])}: there is no field {field}{hint}"
+
+
+def _repeated(names: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
     times = Counter(names)
     seen: Counter[tuple[str, str]] = Counter()
     for number, name in enumerate(names):
         seen[name] += 1
         if seen[name] == 2:
             yield number, f"{' '.join(name)} occurs {times[name]} times; the last one counts"
-    for number, one in enumerate(objects):
-        for field, hint in _unknown_fields(one):
-            yield number, f"{' '.join(names[number])}: there is no field {field}{hint}"
 
 
 def _unknown_fields(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

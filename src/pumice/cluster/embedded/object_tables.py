@@ -188,6 +188,14 @@ class Table:
             if objects:
                 yield from map(objects.__getitem__, sorted(objects))
 
+    def by_key(self) -> dict[str, Manifest]:
+        """Return all objects by "namespace/name", in the order of ``all``."""
+        return {
+            f"{space}/{name}": objects[name]
+            for space, objects in sorted(self.spaces.items())
+            for name in sorted(objects)
+        }
+
     def events(self, namespace: str, since: str, version: int) -> list[Event]:
         """Return what happened after a resourceVersion, or without one all objects as added.
 

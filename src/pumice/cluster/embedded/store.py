@@ -113,6 +113,10 @@ class EmbeddedCluster:
         """Return one object without copying it, None if there is none; it must not be changed."""
         return self._tables.table(kind).find(namespace, name)
 
+    def by_key(self, kind: str) -> dict[str, Manifest]:
+        """Return all objects of a kind, as ``list`` does, by "namespace/name"."""
+        return self._tables.table(kind).by_key()
+
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
