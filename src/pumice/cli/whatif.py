@@ -20,9 +20,8 @@ from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world
-from pumice.diagnosis import Answer, ClusterState, Question, what_if
 from pumice.diagnosis.changes import Change
-from pumice.diagnosis.cluster_state import UnknownJobError
+from pumice.diagnosis.cluster_state import ClusterState, UnknownJobError
 from pumice.diagnosis.settings import (
     drain_node,
     nodes_from_text,
@@ -31,7 +30,7 @@ from pumice.diagnosis.settings import (
     use_conf,
 )
 from pumice.diagnosis.sources import load_job
-from pumice.diagnosis.whatif import JobAnswer
+from pumice.diagnosis.whatif import Answer, JobAnswer, Question, what_if
 from pumice.errors import InputError
 from pumice.webhooks.files import is_checked
 from pumice.webhooks.schema.defaults import unknown_fields

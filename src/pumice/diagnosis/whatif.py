@@ -119,7 +119,9 @@ class Played:
         """Name the pods that are not the very same on both sides."""
         pods = self.known | other.known
         mine, others = map(self._pods.get, pods), map(other._pods.get, pods)
-        return [pod for pod, a, b in zip(pods, mine, others, strict=True) if a is not b or a is None]
+        return [
+            pod for pod, a, b in zip(pods, mine, others, strict=True) if a is not b or a is None
+        ]
 
     def nodes(self, pods: Iterable[str]) -> dict[str, str]:
         """Running ones of these pods, to their nodes."""
@@ -297,9 +299,7 @@ def _effects(
     return found
 
 
-def _fates(
-    before: Played, after: Played, differing: Iterable[str]
-) -> dict[str, tuple[str, str]]:
+def _fates(before: Played, after: Played, differing: Iterable[str]) -> dict[str, tuple[str, str]]:
     evicted = () if before is after else {*before.evicted, *after.evicted}
     known = (pod for pod in evicted if pod in before.known or pod in after.known)
     pods = {*differing, *known}

@@ -30,12 +30,7 @@ from pumice.cluster.embedded.object_tables import (
 )
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
-from pumice.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    NotFoundError,
-    RejectedError,
-)
+from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
 """Called before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
