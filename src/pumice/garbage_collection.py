@@ -26,6 +26,7 @@ def reading() -> Iterator[None]:
     try:
         yield
     finally:
+        new = gc.get_count()[0]  # those that are frozen would have to be counted one by one
         gc.freeze()
-        gc.set_threshold(max(_RARELY, gc.get_freeze_count()), 20, 100)
+        gc.set_threshold(max(_RARELY, new), 20, 100)
         gc.enable()

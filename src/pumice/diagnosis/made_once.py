@@ -16,6 +16,7 @@ class MadeOnce(Generic[_T]):
         self._known: dict[int, tuple[Manifest, _T]] = {}
 
     def __call__(self, manifest: Manifest) -> _T:
+        """Return what is made of a manifest."""
         known = self._known.get(id(manifest))
         if known is None:
             # the manifest is kept with it, so that its identity is not reused

@@ -110,22 +110,22 @@ class Played:
         self.settled_in_s = None if self.course.storm else timeline.now - timeline.start
         self.timeline = timeline
         self.decisions = timeline.look()
-        self._pods = timeline.pods_by_key()
-        self.known |= {*self._pods, *(each.pod for each in timeline.story.binds)}
+        self.pods = timeline.pods_by_key()
+        self.known |= {*self.pods, *(each.pod for each in timeline.story.binds)}
         self.had_pods |= {each.job for each in timeline.story.binds}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def differing(self, other: "Played") -> list[str]:
         """Name the pods that are not the very same on both sides."""
         pods = self.known | other.known
-        mine, others = map(self._pods.get, pods), map(other._pods.get, pods)
+        mine, others = map(self.pods.get, pods), map(other.pods.get, pods)
         return [
             pod for pod, a, b in zip(pods, mine, others, strict=True) if a is not b or a is None
         ]
 
     def nodes(self, pods: Iterable[str]) -> dict[str, str]:
         """Running ones of these pods, to their nodes."""
-        found = ((key, self._pods[key]) for key in pods if key in self._pods)
+        found = ((key, self.pods[key]) for key in pods if key in self.pods)
         return {
             key: str(pod["spec"]["nodeName"])
             for key, pod in found
@@ -134,7 +134,7 @@ class Played:
 
     def fate(self, pod: str, known: Container[str] = ()) -> str:
         """Describe the fate of a pod; ``known`` are pods that existed before a change."""
-        found = self._pods.get(pod)
+        found = self.pods.get(pod)
         node = "" if found is None else found["spec"].get("nodeName")
         if found is None:
             where = "gone" if pod in self.known or pod in known else "not there"
@@ -181,7 +181,7 @@ class Played:
         groups = self.timeline.cluster.list(POD_GROUP)[0]
         titles = {key_of(group): title_of(group) for group in groups}
         found: dict[str, dict[str, Manifest]] = {}
-        for key, pod in self._pods.items():
+        for key, pod in self.pods.items():
             group = group_of(pod)
             found.setdefault(owner_of(pod) or titles.get(group, group), {})[key] = pod
         return found

@@ -23,9 +23,9 @@ _OWN: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield the number of each odd object, and what is odd about it."""
-    yield from mistakes(objects)
     names = [_name(one) for one in objects]
     known = set(names)
+    yield from _mistakes(objects, names)
     for number, one in enumerate(objects):
         for what, kind, wanted in _references(one):
             if (kind, wanted) not in known:
@@ -37,7 +37,12 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
 
 def mistakes(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield what cannot be meant: an object listed twice, a field that does not exist."""
-    names = [_name(one) for one in objects]
+    yield from _mistakes(objects, [_name(one) for one in objects])
+
+
+def _mistakes(
+    objects: Sequence[Mapping[str, Any]], names: Sequence[tuple[str, str]]
+) -> Iterator[tuple[int, str]]:
     if len(set(names)) < len(names):
         yield from _repeated(names)
     for number, one in enumerate(objects):
