@@ -177,7 +177,11 @@ class ClusterState:
     def with_objects(self, more: Iterable[Manifest]) -> "ClusterState":
         """Make a world with further objects; one of the same kind and name is replaced."""
         new = {(one["kind"], key_of(one)): one for one in more}
-        kept = [new.pop((one["kind"], key_of(one)), one) for one in self.objects]
+        names = {one["metadata"]["name"] for one in new.values()}
+        kept = [
+            new.pop((one["kind"], key_of(one)), one) if one["metadata"]["name"] in names else one
+            for one in self.objects
+        ]
         return replace(self, objects=(*kept, *new.values()))
 
     # Names

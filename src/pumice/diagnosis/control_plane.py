@@ -111,8 +111,15 @@ class ControlPlane:
         }
         jobs = {key: one for key, one in self._world.jobs.items() if ("Job", key) not in gone}
         jobs |= {key: one for (kind, key), one in changed.items() if kind == "Job"}
-        named = (((one["kind"], key_of(one)), one) for one in self._world.objects)
-        kept = [changed.pop(name, one) for name, one in named if name not in gone]
+        touched = {key.rpartition("/")[2] for _, key in self._touched}
+        kept = []
+        for one in self._world.objects:
+            if one["metadata"]["name"] in touched:
+                name = one["kind"], key_of(one)
+                if name not in gone:
+                    kept.append(changed.pop(name, one))
+            else:
+                kept.append(one)
         new = [one for (kind, _), one in changed.items() if kind != "Job"]
         return replace(self._world, objects=(*kept, *new), jobs=jobs)
 

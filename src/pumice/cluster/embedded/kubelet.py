@@ -214,11 +214,11 @@ class Kubelet:
     def _end_of(self, pod: Manifest) -> tuple[float, int] | None:
         """Return after how long a pod ends, and its exit code; None if it runs for ever."""
         marks = pod["metadata"].get("annotations") or {}
-        fails = _seconds(marks.get(FAIL_AFTER_SECONDS))
+        fails = _seconds(marks[FAIL_AFTER_SECONDS]) if FAIL_AFTER_SECONDS in marks else None
         if fails is not None:
             times = _seconds(marks.get(FAIL_TIMES))
             fails = None if times is not None and _restarts(pod) >= times else fails
-        lasts = _seconds(marks.get(RUN_SECONDS))
+        lasts = _seconds(marks[RUN_SECONDS]) if RUN_SECONDS in marks else None
         if lasts is None:
             lasts = self._durations(pod)
         if fails is not None and (lasts is None or fails <= lasts):

@@ -95,6 +95,7 @@ def visible(events: Iterable[Event], namespace: str, last: Event | None) -> Iter
 
 _DIGITS: Final = 20
 """Digits of a version, which is a number of 64 bits."""
+_MAYBE_EMPTY: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIXES: Final = len(_LETTERS) ** 5
 _STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only after all were used
@@ -121,7 +122,7 @@ class Identity:
         metadata["uid"] = f"{self._prefix}{self._uids:012x}"
         metadata["creationTimestamp"] = rfc3339(now)
         metadata["generation"] = 1
-        for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        for field in _MAYBE_EMPTY:
             metadata.pop(field, None)
 
     def complete(self, metadata: Manifest, now: float) -> None:
@@ -133,7 +134,7 @@ class Identity:
             metadata["creationTimestamp"] = rfc3339(now)
         if not metadata.get("generation"):
             metadata["generation"] = 1
-        for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        for field in _MAYBE_EMPTY:
             if field in metadata and not metadata[field]:
                 del metadata[field]
 

@@ -30,6 +30,7 @@ from pumice.cluster.embedded.object_tables import (
 )
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
+from pumice.cluster.embedded.restoring import restore
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
@@ -177,16 +178,7 @@ class EmbeddedCluster:
         No caller may change them from now on: only the top of their metadata is copied.
         """
         with self.lock:
-            for manifest in manifests:
-                kind = self.kinds.of(manifest)
-                table = self._tables.table(kind.name)
-                given = manifest.get("metadata")
-                new = {**manifest, "metadata": {**given} if isinstance(given, dict) else given}
-                metadata = self._name(kind, new)
-                self._identity.complete(metadata, self.now())
-                if old := table.find(metadata.get("namespace", ""), metadata["name"]):
-                    self._tables.drop(table, old)
-                self._tables.put(table, new, None)
+            restore(self._tables, self._identity, self._name, manifests, self.now())
 
     def copy(self, clock: Clock) -> "EmbeddedCluster":
         """Return a cluster with the same objects that goes on by itself, on another clock.
