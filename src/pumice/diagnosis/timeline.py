@@ -7,7 +7,6 @@ otherwise time moves at once to the next moment at which something may.
 
 import copy
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -30,6 +29,7 @@ from pumice.diagnosis.control_plane import ControlPlane, no_keys
 from pumice.diagnosis.questions import question_scheduler
 from pumice.diagnosis.replacements import AT_ONCE
 from pumice.diagnosis.replay import usage_at
+from pumice.diagnosis.story import Moved, Story
 from pumice.diagnosis.unseen_jobs import owner_of
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
@@ -42,34 +42,6 @@ CYCLE_S: Final = 1.0
 MOST_UNTOLD_S: Final = 3600.0
 """How long plugins that do not state when time matters are asked each second."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moved:
-    """A pod that was bound, evicted, ended or is gone."""
-
-    at: float
-    pod: str
-    job: str
-    """The name of its job: the Volcano job if there is one, else the pod group."""
-    node: str = ""
-    whom: str = ""
-    """The pod or pod group that it was evicted for; empty: for none."""
-    whose: str = ""
-    """The name of the job that it was evicted for."""
-    action: str = ""
-
-
-@dataclass
-class Story:
-    """The events so far, in order."""
-
-    binds: list[Moved] = field(default_factory=list)
-    evictions: list[Moved] = field(default_factory=list)
-    ends: list[Moved] = field(default_factory=list)
-    gone: list[Moved] = field(default_factory=list)
-    instants: list[tuple[float, str]] = field(default_factory=list)
-    """Times at which time alone changed an answer, and the plugin."""
 
 
 class Timeline:

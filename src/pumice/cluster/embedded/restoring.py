@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from pumice.api.kinds import Kind, Manifest
-from pumice.cluster.embedded.object_tables import Identity, ObjectTables
+from pumice.cluster.embedded.object_tables import Identity, ObjectTables, Table
 
 Naming = Callable[[Kind, Manifest], Manifest]
 """Sets name and namespace of a new object and returns its metadata; makes a missing namespace."""
@@ -20,20 +20,22 @@ def restore(
 
     Neighbours are mostly of one kind and one namespace, which are looked up once.
     """
-    words: tuple[object, object] | None = None
-    home: str | None = None  # a namespace that exists and takes new objects
+    last: tuple[object, object] | None = None
+    place: tuple[Kind, Table] | None = None
+    home = ""  # a namespace that exists and takes new objects
     for manifest in manifests:
-        if words != (new_words := (manifest.get("apiVersion"), manifest.get("kind"))):
+        words = manifest.get("apiVersion"), manifest.get("kind")
+        if place is None or words != last:
             kind = tables.kinds.of(manifest)
-            table = tables.table(kind.name)
-            words, home = new_words, None
+            place, last, home = (kind, tables.table(kind.name)), words, ""
+        kind, table = place
         given = manifest.get("metadata")
-        metadata = {**given} if isinstance(given, dict) else given
-        new = {**manifest, "metadata": metadata}
-        if not home or metadata.get("namespace") != home or not metadata.get("name"):
-            metadata = named(kind, new)
-            home = metadata.get("namespace")
-        identity.complete(metadata, now)
-        if old := table.find(metadata.get("namespace", ""), metadata["name"]):
+        own = {**given} if isinstance(given, dict) else {}
+        new = {**manifest, "metadata": own if isinstance(given, dict) else given}
+        if not home or own.get("namespace") != home or not own.get("name"):
+            own = named(kind, new)
+            home = own.get("namespace") or ""
+        identity.complete(own, now)
+        if old := table.find(own.get("namespace", ""), own["name"]):
             tables.drop(table, old)
         tables.put(table, new, None)
