@@ -14,7 +14,7 @@ from typing import Final
 from pumice.api.kinds import Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
-from pumice.controllers.base import Controller, Key, Plan
+from pumice.controllers.base import Contented, Controller, Key, Plan
 from pumice.controllers.effects import carry_out
 from pumice.controllers.namespace_holds import NamespaceHolds
 from pumice.controllers.view import Change, ClusterView
@@ -76,7 +76,9 @@ class ControllerLoop:
         }
         self.on_change: list[Callable[[Change], None]] = []
         """Called with each change, before controllers are asked which objects it concerns."""
-        self._queue: OrderedDict[Item, None] = OrderedDict()
+        self._contented = [c if isinstance(c, Contented) else None for c in controllers]
+        self._queue: OrderedDict[Item, bool] = OrderedDict()
+        """What is to be reconciled, and whether that is known to do nothing."""
         self._later: list[tuple[float, int, Item]] = []
         self._due: dict[Item, float] = {}
         self._attempts: dict[Item, int] = {}
@@ -114,8 +116,10 @@ class ControllerLoop:
         count = 0
         self._notice()
         while self._queue and count < limit:
-            item, _ = self._queue.popitem(last=False)
+            item, is_idle = self._queue.popitem(last=False)
             count += 1
+            if is_idle and not self._due and not self._attempts:
+                continue
             if self._look(item):
                 self._notice()
         return count
@@ -137,18 +141,21 @@ class ControllerLoop:
         kind, old, new = change
         for index in self._interested[kind]:
             if new is not None:
-                self._ask(index, kind, new)
+                self._ask(index, kind, new, self._contented[index])
             if old is not None and _moved(old, new):
                 self._ask(index, kind, old)
 
-    def _enqueue(self, item: Item) -> None:
-        self._queue[item] = None
+    def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
+        self._queue[item] = is_idle
 
-    def _ask(self, index: int, kind: str, manifest: Manifest) -> None:
+    def _ask(
+        self, index: int, kind: str, manifest: Manifest, contented: Contented | None = None
+    ) -> None:
         """Ask a controller which objects a change concerns, by the object after or before it."""
         try:
+            is_idle = contented is not None and contented.is_content(kind, manifest)
             for key in self._controllers[index].concerns(kind, manifest, self.view):
-                self._enqueue((index, key))
+                self._enqueue((index, key), is_idle=is_idle)
         except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
             metadata = manifest["metadata"]
             key = Key(kind, metadata.get("namespace", ""), metadata["name"])

@@ -56,6 +56,19 @@ class PodGroupController:
         metadata = manifest["metadata"]
         return (Key(kind, metadata.get("namespace", ""), metadata["name"]),)
 
+    def is_content(self, kind: str, manifest: Manifest) -> bool:
+        """Return whether a well-formed pod has a group, or needs none."""
+        if kind != POD or not isinstance(manifest.get("spec"), dict):
+            return False
+        marks = manifest["metadata"].get("annotations")
+        return (marks is None or isinstance(marks, dict)) and self._leaves_alone(manifest)
+
+    def _leaves_alone(self, pod: Manifest) -> bool:
+        marks = pod["metadata"].get("annotations") or {}
+        return pod["spec"].get("schedulerName") not in self._schedulers or bool(
+            marks.get(GROUP_NAME)
+        )
+
     def reconcile(self, key: Key, view: View) -> Plan:
         """Create the PodGroup of a pod, or remove that of an owner without pods."""
         manifest = view.get(key.kind, key.namespace, key.name)
@@ -63,8 +76,7 @@ class PodGroupController:
             return Plan()
         if key.kind in _SCALABLE:
             return _scaled(manifest, view)
-        marks = manifest["metadata"].get("annotations") or {}
-        if manifest["spec"].get("schedulerName") not in self._schedulers or marks.get(GROUP_NAME):
+        if self._leaves_alone(manifest):
             return Plan()
         name = group_name(manifest)
         effects: list[Effect] = []

@@ -116,14 +116,18 @@ class ClusterState:
 
     @cached_property
     def _by_kind(self) -> dict[str, dict[str, Manifest]]:
-        found: dict[str, dict[str, Manifest]] = {}
-        for one in self.objects:
-            found.setdefault(str(one["kind"]), {})[key_of(one)] = one
-        return found
+        """The kinds that were asked for."""
+        return {}
 
     def of_kind(self, kind: str) -> Mapping[str, Manifest]:
         """Return all objects of a kind by key; a Job is one of Volcano."""
-        return self.jobs if kind == "Job" else self._by_kind.get(kind, {})
+        if kind == "Job":
+            return self.jobs
+        found = self._by_kind.get(kind)
+        if found is None:
+            found = {key_of(one): one for one in self.objects if one["kind"] == kind}
+            self._by_kind[kind] = found
+        return found
 
     def get(self, kind: str, key: str) -> Manifest | None:
         """Return an object, None if there is none."""

@@ -227,10 +227,16 @@ class Timeline:
 
     def jobs(self) -> set[str]:
         """Name the jobs that have pods now."""
-        pods = self.pods()
-        owned = {owner_of(pod) for pod in pods if pod["metadata"].get("ownerReferences")} - {""}
-        free = (pod for pod in pods if not owner_of(pod)) if owned else pods
-        return owned | set(map(self._group_title, set(map(group_of, free))))
+        owned, free = set[str](), set[tuple[str, str]]()
+        for pod in self.pods():
+            meta = pod["metadata"]
+            owner = owner_of(pod) if meta.get("ownerReferences") else ""
+            if owner:
+                owned.add(owner)
+            else:
+                free.add((meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME) or ""))
+        keys = (f"{space}/{name}" if name else "" for space, name in free)
+        return owned | set(map(self._group_title, keys))
 
     def _group_title(self, key: str) -> str:
         space, _, name = key.partition("/")
@@ -361,10 +367,12 @@ def check_run_times(world: ClusterState) -> None:
         InputError: one is not a number of seconds.
     """
     for kind in ("Pod", "PodGroup"):
-        for key, one in world.of_kind(kind).items():
+        for one in world.objects:
+            if one["kind"] != kind:
+                continue
             text = (one["metadata"].get("annotations") or {}).get(RUN_SECONDS)
             if text is not None and not _is_span(text):
-                field_name = f"{key}: annotation {RUN_SECONDS}"
+                field_name = f"{key_of(one)}: annotation {RUN_SECONDS}"
                 raise InputError(wanted="a number of seconds", found=text, field=field_name)
 
 

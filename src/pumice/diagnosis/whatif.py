@@ -182,8 +182,11 @@ class Played:
         titles = {key_of(group): title_of(group) for group in groups}
         found: dict[str, dict[str, Manifest]] = {}
         for key, pod in self.pods.items():
-            group = group_of(pod)
-            found.setdefault(owner_of(pod) or titles.get(group, group), {})[key] = pod
+            name = owner_of(pod) or titles.get(group := group_of(pod), group)
+            mine = found.get(name)
+            if mine is None:
+                mine = found[name] = {}
+            mine[key] = pod
         return found
 
 
