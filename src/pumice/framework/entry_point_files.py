@@ -19,7 +19,7 @@ def may_offer(group: str, path: Iterable[str] | None = None) -> bool:
         return True
     try:
         return any(_names(group, Path(entry)) for entry in (sys.path if path is None else path))
-    except (OSError, ValueError):
+    except OSError:
         return True
 
 
