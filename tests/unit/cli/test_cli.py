@@ -147,7 +147,7 @@ def test_help_and_mistyped_words_are_answered_at_once(words: list[str]) -> None:
 
 @pytest.mark.parametrize("module", ["pumice.cli.run", "pumice.cli.whatif"])
 def test_a_command_loads_no_other_answers_and_no_client(module: str) -> None:
-    others = ("importlib.metadata", "pumice.diagnosis.explain", "pumice.diagnosis.remedy", "ssl")
+    others = ("importlib.metadata", "pumice.actions.preempt", "pumice.diagnosis.explain", "ssl")
     code = f"import {module}, sys\nprint([each for each in {others!r} if each in sys.modules])"
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
