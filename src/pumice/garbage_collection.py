@@ -4,14 +4,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_RARELY = 50_000
+_RARELY = 150_000
 
 
 def collect_rarely() -> None:
-    """Search after 50,000 new objects instead of 700.
+    """Search after 150,000 new objects instead of 700.
 
-    A cluster that is read is hundreds of thousands of objects, all of which stay, and objects that
-    refer to each other are few: of a command's time the searches took a fifth.
+    Modules are 100,000 objects and a cluster that is read hundreds of thousands, all of which stay,
+    and objects that refer to each other are few: of a command's time the searches took a fifth.
     """
     gc.set_threshold(_RARELY, 20, 100)
 
@@ -26,6 +26,7 @@ def reading() -> Iterator[None]:
     try:
         yield
     finally:
+        new = gc.get_count()[0]  # those that are frozen would have to be counted one by one
         gc.freeze()
-        gc.set_threshold(max(_RARELY, gc.get_freeze_count()), 20, 100)
+        gc.set_threshold(max(_RARELY, new), 20, 100)
         gc.enable()

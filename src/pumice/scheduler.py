@@ -113,8 +113,8 @@ class Scheduler:
         """Settings of the configuration that have no effect, and odd ones."""
         if errors := errors_of(self.warnings):
             raise ConfError(errors)
-        for name in conf.actions:
-            ACTIONS[name].prepare()
+        for action in conf.actions:
+            ACTIONS[action].load()  # now, not in the first cycle
         self._kept = KeptPlugins.of(self.tiers())
         for problem in self.warnings:
             log.warning("configuration: %s", problem)

@@ -15,7 +15,8 @@ from pumice.cluster.embedded.node_operations import add_node
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import About, EmbeddedSource, StaticSource
-from pumice.diagnosis import explain_job, load_world
+from pumice.diagnosis.explain import explain_job
+from pumice.diagnosis.sources import load_world
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "tests" / "data" / "axe-core-4.14.0" / "axe.min.js"

@@ -16,8 +16,8 @@ from pumice.api.conf import parse_conf
 from pumice.api.objects import KINDS
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.diagnosis import load_world
 from pumice.diagnosis.cluster_state import ClusterState, title_of
+from pumice.diagnosis.sources import load_world
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler.live_scheduler import Cycle
 from pumice.testing import node, pod, pod_group, priority_class, queue

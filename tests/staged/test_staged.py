@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from pumice.cli.command_lines.lint import lint
-from pumice.diagnosis import explain_job
+from pumice.diagnosis.explain import explain_job
 from tests.staged.truth import (
     CAUSES,
     FILES,

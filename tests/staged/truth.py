@@ -18,8 +18,9 @@ import yaml
 
 from pumice.api.codes import Cause, Spared
 from pumice.api.quantity import milli_value
-from pumice.diagnosis import ClusterState, load_world
+from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.timeline import Timeline
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import load_plugins

@@ -187,6 +187,12 @@ class Kinds:
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._by_name.values())
 
+    def copy(self) -> "Kinds":
+        """Return the same kinds for another store, which learns by itself."""
+        other = Kinds()
+        other._by_name, other._by_plural = self._by_name.copy(), self._by_plural.copy()
+        return other
+
     def get(self, name: str) -> Kind | None:
         """Return a kind by ``Kind`` or ``Kind.group``."""
         return self._by_name.get(name)

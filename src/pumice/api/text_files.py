@@ -51,7 +51,7 @@ def decoded(content: bytes, name: str, error: type[InputError] = InputError) -> 
         line = content.count(b"\n", 0, fault.start) + 1
         found = next(foreign, None) or f"byte 0x{content[fault.start]:02x}"
         raise error(wanted="UTF-8 text", found=found, file=f"{name}:{line}") from None
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n") if "\r" in text else text  # to look for one is quick
 
 
 def _stdin() -> Any:

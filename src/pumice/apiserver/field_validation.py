@@ -10,9 +10,9 @@ from typing import Any, Final
 from pumice.api.kinds import Kind, Manifest
 from pumice.api.schema.build import CHECKED_KINDS, declared_schema
 from pumice.api.schema.grammar import fields_of
+from pumice.api.schema.unknown_fields import unknown_fields
 from pumice.apiserver.failures import RequestError
 from pumice.webhooks.contents import KnownContents, content_key
-from pumice.webhooks.schema.defaults import unknown_fields
 
 _LEVELS: Final = ("Ignore", "Strict", "Warn")
 _DECLARED: Final = frozenset({*CHECKED_KINDS, "Pod"})
@@ -54,4 +54,4 @@ def _unknown_of(kind: Kind, manifest: Manifest) -> list[str]:
     found = unknown_fields(manifest, declared_schema(kind.name))
     if not found:
         _ALL_KNOWN.remember(key, None)
-    return own + found
+    return own + [field.path for field in found]

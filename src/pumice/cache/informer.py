@@ -59,8 +59,9 @@ class Informer:
         kinds: Iterable[str] = FOLLOWED,
         *,
         wants_node: Callable[[Node], bool] = lambda _: True,
+        read: Callable[[str, Manifest], KubeObject] | None = None,
     ) -> None:
-        """Make one; nodes that are not wanted count as absent."""
+        """Make one; nodes that are not wanted count as absent, and ``read`` may share objects."""
         self._cluster = cluster
         self._ingest = ingest
         ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
@@ -68,6 +69,7 @@ class Informer:
         self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
         self._assumed = Assumptions()
         self._wants_node = wants_node
+        self._typed = read or typed
         self.problems: deque[BadObject] = deque(maxlen=_REMEMBERED)
         """Objects skipped lately, oldest first."""
         self.skipped: Counter[str] = Counter()
@@ -362,7 +364,7 @@ class Informer:
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
         """Return an object, of a bad pod the readable part; None for a bad or unwanted one."""
         try:
-            thing = _typed(kind, manifest)
+            thing = self._typed(kind, manifest)
         except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
             version = manifest["metadata"].get("resourceVersion", "")
             self._skip(kind, _key(manifest), version, error)
@@ -381,7 +383,7 @@ class Informer:
             self.skipped[kind] += 1
 
 
-def _typed(kind: str, manifest: Manifest) -> KubeObject:
+def typed(kind: str, manifest: Manifest) -> KubeObject:
     """Read a manifest; only one that does not fit at once is looked at closely."""
     try:
         return msgspec.convert(manifest, TYPES[kind])

@@ -11,11 +11,12 @@ from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world
-from pumice.diagnosis import Explanation, WaitingJob, explain_job, waiting_jobs
+from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.explanation_schema import EXPLANATION
 from pumice.diagnosis.forecast import span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.questions import unknown_votes
+from pumice.diagnosis.waiting_jobs import WaitingJob, waiting_jobs
 from pumice.examine.findings import Position
 
 Say = Callable[[str], str]

@@ -10,7 +10,7 @@ from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data, print_heading, print_text
 from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world
-from pumice.diagnosis import queue_order
+from pumice.diagnosis.queue_order import queue_order
 
 
 def order(

@@ -76,7 +76,7 @@ def hold_manifests(source: Path | str) -> bool:
 def _of_manifests(
     files: Sequence[Path], sources: Sequence[Path | str], conf: Path | None, now: float | None
 ) -> Scenario:
-    from pumice.diagnosis import load_world  # noqa: PLC0415  (loads the deciding core)
+    from pumice.diagnosis.sources import load_world  # noqa: PLC0415  (loads the deciding core)
 
     world = load_world(sources, conf, now)
     click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)

@@ -9,9 +9,8 @@ from pumice.api.wording import counted
 from pumice.cli.printing import print_data, print_heading, print_text
 from pumice.cli.tables import print_rows
 from pumice.cli.world import read_world
-from pumice.diagnosis import diff_worlds, save_world, summarise
 from pumice.diagnosis.forecast import span
-from pumice.diagnosis.snapshots import Difference, Summary
+from pumice.diagnosis.snapshots import Difference, Summary, diff_worlds, save_world, summarise
 
 _SHOWN = 30
 

@@ -3,36 +3,28 @@
 Printing is separate from fetching: nothing here reads files or runs a scheduler.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import click
 
 from pumice.api.decisions import Decisions, PodGroupState
-from pumice.scenarios.runner import CaseResult
 
 _PIPE_WIDTH = 1_000_000  # columns when the output is no terminal: lines stay whole
 
 
-def print_summary(results: Sequence[CaseResult]) -> None:
+class Row(NamedTuple):
+    """One line of a summary."""
+
+    cells: Sequence[str]
+    is_bad: bool
+
+
+def print_summary(rows: Iterable[Row]) -> None:
     """Print one line for each folder: passed, failed, errors, seconds."""
-    folders: dict[Path, list[CaseResult]] = {}
-    for result in results:
-        folders.setdefault(result.path.parent, []).append(result)
     table = _table("folder", passed="right", failed="right", errors="right", time="right")
-    for folder, inside in folders.items():
-        numbers = [
-            sum(result.outcome == outcome for result in inside)
-            for outcome in ("passed", "failed", "error")
-        ]
-        seconds = sum(result.seconds for result in inside)
-        table.add_row(
-            str(folder),
-            *map(str, numbers),
-            f"{seconds:.2f} s",
-            style="red" if any(numbers[1:]) else "",
-        )
+    for row in rows:
+        table.add_row(*row.cells, style="red" if row.is_bad else "")
     _print(table)
 
 

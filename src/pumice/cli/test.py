@@ -1,5 +1,6 @@
 """`pumice test`: run scenario files, print the differences, sum up."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from pumice.api.wording import counted
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data
 from pumice.cli.scenario_files import read_scenario, with_expectations
-from pumice.cli.tables import print_summary
+from pumice.cli.tables import Row, print_summary
 from pumice.scenarios.compare import CompareOptions
 from pumice.scenarios.junit import write_junit
 from pumice.scenarios.many_files import run_files
@@ -80,7 +81,7 @@ def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
         sum(result.outcome == outcome for result in results) for outcome in ("passed", "error")
     )
     if output == "table":
-        print_summary(results)
+        print_summary(_by_folder(results))
     else:
         print_data(_to_data(results, passed), output)
     if skipped:
@@ -124,3 +125,18 @@ def _print_failure(result: CaseResult) -> None:
     hidden = len(result.differences) - _SHOWN_DIFFERENCES
     if hidden > 0:
         click.echo(f"      … and {hidden} more")
+
+
+def _by_folder(results: Sequence[CaseResult]) -> Iterator[Row]:
+    """Sum up the results of each folder."""
+    folders: dict[Path, list[CaseResult]] = {}
+    for result in results:
+        folders.setdefault(result.path.parent, []).append(result)
+    for folder, inside in folders.items():
+        numbers = [
+            sum(result.outcome == outcome for result in inside)
+            for outcome in ("passed", "failed", "error")
+        ]
+        seconds = sum(result.seconds for result in inside)
+        cells = (str(folder), *map(str, numbers), f"{seconds:.2f} s")
+        yield Row(cells, is_bad=any(numbers[1:]))

@@ -19,7 +19,7 @@ from pumice.cluster.kube.cluster import KubeCluster
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import About, EmbeddedSource, FollowedSource, Source, StaticSource
-from pumice.diagnosis import ClusterState
+from pumice.diagnosis.cluster_state import ClusterState
 from pumice.errors import ClusterError, ServiceError
 
 

@@ -9,9 +9,9 @@ import click
 
 from pumice.api.conf import read_conf
 from pumice.api.conf_files import read_conf_file
-from pumice.api.kinds import kind_of
+from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
-from pumice.api.schema.build import schema_of
+from pumice.api.schema.unknown_fields import misspelt_fields
 from pumice.api.text_files import STDIN, read_text, shown_name
 from pumice.api.wording import first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
@@ -19,9 +19,8 @@ from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world
-from pumice.diagnosis import Answer, ClusterState, Question, what_if
 from pumice.diagnosis.changes import Change
-from pumice.diagnosis.cluster_state import UnknownJobError
+from pumice.diagnosis.cluster_state import ClusterState, UnknownJobError
 from pumice.diagnosis.settings import (
     drain_node,
     nodes_from_text,
@@ -29,11 +28,10 @@ from pumice.diagnosis.settings import (
     setting_from_text,
     use_conf,
 )
-from pumice.diagnosis.sources import load_job
-from pumice.diagnosis.whatif import JobAnswer
+from pumice.diagnosis.sources import Documents, load_job
+from pumice.diagnosis.whatif import Answer, JobAnswer, Question, what_if
 from pumice.errors import InputError
 from pumice.webhooks.files import is_checked
-from pumice.webhooks.schema.defaults import unknown_fields
 
 _SHOWN = 20
 """Rows of a table before the rest is only counted."""
@@ -131,21 +129,26 @@ def _conf(world: ClusterState, path: Path, plugins: PluginSources) -> Change:
     return use_conf(text, source)
 
 
-def _warn_of_unknown_fields(file: Path) -> None:
-    """Warn about fields that a cluster would drop: they are probably misspelt."""
-    for document in load_documents(file):
-        content = document.content
-        schema = schema_of(kind_of(content)) if is_checked(content) else None
-        for field in unknown_fields(content, schema) if schema else ():
-            click.echo(f"warning: {document.source}: there is no field {field}", err=True)
+def _new_job(file: Path, now: float) -> list[Manifest]:
+    """Read a job that is not applied yet, and warn about its misspelt fields."""
+    documents = load_documents(file)
+    warnings = [  # before the job is read, which fills in defaults
+        f"warning: {document.source}: {field.sentence}"
+        for document in documents
+        if is_checked(document.content)
+        for field in misspelt_fields(document.content)
+    ]
+    job = load_job(Documents(file, documents), now)
+    for warning in warnings:
+        click.echo(warning, err=True)
+    return job
 
 
 def _question(
     job: str, changes: list[Change], default_runtime: float | None, now: float
 ) -> Question:
     if job and Path(job).is_file():
-        new = load_job(Path(job), now)
-        _warn_of_unknown_fields(Path(job))
+        new = _new_job(Path(job), now)
         return Question(new_job=new, changes=changes, default_runtime_s=default_runtime)
     return Question(job=job, changes=changes, default_runtime_s=default_runtime)
 

@@ -12,7 +12,8 @@ from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cluster.base import Cluster
-from pumice.diagnosis import ClusterState, load_world
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.sources import load_world
 from pumice.errors import ClusterError, InputError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
 from pumice.garbage_collection import reading

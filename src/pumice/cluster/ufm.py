@@ -4,12 +4,11 @@ Used by the controller of HyperNodes.  Answers are bounded in size and time and 
 """
 
 import base64
-import ssl
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -92,9 +91,12 @@ def read_ports(access: UfmAccess) -> list[Port]:
         raise HttpError(answer.url, f"wanted a JSON list of ports: {error}") from error
 
 
-def _tls(access: UfmAccess) -> ssl.SSLContext | None:
+def _tls(access: UfmAccess) -> Any:
+    """Return the context of a connection, None for one in plain text."""
     if not access.endpoint.startswith("https:"):
         return None
+    import ssl  # noqa: PLC0415 - see above
+
     from pumice.cluster.http.tls import tls_context  # noqa: PLC0415 - see above
 
     context = tls_context(verify=access.verify)

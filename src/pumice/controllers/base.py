@@ -6,7 +6,7 @@ or came twice.  The loop in ``controllers/loop.py`` applies effects through a cl
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pumice.api.kinds import Manifest
 
@@ -121,3 +121,14 @@ class Controller(Protocol):
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Return what to do about one object; it may be gone."""
+
+
+@runtime_checkable
+class Contented(Protocol):
+    """A controller that can tell by an object itself that there is nothing to do about it."""
+
+    def is_content(self, kind: str, manifest: Manifest) -> bool:
+        """Return True only if ``reconcile`` does nothing about an object, whatever else exists.
+
+        It is asked about an object that concerns itself and no other.
+        """

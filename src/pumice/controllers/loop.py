@@ -14,7 +14,7 @@ from typing import Final
 from pumice.api.kinds import Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
-from pumice.controllers.base import Controller, Key, Plan
+from pumice.controllers.base import Contented, Controller, Key, Plan
 from pumice.controllers.effects import carry_out
 from pumice.controllers.namespace_holds import NamespaceHolds
 from pumice.controllers.view import Change, ClusterView
@@ -76,7 +76,9 @@ class ControllerLoop:
         }
         self.on_change: list[Callable[[Change], None]] = []
         """Called with each change, before controllers are asked which objects it concerns."""
-        self._queue: OrderedDict[Item, None] = OrderedDict()
+        self._contented = [c if isinstance(c, Contented) else None for c in controllers]
+        self._queue: OrderedDict[Item, bool] = OrderedDict()
+        """What is to be reconciled, and whether that is known to do nothing."""
         self._later: list[tuple[float, int, Item]] = []
         self._due: dict[Item, float] = {}
         self._attempts: dict[Item, int] = {}
@@ -114,8 +116,10 @@ class ControllerLoop:
         count = 0
         self._notice()
         while self._queue and count < limit:
-            item, _ = self._queue.popitem(last=False)
+            item, is_idle = self._queue.popitem(last=False)
             count += 1
+            if is_idle and not self._due and not self._attempts:
+                continue
             if self._look(item):
                 self._notice()
         return count
@@ -130,33 +134,38 @@ class ControllerLoop:
             self._enqueue(item)
 
     def _spread(self, change: Change) -> None:
-        self._holds.notice(change)
+        if self._holds:
+            self._holds.notice(change)
         for listener in self.on_change:
             listener(change)
         kind, old, new = change
-        manifests = [m for m in (new, old if _moved(old, new) else None) if m is not None]
         for index in self._interested[kind]:
-            self._ask(index, kind, manifests)
+            if new is not None:
+                self._ask(index, kind, new, self._contented[index])
+            if old is not None and _moved(old, new):
+                self._ask(index, kind, old)
 
-    def _enqueue(self, item: Item) -> None:
-        self._queue[item] = None
+    def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
+        self._queue[item] = is_idle
 
-    def _ask(self, index: int, kind: str, manifests: Sequence[Manifest]) -> None:
-        """Ask a controller which objects a change concerns, by the object after and before it."""
-        controller = self._controllers[index]
-        for manifest in manifests:
-            try:
-                for key in controller.concerns(kind, manifest, self.view):
-                    self._enqueue((index, key))
-            except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
-                metadata = manifest["metadata"]
-                key = Key(kind, metadata.get("namespace", ""), metadata["name"])
-                self._report((index, key), error, 1)
+    def _ask(
+        self, index: int, kind: str, manifest: Manifest, contented: Contented | None = None
+    ) -> None:
+        """Ask a controller which objects a change concerns, by the object after or before it."""
+        try:
+            is_idle = contented is not None and contented.is_content(kind, manifest)
+            for key in self._controllers[index].concerns(kind, manifest, self.view):
+                self._enqueue((index, key), is_idle=is_idle)
+        except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
+            metadata = manifest["metadata"]
+            key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+            self._report((index, key), error, 1)
 
     def _look(self, item: Item) -> bool:
         """Run a controller on one object; return whether anything may have changed."""
         index, key = item
-        self._due.pop(item, None)
+        if self._due:
+            self._due.pop(item, None)
         done = 0
         try:
             plan = self._controllers[index].reconcile(key, self.view)
@@ -173,7 +182,8 @@ class ControllerLoop:
 
     def _succeeded(self, item: Item, plan: Plan) -> None:
         """Schedule the further reconciliations of a plan that was carried out."""
-        self._attempts.pop(item, None)
+        if self._attempts:
+            self._attempts.pop(item, None)
         for key in plan.look_at:
             self._enqueue((item[0], key))
         if plan.again_in_s is not None:

@@ -29,6 +29,9 @@ class NamespaceHolds:
     def __init__(self) -> None:
         self._holds: dict[str, _Hold] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._holds)
+
     def refused(self, namespace: str, now: float) -> bool:
         """Record a refusal, each time for twice as long; return whether it is new."""
         known = self._holds.get(namespace)
@@ -54,7 +57,7 @@ class NamespaceHolds:
     def notice(self, change: Change) -> None:
         """Release a namespace in which something new is seen: it is another one."""
         _, old, new = change
-        if new is None or not self._holds:
+        if new is None:
             return
         metadata = new["metadata"]
         if old is None or old["metadata"].get("uid") != metadata.get("uid"):

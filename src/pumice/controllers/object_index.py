@@ -18,6 +18,8 @@ def place_of(manifest: Manifest) -> Place:
 
 def _owner_uid(manifest: Manifest) -> str:
     """Return the uid of the controlling owner, empty without one."""
+    if not manifest["metadata"].get("ownerReferences"):
+        return ""
     owner = controller_of(manifest)
     return "" if owner is None else str(owner.get("uid") or "")
 
@@ -45,6 +47,18 @@ class ObjectIndex:
         if owner:
             self._owned.setdefault(owner, {})[place] = manifest
         return old
+
+    def fill(self, manifests: Iterable[Manifest]) -> None:
+        """Add all objects of an empty index."""
+        for manifest in manifests:
+            metadata = manifest["metadata"]
+            namespace = metadata.get("namespace") or ""
+            objects = self._namespaces.get(namespace)
+            if objects is None:
+                objects = self._namespaces[namespace] = {}
+            objects[metadata["name"]] = manifest
+            if metadata.get("ownerReferences") and (owner := _owner_uid(manifest)):
+                self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
 
     def remove(self, manifest: Manifest) -> Manifest | None:
         """Remove an object; return it as it was known."""
@@ -87,22 +101,32 @@ class ManifestView:
 
     def __init__(self, manifests: Iterable[Manifest] = (), now: float = 0.0) -> None:
         self.now = now
-        self._kinds: defaultdict[str, ObjectIndex] = defaultdict(ObjectIndex)
+        self._given: defaultdict[str, list[Manifest]] = defaultdict(list)
+        """Objects of kinds that nobody has asked for yet."""
         for manifest in manifests:
-            self._kinds[kind_of(manifest)].put(manifest)
+            self._given[kind_of(manifest)].append(manifest)
+        self._indices: dict[str, ObjectIndex] = {}
+
+    def _index(self, kind: str) -> ObjectIndex:
+        index = self._indices.get(kind)
+        if index is None:
+            index = self._indices[kind] = ObjectIndex()
+            for manifest in self._given.pop(kind, ()):
+                index.put(manifest)
+        return index
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return one object, None if there is none."""
-        return self._kinds[kind].get(namespace, name)
+        return self._index(kind).get(namespace, name)
 
     read = get
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
         """Return the objects of a kind that an object controls."""
-        return self._kinds[kind].owned_by(owner)
+        return self._index(kind).owned_by(owner)
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:
         """Return the objects of a kind, of one namespace or of all, with these labels."""
-        return self._kinds[kind].labelled(namespace, labels)
+        return self._index(kind).labelled(namespace, labels)

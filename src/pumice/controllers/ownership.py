@@ -33,10 +33,11 @@ def controlled_by(owner: Manifest) -> Manifest:
 
 def controller_of(manifest: Manifest) -> Mapping[str, Any] | None:
     """Return the owner reference of the controlling owner, None without one."""
-    references: list[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences") or []
-    for one in references:
-        if one.get("controller"):
-            return one
+    references: list[Mapping[str, Any]] | None = manifest["metadata"].get("ownerReferences")
+    if references:
+        for one in references:
+            if one.get("controller"):
+                return one
     return None
 
 

@@ -15,7 +15,7 @@ from pumice.api.annotations import (
 )
 from pumice.api.kinds import DEFAULT_QUEUE, POD, POD_GROUP, Manifest
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
-from pumice.controllers.ownership import controlled_by, controller_of, key_of
+from pumice.controllers.ownership import controlled_by, controller_of
 from pumice.controllers.quota_usage import pods_usage
 
 _SCALABLE: Final = ("ReplicaSet.apps", "StatefulSet.apps")
@@ -51,7 +51,23 @@ class PodGroupController:
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
         """Look at each pod, and at each owner that may have been scaled to zero."""
-        return (key_of(manifest),) if kind == POD or kind in _SCALABLE else ()
+        if kind != POD and kind not in _SCALABLE:
+            return ()
+        metadata = manifest["metadata"]
+        return (Key(kind, metadata.get("namespace", ""), metadata["name"]),)
+
+    def is_content(self, kind: str, manifest: Manifest) -> bool:
+        """Return whether a well-formed pod has a group, or needs none."""
+        if kind != POD or not isinstance(manifest.get("spec"), dict):
+            return False
+        marks = manifest["metadata"].get("annotations")
+        return (marks is None or isinstance(marks, dict)) and self._leaves_alone(manifest)
+
+    def _leaves_alone(self, pod: Manifest) -> bool:
+        marks = pod["metadata"].get("annotations") or {}
+        return pod["spec"].get("schedulerName") not in self._schedulers or bool(
+            marks.get(GROUP_NAME)
+        )
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Create the PodGroup of a pod, or remove that of an owner without pods."""
@@ -60,8 +76,7 @@ class PodGroupController:
             return Plan()
         if key.kind in _SCALABLE:
             return _scaled(manifest, view)
-        marks = manifest["metadata"].get("annotations") or {}
-        if manifest["spec"].get("schedulerName") not in self._schedulers or marks.get(GROUP_NAME):
+        if self._leaves_alone(manifest):
             return Plan()
         name = group_name(manifest)
         effects: list[Effect] = []

@@ -137,7 +137,8 @@ class ThreadedLoop(ControllerLoop):
             self._wake.clear()
         return limit
 
-    def _enqueue(self, item: Item) -> None:
+    def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
+        del is_idle  # reconciliations that do nothing are counted, too
         self._queues[item[0]][item] = None
 
     def _pause(self) -> float:

@@ -168,7 +168,11 @@ class ClusterView:
         mirror.version = version
         mirror.ahead.clear()
         known_before = [*mirror.all()]
-        present = {place_of(manifest) for manifest in items} if known_before else set()
+        if not known_before:
+            mirror.fill(items)
+            yield from ((kind, None, manifest) for manifest in items)
+            return
+        present = {place_of(manifest) for manifest in items}
         for known in known_before:
             if place_of(known) not in present:
                 mirror.remove(known)

@@ -11,7 +11,8 @@ from typing import Any, Final
 from pumice.api.kinds import JOB, Manifest
 from pumice.api.objects import KINDS
 from pumice.cluster.base import Cluster
-from pumice.diagnosis import ClusterState, load_world
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.sources import load_world
 from pumice.errors import ClusterError, NotFoundError
 from pumice.framework.plugin_loading import load_plugins
 

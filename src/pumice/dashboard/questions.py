@@ -13,17 +13,10 @@ from pumice.api.duration import parse_duration
 from pumice.api.yaml_text import parse_yaml
 from pumice.dashboard.feed import Feed
 from pumice.dashboard.picture import Picture
-from pumice.diagnosis import (
-    ClusterState,
-    Explanation,
-    Question,
-    explain_job,
-    queue_order,
-    save_world,
-    waiting_jobs,
-    what_if,
-)
 from pumice.diagnosis.changes import Change
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.explain import Explanation, explain_job
+from pumice.diagnosis.queue_order import queue_order
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.settings import (
     drain_node,
@@ -32,7 +25,10 @@ from pumice.diagnosis.settings import (
     setting_from_text,
     use_conf,
 )
+from pumice.diagnosis.snapshots import save_world
 from pumice.diagnosis.sources import load_job
+from pumice.diagnosis.waiting_jobs import waiting_jobs
+from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import InputError
 
 

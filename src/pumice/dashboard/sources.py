@@ -15,7 +15,7 @@ from pumice.cluster.base import Cluster, LiveCluster
 from pumice.core.snapshot import Snapshot
 from pumice.dashboard.feed import Feed
 from pumice.dashboard.material import ALL_KINDS, Material, gather
-from pumice.diagnosis import ClusterState
+from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.stored_configuration import scheduler_configuration
 from pumice.errors import ClusterError, ConfError, InputError

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
@@ -17,6 +17,8 @@ from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.wording import first_of
 from pumice.controllers.object_index import ManifestView
+from pumice.diagnosis.made_once import MadeOnce
+from pumice.diagnosis.restored_objects import RestoredObjects
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
 
@@ -88,22 +90,20 @@ class ClusterState:
         default_factory=dict, repr=False, compare=False
     )
     """Answers of an extender, so that each question is asked once; shared as ``_typed`` is."""
-    _typed: dict[int, tuple[Manifest, KubeObject]] = field(
-        default_factory=dict, repr=False, compare=False
+    _typed: MadeOnce[KubeObject] = field(
+        default_factory=partial(MadeOnce, from_manifest), repr=False, compare=False
     )
-    """Manifests as typed objects, by their identity; shared with worlds made from this one."""
+    """Makes typed objects of manifests; shared with worlds made from this one."""
+    restored: RestoredObjects = field(default_factory=RestoredObjects, repr=False, compare=False)
+    """The objects in an embedded cluster; shared as ``_typed`` is."""
 
     def typed(self) -> list[KubeObject]:
         """Return all objects as the deciding core reads them; each is read once."""
-        return [self.typed_one(one) for one in self.objects]
+        return list(map(self._typed, self.objects))
 
     def typed_one(self, manifest: Manifest) -> KubeObject:
         """Return one object as the deciding core reads it."""
-        known = self._typed.get(id(manifest))
-        if known is None:
-            # the manifest is kept with it, so that its identity is not reused
-            known = self._typed[id(manifest)] = (manifest, from_manifest(manifest))
-        return known[1]
+        return self._typed(manifest)
 
     @cached_property
     def scheduler_conf(self) -> SchedulerConf:
@@ -116,14 +116,18 @@ class ClusterState:
 
     @cached_property
     def _by_kind(self) -> dict[str, dict[str, Manifest]]:
-        found: dict[str, dict[str, Manifest]] = {}
-        for one in self.objects:
-            found.setdefault(str(one["kind"]), {})[key_of(one)] = one
-        return found
+        """The kinds that were asked for."""
+        return {}
 
     def of_kind(self, kind: str) -> Mapping[str, Manifest]:
         """Return all objects of a kind by key; a Job is one of Volcano."""
-        return self.jobs if kind == "Job" else self._by_kind.get(kind, {})
+        if kind == "Job":
+            return self.jobs
+        found = self._by_kind.get(kind)
+        if found is None:
+            found = {key_of(one): one for one in self.objects if one["kind"] == kind}
+            self._by_kind[kind] = found
+        return found
 
     def get(self, kind: str, key: str) -> Manifest | None:
         """Return an object, None if there is none."""
@@ -177,7 +181,11 @@ class ClusterState:
     def with_objects(self, more: Iterable[Manifest]) -> "ClusterState":
         """Make a world with further objects; one of the same kind and name is replaced."""
         new = {(one["kind"], key_of(one)): one for one in more}
-        kept = [new.pop((one["kind"], key_of(one)), one) for one in self.objects]
+        names = {one["metadata"]["name"] for one in new.values()}
+        kept = [
+            new.pop((one["kind"], key_of(one)), one) if one["metadata"]["name"] in names else one
+            for one in self.objects
+        ]
         return replace(self, objects=(*kept, *new.values()))
 
     # Names

@@ -46,20 +46,22 @@ class ControlPlane:
         objects: Iterable[Manifest],
         controllers: Sequence[Controller],
         *,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
-        """Make one; expected pods are left to the controllers."""
+        """Make one; expected pods are left to the controllers.
+
+        Objects are shared with other planes of the world, unless a seed gives new objects uids of
+        their own.
+        """
         self._world = world
         self.clock = VirtualClock(world.now)
-        self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
         self._given = {(one["kind"], key_of(one)): one for one in objects if not is_expected(one)}
         self._uids = UnseenJobs(one for one in self._given.values() if one["kind"] == "Job")
-        self._priorities()
-        self.cluster.restore(
-            self._uids.linked(one)
-            for one in self._given.values()
-            if one["kind"] not in ("Namespace", "PriorityClass")
-        )
+        if seed is None:
+            self.cluster = world.restored.cluster(self._in_order(), self.clock)
+        else:
+            self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
+            self.cluster.restore(self._in_order())
         self._touched: dict[Name, Manifest | None] = {}
         self.cluster.listeners.append(self._on_event)
         latest = self.cluster.latest
@@ -67,12 +69,15 @@ class ControlPlane:
         self.upkeep = StatusUpkeep(self.cluster)
         self.replacements = Replacements(self.cluster)
 
-    def _priorities(self) -> None:
-        """Add priority classes before pods that name them."""
-        first = [
-            one for one in self._given.values() if one["kind"] in ("Namespace", "PriorityClass")
-        ]
-        self.cluster.restore(_unending(one) for one in first)
+    def _in_order(self) -> list[Manifest]:
+        """Return all objects as stored, priority classes before pods that name them."""
+        first, rest = [], []
+        for (kind, _), one in self._given.items():
+            if kind in ("Namespace", "PriorityClass"):
+                first.append(_unending(one))
+            else:
+                rest.append(self._uids.linked(one))
+        return first + rest
 
     def add_job(self, job: Manifest) -> None:
         """Add a Volcano job."""
@@ -106,8 +111,15 @@ class ControlPlane:
         }
         jobs = {key: one for key, one in self._world.jobs.items() if ("Job", key) not in gone}
         jobs |= {key: one for (kind, key), one in changed.items() if kind == "Job"}
-        named = (((one["kind"], key_of(one)), one) for one in self._world.objects)
-        kept = [changed.pop(name, one) for name, one in named if name not in gone]
+        touched = {key.rpartition("/")[2] for _, key in self._touched}
+        kept = []
+        for one in self._world.objects:
+            if one["metadata"]["name"] in touched:
+                name = one["kind"], key_of(one)
+                if name not in gone:
+                    kept.append(changed.pop(name, one))
+            else:
+                kept.append(one)
         new = [one for (kind, _), one in changed.items() if kind != "Job"]
         return replace(self._world, objects=(*kept, *new), jobs=jobs)
 
@@ -141,4 +153,6 @@ def _without(metadata: Mapping[str, Any], fields: Iterable[str]) -> Manifest:
 
 def _unending(one: Manifest) -> Manifest:
     """Return a namespace in which objects can still be created."""
+    if "deletionTimestamp" not in one["metadata"]:
+        return one
     return {**one, "metadata": _without(one["metadata"], ("deletionTimestamp",))}

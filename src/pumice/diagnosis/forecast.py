@@ -13,7 +13,8 @@ from pumice.api.times import rfc3339
 from pumice.api.wording import counted, first_of, verb
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.storms import Storm, StormWatch
-from pumice.diagnosis.timeline import Moved, Timeline
+from pumice.diagnosis.story import Moved
+from pumice.diagnosis.timeline import Timeline
 
 _DAY: Final = 86400.0
 HORIZON_S: Final = 30 * _DAY

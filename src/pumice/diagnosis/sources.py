@@ -100,8 +100,16 @@ def measured_use(
         return {}
 
 
-Source = Path | str | ReadableCluster
-"""A file, a folder of files, a text, or anything with the cluster protocol."""
+@dataclass(frozen=True)
+class Documents:
+    """The documents of a file that was read already."""
+
+    file: Path
+    documents: Sequence[Document]
+
+
+Source = Path | str | Documents | ReadableCluster
+"""A file, a folder of files, a text, documents, or anything with the cluster protocol."""
 
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
@@ -141,7 +149,10 @@ def load_world(
     """
     pile = _Pile()
     for source in sources:
-        if isinstance(source, Path | str):
+        if isinstance(source, Documents):
+            for document in source.documents:
+                _take_document(pile, document, source.file)
+        elif isinstance(source, Path | str):
             for document in _documents(source):
                 _take_document(pile, document, source)
         else:
@@ -177,10 +188,10 @@ def _measured(world: ClusterState) -> ClusterState:
     return replace(world, node_usage={**usage, **world.node_usage}, notes=(*world.notes, *notes))
 
 
-def load_job(source: Path | str, now: float) -> list[Manifest]:
+def load_job(source: Path | str | Documents, now: float) -> list[Manifest]:
     """Read the objects of one job: a Volcano job, or a pod group with pods, or pods alone.
 
-    ``source`` is a file or a text that ends with a line break.
+    ``source`` is a file, read or not, or a text that ends with a line break.
 
     Raises:
         InputError: the file cannot be used, or holds no job.
@@ -190,10 +201,11 @@ def load_job(source: Path | str, now: float) -> list[Manifest]:
     found = [*(_ours(one) for one in found if not is_expected(one)), *world.jobs.values()]
     if not any(one["kind"] in ("Job", "PodGroup", "Pod") for one in found):
         wanted = "a Volcano job, a pod group or pods"
+        file = source.file if isinstance(source, Documents) else source
         raise InputError(
             wanted=wanted,
             found="none of them",
-            file=str(source) if isinstance(source, Path) else "",
+            file=str(file) if isinstance(file, Path) else "",
         )
     return found
 

@@ -12,10 +12,13 @@ _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
 
 def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
     """Return the latest instant in objects; ``started`` leaves out future ends."""
-    written = dict.fromkeys(stamp for one in objects for stamp in _stamps(one))
+    written: dict[str, None] = {}
+    for one in objects:
+        _take_stamps(one, written)
     stamps = [epoch(stamp) for stamp in written]
     if not started:
-        stamps += [asked for one in objects for asked in _deletion_asked(one)]
+        leaving = (one for one in objects if one["metadata"].get("deletionTimestamp"))
+        stamps += [asked for one in leaving for asked in _deletion_asked(one)]
     return max(stamps, default=0.0 if started else DEFAULT_NOW)
 
 
@@ -30,17 +33,18 @@ def _deletion_asked(manifest: Manifest) -> Iterator[float]:
         yield epoch(meta["deletionTimestamp"]) - known
 
 
-def _stamps(manifest: Manifest) -> Iterator[str]:
+def _take_stamps(manifest: Manifest, found: dict[str, None]) -> None:
+    """Add the times of an object to those found, in the order in which they are written."""
     status = _part(manifest, "status")
     listed = status.get("conditions")
-    conditions = listed if isinstance(listed, list) else []
+    conditions = listed if isinstance(listed, list) else ()
     for part in (manifest["metadata"], status, *conditions):
         if not isinstance(part, (dict, Mapping)):
             continue
         for name in _STAMPS:
             stamp = part.get(name)
-            if isinstance(stamp, str) and stamp:
-                yield stamp
+            if stamp and isinstance(stamp, str):
+                found[stamp] = None
 
 
 def _part(manifest: Manifest, name: str) -> Mapping[str, Any]:

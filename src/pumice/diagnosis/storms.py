@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from pumice.api.wording import counted, first_of
-from pumice.diagnosis.timeline import Moved, Timeline
+from pumice.diagnosis.story import Moved
+from pumice.diagnosis.timeline import Timeline
 
 REPEATS: Final = 3
 """How often a cluster must return to the same state before it is called a storm."""

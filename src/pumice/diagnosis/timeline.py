@@ -7,12 +7,11 @@ otherwise time moves at once to the next moment at which something may.
 
 import copy
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from pumice.api.annotations import RUN_SECONDS
+from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.binder import Binder
@@ -30,6 +29,7 @@ from pumice.diagnosis.control_plane import ControlPlane, no_keys
 from pumice.diagnosis.questions import question_scheduler
 from pumice.diagnosis.replacements import AT_ONCE
 from pumice.diagnosis.replay import usage_at
+from pumice.diagnosis.story import Moved, Story
 from pumice.diagnosis.unseen_jobs import owner_of
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
@@ -42,34 +42,6 @@ CYCLE_S: Final = 1.0
 MOST_UNTOLD_S: Final = 3600.0
 """How long plugins that do not state when time matters are asked each second."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moved:
-    """A pod that was bound, evicted, ended or is gone."""
-
-    at: float
-    pod: str
-    job: str
-    """The name of its job: the Volcano job if there is one, else the pod group."""
-    node: str = ""
-    whom: str = ""
-    """The pod or pod group that it was evicted for; empty: for none."""
-    whose: str = ""
-    """The name of the job that it was evicted for."""
-    action: str = ""
-
-
-@dataclass
-class Story:
-    """The events so far, in order."""
-
-    binds: list[Moved] = field(default_factory=list)
-    evictions: list[Moved] = field(default_factory=list)
-    ends: list[Moved] = field(default_factory=list)
-    gone: list[Moved] = field(default_factory=list)
-    instants: list[tuple[float, str]] = field(default_factory=list)
-    """Times at which time alone changed an answer, and the plugin."""
 
 
 class Timeline:
@@ -92,19 +64,23 @@ class Timeline:
         check_run_times(world)
         self.start = world.now
         self._world, self._default_s, self._endless = world, default_s, endless
-        objects = [self._unending(_started(one)) for one in (*world.objects, *world.jobs.values())]
+        objects = list(map(world.restored.started, (*world.objects, *world.jobs.values())))
+        if endless:
+            objects = list(map(self._unending, objects))
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
-        self._informer = Informer(self.cluster, Ingest(Snapshot()))
+        self._informer = Informer(self.cluster, Ingest(Snapshot()), read=world.restored.read)
         self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
-        self._ended = {
-            pod["metadata"]["uid"]
-            for pod in self.pods()
-            if (pod.get("status") or {}).get("phase") in _OVER
-        }
+        self._ended: set[str] = set()
+        self._leaving: set[str] = set()
+        """Pods on nodes that are being deleted."""
+        for pod in self.pods():
+            if (pod.get("status") or {}).get("phase") in _OVER:
+                self._ended.add(pod["metadata"]["uid"])
+            self._note_leaving(pod)
         self._changed = True
         self.story = Story()
         self.next_at: float | None = world.now
@@ -122,7 +98,7 @@ class Timeline:
 
     def _unending(self, one: Manifest) -> Manifest:
         """Return an object of a job that is not to end without its run time."""
-        if not self._endless or self._title(one) not in self._endless:
+        if self._title(one) not in self._endless:
             return one
         bare = _without_run_time(one)
         if one["kind"] != "Job":
@@ -226,10 +202,7 @@ class Timeline:
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing changed in the last cycle and no pod is terminating."""
-        return not self._changed and not any(
-            pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
-            for pod in self.pods()
-        )
+        return not self._changed and not self._leaving
 
     # Pods
 
@@ -244,11 +217,28 @@ class Timeline:
         """Return all pods as they are now."""
         return self.cluster.list("Pod")[0]
 
+    def pods_by_key(self) -> dict[str, Manifest]:
+        """Return all pods as they are now, by key."""
+        return self.cluster.by_key("Pod")
+
     def job_of(self, pod: Manifest) -> str:
         """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
-        if owner := owner_of(pod):
-            return owner
-        key = group_of(pod)
+        return owner_of(pod) or self._group_title(group_of(pod))
+
+    def jobs(self) -> set[str]:
+        """Name the jobs that have pods now."""
+        owned, free = set[str](), set[tuple[str, str]]()
+        for pod in self.pods():
+            meta = pod["metadata"]
+            owner = owner_of(pod) if meta.get("ownerReferences") else ""
+            if owner:
+                owned.add(owner)
+            else:
+                free.add((meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME) or ""))
+        keys = (f"{space}/{name}" if name else "" for space, name in free)
+        return owned | set(map(self._group_title, keys))
+
+    def _group_title(self, key: str) -> str:
         space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
         return key if group is None else title_of(group)
@@ -265,13 +255,13 @@ class Timeline:
 
     def _lasts(self, pod: Manifest) -> float | None:
         """Return the run time of a pod that states none itself; those of no group never end."""
-        key = group_of(pod)
-        if not key or (self._endless and self.job_of(pod) in self._endless):
+        meta = pod["metadata"]
+        name = (meta.get("annotations") or {}).get(GROUP_NAME)
+        if not name or (self._endless and self.job_of(pod) in self._endless):
             return None
-        space, _, name = key.partition("/")
-        group = self.cluster.peek(POD_GROUP, space, name)
-        marks = ((group or {}).get("metadata") or {}).get("annotations") or {}
-        return float(marks[RUN_SECONDS]) if RUN_SECONDS in marks else self._default_s
+        group = self.cluster.peek(POD_GROUP, meta["namespace"], name)
+        marks = None if group is None else group["metadata"].get("annotations")
+        return float(marks[RUN_SECONDS]) if marks and RUN_SECONDS in marks else self._default_s
 
     def _waits(self, pod: str) -> bool:
         tasks = self._informer.snapshot.tasks
@@ -300,8 +290,7 @@ class Timeline:
         pod = self.cluster.peek("Pod", space, name)
         if pod is not None:
             return self.job_of(pod)
-        group = self.cluster.peek(POD_GROUP, space, name)
-        return whom if group is None else title_of(group)
+        return self._group_title(whom)
 
     def group(self, job: str) -> str:
         """Return the key of the pod group that a pod group of the world is here."""
@@ -315,12 +304,19 @@ class Timeline:
         if kind != "Pod":
             return
         pod, uid = event.object, event.object["metadata"]["uid"]
+        self._leaving.discard(key_of(pod))
+        if event.type != "DELETED":
+            self._note_leaving(pod)
         over = (pod.get("status") or {}).get("phase") in _OVER
         if over and uid not in self._ended:
             self._ended.add(uid)
             self.story.ends.append(self._of(pod))
         elif event.type == "DELETED" and not over and pod["spec"].get("nodeName"):
             self.story.gone.append(self._of(pod))
+
+    def _note_leaving(self, pod: Manifest) -> None:
+        if pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName"):
+            self._leaving.add(key_of(pod))
 
     def _of(self, pod: Manifest) -> Moved:
         node = str(pod["spec"].get("nodeName") or "")
@@ -358,14 +354,6 @@ def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
     return [tasks.keys[row] for row in rows[waits].tolist()]
 
 
-def _started(one: Manifest) -> Manifest:
-    """Return a running pod with its start time, its creation time if not stated."""
-    status, created = one.get("status") or {}, one["metadata"].get("creationTimestamp")
-    if one["kind"] != "Pod" or status.get("phase") != "Running" or not created:
-        return one
-    return one if status.get("startTime") else {**one, "status": {**status, "startTime": created}}
-
-
 def _without_run_time(one: Manifest) -> Manifest:
     meta = one.get("metadata") or {}
     marks = {name: x for name, x in (meta.get("annotations") or {}).items() if name != RUN_SECONDS}
@@ -379,10 +367,12 @@ def check_run_times(world: ClusterState) -> None:
         InputError: one is not a number of seconds.
     """
     for kind in ("Pod", "PodGroup"):
-        for key, one in world.of_kind(kind).items():
+        for one in world.objects:
+            if one["kind"] != kind:
+                continue
             text = (one["metadata"].get("annotations") or {}).get(RUN_SECONDS)
             if text is not None and not _is_span(text):
-                field_name = f"{key}: annotation {RUN_SECONDS}"
+                field_name = f"{key_of(one)}: annotation {RUN_SECONDS}"
                 raise InputError(wanted="a number of seconds", found=text, field=field_name)
 
 

@@ -16,6 +16,8 @@ from pumice.diagnosis.cluster_state import key_of
 
 def owner_of(manifest: Manifest) -> str:
     """Name the Volcano job that controls an object, empty if none does."""
+    if not manifest["metadata"].get("ownerReferences"):
+        return ""
     owner = controller_of(manifest)
     if owner is None or owner.get("kind") != "Job" or "volcano" not in str(owner.get("apiVersion")):
         return ""
@@ -52,7 +54,7 @@ class UnseenJobs:
         if one["kind"] == "PodGroup" and key_of(one) in self._jobs:
             return self._with(one, key_of(one), self._names[key_of(one)][1])
         owner = owner_of(one)
-        return self._with(one, owner, "") if owner in self._jobs else one
+        return self._with(one, owner, "") if owner and owner in self._jobs else one
 
     def unlinked(self, one: Manifest) -> Manifest:
         """Return an object as the world has it."""

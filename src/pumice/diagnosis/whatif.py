@@ -4,7 +4,7 @@ Both sides, as it is and as it would be, are played until nothing changes any mo
 side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -103,30 +103,38 @@ class Played:
 
     def __init__(self, world: ClusterState, question: Question) -> None:
         timeline = Timeline(world, default_s=question.default_runtime_s)
-        self.known = {key_of(pod) for pod in timeline.pods()}
-        self.had_pods = {timeline.job_of(pod) for pod in timeline.pods()}
+        self.known = set(timeline.pods_by_key())
+        self.had_pods = timeline.jobs()
         self.course = Course(timeline, question.horizon_s)
         self.course.settle()
         self.settled_in_s = None if self.course.storm else timeline.now - timeline.start
         self.timeline = timeline
         self.decisions = timeline.look()
-        self._pods = {key_of(pod): pod for pod in timeline.pods()}
-        self.known |= {*self._pods, *(each.pod for each in timeline.story.binds)}
+        self.pods = timeline.pods_by_key()
+        self.known |= {*self.pods, *(each.pod for each in timeline.story.binds)}
         self.had_pods |= {each.job for each in timeline.story.binds}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
-    @cached_property
-    def nodes(self) -> dict[str, str]:
-        """Running pods, to their nodes."""
+    def differing(self, other: "Played") -> list[str]:
+        """Name the pods that are not the very same on both sides."""
+        pods = self.known | other.known
+        mine, others = map(self.pods.get, pods), map(other.pods.get, pods)
+        return [
+            pod for pod, a, b in zip(pods, mine, others, strict=True) if a is not b or a is None
+        ]
+
+    def nodes(self, pods: Iterable[str]) -> dict[str, str]:
+        """Running ones of these pods, to their nodes."""
+        found = ((key, self.pods[key]) for key in pods if key in self.pods)
         return {
             key: str(pod["spec"]["nodeName"])
-            for key, pod in self._pods.items()
+            for key, pod in found
             if pod["spec"].get("nodeName") and _phase(pod) == "Running"
         }
 
     def fate(self, pod: str, known: Container[str] = ()) -> str:
         """Describe the fate of a pod; ``known`` are pods that existed before a change."""
-        found = self._pods.get(pod)
+        found = self.pods.get(pod)
         node = "" if found is None else found["spec"].get("nodeName")
         if found is None:
             where = "gone" if pod in self.known or pod in known else "not there"
@@ -147,11 +155,11 @@ class Played:
         found = {}
         for group in self.timeline.cluster.list(POD_GROUP)[0]:
             name = title_of(group)
-            mine = list(self._by_job.get(name, {}).values())
+            mine = self._by_job.get(name, {}).values()
             state = self.decisions.pod_groups.get(key_of(group))
             phase = state.phase if state is not None else "not scheduled"
             waits = not mine or any(
-                _phase(pod) == "Pending" and not pod["spec"].get("nodeName") for pod in mine
+                not pod["spec"].get("nodeName") and _phase(pod) == "Pending" for pod in mine
             )
             why = waiting_text(self.decisions, key_of(group)) if waits else ""
             had_some = name in self.had_pods or name in had_pods
@@ -173,9 +181,12 @@ class Played:
         groups = self.timeline.cluster.list(POD_GROUP)[0]
         titles = {key_of(group): title_of(group) for group in groups}
         found: dict[str, dict[str, Manifest]] = {}
-        for key, pod in self._pods.items():
-            group = group_of(pod)
-            found.setdefault(owner_of(pod) or titles.get(group, group), {})[key] = pod
+        for key, pod in self.pods.items():
+            name = owner_of(pod) or titles.get(group := group_of(pod), group)
+            mine = found.get(name)
+            if mine is None:
+                mine = found[name] = {}
+            mine[key] = pod
         return found
 
 
@@ -193,6 +204,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     jobs = after.states(before.had_pods)
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
+    differing = [] if before is after else before.differing(after)
     return Answer(
         changes=[change.text for change in changes],
         notes=missing_input(world),
@@ -201,8 +213,8 @@ def what_if(world: ClusterState, question: Question) -> Answer:
         job=answer,
         jobs=_effects(before.states(), jobs, answer) if changes else [],
         waiting={name: why for name, (_, why) in jobs.items() if why},
-        pods=_fates(before, after),
-        binds=_differences(before.nodes, after.nodes, ""),
+        pods=_fates(before, after, differing),
+        binds=_differences(before.nodes(differing), after.nodes(differing), ""),
         evictions=_evictions(before.evicted, after.evicted),
         queues=_queue_changes(before.decisions, after.decisions),
         settled_in_s=after.settled_in_s,
@@ -290,24 +302,21 @@ def _effects(
     return found
 
 
-def _fates(before: Played, after: Played) -> dict[str, tuple[str, str]]:
-    if before is after:
-        return {}
-    fates = {
-        pod: (before.fate(pod), after.fate(pod, before.known))
-        for pod in sorted(before.known | after.known)
-    }
+def _fates(before: Played, after: Played, differing: Iterable[str]) -> dict[str, tuple[str, str]]:
+    evicted = () if before is after else {*before.evicted, *after.evicted}
+    known = (pod for pod in evicted if pod in before.known or pod in after.known)
+    pods = {*differing, *known}
+    fates = {pod: (before.fate(pod), after.fate(pod, before.known)) for pod in sorted(pods)}
     return {pod: (left, right) for pod, (left, right) in fates.items() if left != right}
 
 
 def _differences(
     before: Mapping[str, str], after: Mapping[str, str], none: str
 ) -> dict[str, tuple[str, str]]:
-    return {
-        key: (before.get(key, none), after.get(key, none))
-        for key in sorted({*before, *after})
-        if before.get(key, none) != after.get(key, none)
+    found = {
+        key: (before.get(key, none), after.get(key, none)) for key in before.keys() | after.keys()
     }
+    return {key: found[key] for key in sorted(key for key, (a, b) in found.items() if a != b)}
 
 
 def _evictions(before: Iterable[str], after: Iterable[str]) -> dict[str, tuple[bool, bool]]:
@@ -324,7 +333,7 @@ def _queue_changes(before: Decisions, after: Decisions) -> dict[str, dict[str, t
     return out
 
 
-def _state(pods: Sequence[Manifest], phase: str, *, had_some: bool) -> str:
+def _state(pods: Collection[Manifest], phase: str, *, had_some: bool) -> str:
     """Describe a job by its pods and the phase of its pod group."""
     if not pods:
         return "all its pods are gone" if had_some else f"no pods yet, {phase}"

@@ -2,24 +2,32 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """A step of a session, with what the simulator may assume about it."""
 
-    run: Callable[[Session], None]
+    place: str
+    """Module and function, with a colon between them."""
     simulator: SimulatorAssumptions
-    prepare: Callable[[], object] = _nothing
-    """Loads what it needs, so that its first run is not late."""
+
+    def load(self) -> Callable[[Session], None]:
+        """Import the module, unless that is done already, and return the function."""
+        return _loaded(self.place)
 
     def __call__(self, ssn: Session) -> None:
         """Decide through a session."""
-        self.run(ssn)
+        self.load()(ssn)
+
+
+@cache
+def _loaded(place: str) -> Callable[[Session], None]:
+    module, _, name = place.partition(":")
+    found: Callable[[Session], None] = getattr(import_module(module), name)
+    return found

@@ -3,16 +3,46 @@
 A registry is a value passed to the scheduler; nothing registers itself on import.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from importlib import metadata
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
 
 from pumice.api.conf import Problem, SchedulerConf
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
+from pumice.framework.entry_point_files import may_offer
 from pumice.framework.plugin import HOOKS, Plugin
 
 GROUP = "pumice.plugins"
+
+
+class Entry(Protocol):
+    """A plugin that is not loaded yet: an entry point, or a built-in one."""
+
+    @property
+    def name(self) -> str:
+        """Its name in configurations."""
+
+    @property
+    def value(self) -> str:
+        """Module and class, with a colon between them."""
+
+    def load(self) -> Any:
+        """Import the module and return the class."""
+
+
+class BuiltinEntry(NamedTuple):
+    """A plugin of ours, in the form of an entry point."""
+
+    name: str
+    value: str
+
+    def load(self) -> Any:
+        """Import the module and return the class."""
+        module, _, name = self.value.partition(":")
+        return getattr(import_module(module), name)
 
 
 class PluginsOnUse(Mapping[str, type[Plugin]]):
@@ -21,7 +51,7 @@ class PluginsOnUse(Mapping[str, type[Plugin]]):
     One that cannot be loaded is replaced by a class that reports this when it is configured.
     """
 
-    def __init__(self, entries: Iterable[metadata.EntryPoint]) -> None:
+    def __init__(self, entries: Iterable[Entry]) -> None:
         self._entries = {entry.name: entry for entry in entries}
         self._loaded: dict[str, type[Plugin]] = {}
 
@@ -62,15 +92,24 @@ def known_plugins(
 
 def installed_plugins() -> Mapping[str, type[Plugin]]:
     """Return the plugins that other distributions offer under the entry-point group."""
+    if "importlib.metadata" not in sys.modules and not _may_be_some():
+        return PluginsOnUse(())
+    from importlib import metadata  # noqa: PLC0415 - see entry_point_files
+
     return PluginsOnUse(_offered(metadata.entry_points))
 
 
-@cache  # what is installed stays while a process runs, and to look for it takes 10 ms
-def _offered(find: Callable[..., metadata.EntryPoints]) -> tuple[metadata.EntryPoint, ...]:
+@cache  # what is installed stays while a process runs
+def _may_be_some() -> bool:
+    return may_offer(GROUP)
+
+
+@cache
+def _offered(find: Callable[..., Iterable[Entry]]) -> tuple[Entry, ...]:
     return tuple(find(group=GROUP))
 
 
-def _load(entry: metadata.EntryPoint) -> type[Plugin]:
+def _load(entry: Entry) -> type[Plugin]:
     try:
         cls = entry.load()
     except Exception as error:  # noqa: BLE001  # a plugin is foreign code
@@ -80,7 +119,7 @@ def _load(entry: metadata.EntryPoint) -> type[Plugin]:
     return _broken(entry, "it is not a subclass of pumice.plugin.Plugin")
 
 
-def _broken(entry: metadata.EntryPoint, why: str) -> type[Plugin]:
+def _broken(entry: Entry, why: str) -> type[Plugin]:
     class Broken(Plugin, name=entry.name):
         __doc__ = f"Of no use: {entry.value} cannot be loaded: {why}."
         trouble = f"{entry.value} cannot be loaded: {why}"

@@ -12,20 +12,14 @@ from pumice.api.duration import parse_duration
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch
 from pumice.api.wording import counted
-from pumice.diagnosis import (
-    Answer,
-    ClusterState,
-    Explanation,
-    Question,
-    explain_job,
-    load_world,
-    what_if,
-)
 from pumice.diagnosis.changes import Change
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.settings import drain_node, nodes_from_text, setting_from_text, use_conf
-from pumice.diagnosis.sources import load_job
+from pumice.diagnosis.sources import load_job, load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
+from pumice.diagnosis.whatif import Answer, Question, what_if
 from pumice.framework.plugin_loading import PluginSource, load_plugins
 from pumice.library.configurations import Configuration, read_configuration
 from pumice.library.html import render

@@ -1,11 +1,10 @@
 """The built-in plugins: one policy, one module, listed here and nowhere else."""
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint
 from typing import Final
 
 from pumice.framework.plugin import Plugin
-from pumice.framework.registry import GROUP, PluginsOnUse
+from pumice.framework.registry import BuiltinEntry, PluginsOnUse
 
 _BUILTIN: Final = {
     "binpack": "binpack:Binpack",
@@ -39,5 +38,5 @@ _BUILTIN: Final = {
 def builtin_plugins() -> Mapping[str, type[Plugin]]:
     """Return the built-in plugins by name; each is imported when it is first used."""
     return PluginsOnUse(
-        EntryPoint(name, f"{__name__}.{place}", GROUP) for name, place in _BUILTIN.items()
+        BuiltinEntry(name, f"{__name__}.{place}") for name, place in _BUILTIN.items()
     )

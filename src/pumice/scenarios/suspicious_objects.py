@@ -8,23 +8,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.groups import PodGroup, PodGroupSpec, Queue, QueueSpec
-from pumice.api.kinds import kind_of
+from pumice.api.groups import PodGroup, PodGroupSpec, QueueSpec
 from pumice.api.wording import nearest
 
 _READ: Final = {
-    ("PodGroup", PodGroup.API_VERSION): frozenset(PodGroupSpec.__struct_encode_fields__),
-    ("Queue", Queue.API_VERSION): frozenset(QueueSpec.__struct_encode_fields__),
+    "PodGroup": frozenset(PodGroupSpec.__struct_encode_fields__),
+    "Queue": frozenset(QueueSpec.__struct_encode_fields__),
 }
 """The fields of specifications that deciding reads; their kinds have a few more."""
+_VERSION: Final = PodGroup.API_VERSION
+_MAPS: Final = frozenset({"capability", "deserved", "minResources", "minTaskMember"})
+"""Fields whose keys are names of users."""
 _OWN: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 
 def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield the number of each odd object, and what is odd about it."""
-    yield from mistakes(objects)
     names = [_name(one) for one in objects]
     known = set(names)
+    yield from _mistakes(objects, names)
     for number, one in enumerate(objects):
         for what, kind, wanted in _references(one):
             if (kind, wanted) not in known:
@@ -36,33 +38,46 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
 
 def mistakes(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield what cannot be meant: an object listed twice, a field that does not exist."""
-    names = [_name(one) for one in objects]
+    yield from _mistakes(objects, [_name(one) for one in objects])
+
+
+def _mistakes(
+    objects: Sequence[Mapping[str, Any]], names: Sequence[tuple[str, str]]
+) -> Iterator[tuple[int, str]]:
+    if len(set(names)) < len(names):
+        yield from _repeated(names)
+    for number, one in enumerate(objects):
+        if one["kind"] in _READ and one.get("apiVersion") == _VERSION and not _is_plain(one):
+            for sentence in _misspelt(one):
+                yield number, f"{' '.join(names[number])}: {sentence}"
+
+
+def _repeated(names: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
     times = Counter(names)
     seen: Counter[tuple[str, str]] = Counter()
     for number, name in enumerate(names):
         seen[name] += 1
         if seen[name] == 2:
             yield number, f"{' '.join(name)} occurs {times[name]} times; the last one counts"
-    for number, one in enumerate(objects):
-        for field, hint in _unknown_fields(one):
-            yield number, f"{' '.join(names[number])}: there is no field {field}{hint}"
 
 
-def _unknown_fields(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a gang or a queue that its kind does not have, and those meant."""
-    read = _READ.get((str(manifest["kind"]), str(manifest.get("apiVersion"))))
-    given = manifest.get("spec")
-    spec: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    if read is None or (manifest.keys() <= _OWN and spec.keys() <= read):
-        return
-    from pumice.api.schema.build import declared_schema  # noqa: PLC0415  (rarely needed)
+def _is_plain(manifest: Mapping[str, Any]) -> bool:
+    """Return True only if a gang or a queue has no fields but those known here.
 
-    known = declared_schema(kind_of(manifest)).properties or {}
-    known_in_spec = known["spec"].properties or {}
-    for place, fields, names in (("", manifest, known), ("spec.", spec, known_in_spec)):
-        for field in sorted(map(str, fields.keys() - names.keys())):
-            near = nearest(field, list(names))
-            yield f"{place}{field}", f" (did you mean {place}{near}?)" if near else ""
+    That is so for most, and a look at the declaration of their kind takes longer.
+    """
+    spec = manifest.get("spec")
+    if not isinstance(spec, dict):
+        return manifest.keys() <= _OWN
+    if not (manifest.keys() <= _OWN and spec.keys() <= _READ[manifest["kind"]]):
+        return False
+    return all(name in _MAPS or not isinstance(value, (dict, list)) for name, value in spec.items())
+
+
+def _misspelt(manifest: Mapping[str, Any]) -> list[str]:
+    from pumice.api.schema.unknown_fields import misspelt_fields  # noqa: PLC0415  (rarely needed)
+
+    return [field.sentence for field in misspelt_fields(manifest)]
 
 
 def _name(manifest: Mapping[str, Any]) -> tuple[str, str]:

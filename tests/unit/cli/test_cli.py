@@ -145,6 +145,16 @@ def test_help_and_mistyped_words_are_answered_at_once(words: list[str]) -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("module", ["pumice.cli.run", "pumice.cli.whatif"])
+def test_a_command_loads_no_other_answers_and_no_client(module: str) -> None:
+    others = ("importlib.metadata", "pumice.actions.preempt", "pumice.diagnosis.explain", "ssl")
+    code = f"import {module}, sys\nprint([each for each in {others!r} if each in sys.modules])"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_loads_and_has_help(name: Any, pumice_command: Any) -> None:
     assert name in pumice_command("--help").output

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
 
+from pumice.api import manifests
+from pumice.api.text_files import read_text
 from pumice.cli.main import main
 from pumice.testing import node, pod, pod_group, queue
 
@@ -124,7 +127,16 @@ def test_unknown_fields_of_a_new_job_are_named(cluster: Any, tmp_path: Path) -> 
     file = tmp_path / "job.json"
     file.write_text(json.dumps(job))
     result = run("-f", cluster, "--job", str(file))
-    assert f"warning: {file}:1: there is no field spec.minAvailble" in result.stderr
+    meant = "(did you mean spec.minAvailable?)"
+    assert f"warning: {file}:1: there is no field spec.minAvailble {meant}\n" in result.stderr
+
+
+def test_the_file_of_a_new_job_is_read_once(cluster: Any, tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(pod("new", cpu=1)))
+    with patch.object(manifests, "read_text", wraps=read_text) as reads:
+        assert run("-f", cluster, "--job", str(file)).exit_code == 0
+    assert [call.args[0] for call in reads.call_args_list].count(file) == 1
 
 
 def test_a_configuration_that_is_not_text_is_named(cluster: Any, tmp_path: Path) -> None:

@@ -333,3 +333,48 @@ def test_kinds_without_news_are_not_watched_anew(cluster: Any) -> None:
         loop.run_until_quiet()
     assert {call.args[0] for call in watched.call_args_list} == {"Pod"}
     assert pods(cluster) == 2
+
+
+class Named:
+    """Looks at each ConfigMap, and knows that there is nothing to do about those that say so."""
+
+    name = "named"
+    watches = ("ConfigMap",)
+
+    def __init__(self) -> None:
+        self.looks: list[str] = []
+
+    def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
+        yield Key(kind, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+
+    def is_content(self, kind: Any, manifest: Any) -> bool:
+        return bool(manifest["data"].get("content"))
+
+    def reconcile(self, key: Any, view: Any) -> Any:
+        self.looks.append(key.name)
+        return Plan()
+
+
+def test_what_a_controller_is_content_with_is_counted_and_not_reconciled() -> None:
+    cluster, controller = EmbeddedCluster(VirtualClock()), Named()
+    cluster.restore([config("a", content="yes"), config("b"), config("c", content="yes")])
+    loop = ControllerLoop(cluster, [controller])
+    assert loop.run_until_quiet(limit=1) == 1
+    assert (controller.looks, loop.quiet) == ([], False)
+    assert loop.run_until_quiet() == 2
+    assert controller.looks == ["b"]
+    cluster.patch("ConfigMap", "default", "a", {"data": {"content": None}})
+    cluster.patch("ConfigMap", "default", "b", {"data": {"content": "yes"}})
+    assert loop.run_until_quiet() == 2
+    assert controller.looks == ["b", "a"]
+
+
+def test_an_object_is_reconciled_if_it_was_content_only_before_its_last_change() -> None:
+    cluster, controller = EmbeddedCluster(VirtualClock()), Named()
+    loop = ControllerLoop(cluster, [controller])
+    loop.run_until_quiet()
+    cluster.create(config("a", content="yes"))
+    cluster.patch("ConfigMap", "default", "a", {"data": {"content": None}})
+    loop.look_at("named", Key("ConfigMap", "default", "a"))
+    assert loop.run_until_quiet() == 1
+    assert controller.looks == ["a"]

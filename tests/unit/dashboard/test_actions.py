@@ -15,7 +15,7 @@ from pumice.dashboard.documents.shared import EVERYTHING, Scope
 from pumice.dashboard.security import Person, Right
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import About, EmbeddedSource, StaticSource
-from pumice.diagnosis import load_world
+from pumice.diagnosis.sources import load_world
 from pumice.errors import InputError, NotFoundError
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.options import read_options

@@ -17,7 +17,9 @@ from pumice.dashboard.documents.shared import Scope, View
 from pumice.dashboard.questions import Respondent as Asked
 from pumice.dashboard.questions import WhatIf, Why, pictured
 from pumice.dashboard.sources import StaticSource
-from pumice.diagnosis import load_world, summarise, waiting_jobs
+from pumice.diagnosis.snapshots import summarise
+from pumice.diagnosis.sources import load_world
+from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]

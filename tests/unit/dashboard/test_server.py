@@ -10,7 +10,7 @@ import pytest
 
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import StaticSource
-from pumice.diagnosis import load_world
+from pumice.diagnosis.sources import load_world
 from pumice.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]

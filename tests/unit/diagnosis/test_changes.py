@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF
-from pumice.diagnosis import load_world
 from pumice.diagnosis.changes import Add, Change, Conf, Patch, Remove, Wait, chain, patched
 from pumice.diagnosis.cluster_state import group_of
 from pumice.diagnosis.settings import drain_node, remove_node, setting_from_text
+from pumice.diagnosis.sources import load_world
 from pumice.errors import ConfError, InputError
 from pumice.testing import node, pod, priority_class, queue
 from tests.present import present

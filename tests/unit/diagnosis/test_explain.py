@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import explain_job
+from pumice.diagnosis.explain import explain_job
 from pumice.errors import InputError
 from pumice.examine.findings import ObjectRef
 from pumice.testing import node, pod, pod_group, priority_class, queue

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.diagnosis import explain_job
+from pumice.diagnosis.explain import explain_job
 from pumice.testing import node, pod, pod_group, queue
 
 WORLD = [queue("default"), node("n1", cpu=4)]

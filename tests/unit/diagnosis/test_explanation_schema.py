@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pumice.diagnosis import explain_job
 from pumice.diagnosis.changes import Change
+from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.explanation_schema import EXPLANATION
 from pumice.testing import node, pod_group, priority_class, queue
 

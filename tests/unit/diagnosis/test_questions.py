@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import explain_job, questions, waiting_jobs
+from pumice.diagnosis import questions
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.explain import explain_job
+from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.testing import node, pod, pod_group, queue
 
 VERBS = (

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from pumice.diagnosis import queue_order
+from pumice.diagnosis.queue_order import queue_order
 from pumice.testing import node, priority_class, queue
 
 NODE = node("n1", cpu=4)

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import Question, explain_job, load_world, what_if
 from pumice.diagnosis.changes import Change
+from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.remedy.search import Search
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.trials import settled
+from pumice.diagnosis.whatif import Question, what_if
 from pumice.testing import node, queue
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "first-cluster.yaml"

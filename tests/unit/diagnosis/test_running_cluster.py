@@ -8,7 +8,8 @@ import pytest
 from pumice.api.conf import DEFAULT_CONF
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.diagnosis import explain_job, load_world
+from pumice.diagnosis.explain import explain_job
+from pumice.diagnosis.sources import load_world
 from pumice.errors import NotFoundError, RejectedError
 from pumice.testing import node, pod, pod_group, queue
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import diff_worlds, load_world, save_world, summarise
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.snapshots import diff_worlds, save_world, summarise
+from pumice.diagnosis.sources import load_world
 from pumice.testing import node, pod, pod_group, queue
 
 OBJECTS = [

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
-from pumice.diagnosis import explain_job, load_world, waiting_jobs
+from pumice.diagnosis.explain import explain_job
+from pumice.diagnosis.sources import load_world
+from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.examine.findings import ObjectRef
 from pumice.testing import node, pod, pod_group, queue
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import Question, explain_job, what_if
 from pumice.diagnosis.changes import Change
+from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.forecast import span
 from pumice.diagnosis.settings import (
     drain_node,
@@ -16,6 +16,7 @@ from pumice.diagnosis.settings import (
     setting_from_text,
     use_conf,
 )
+from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import InputError, ManifestError
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, priority_class, queue

@@ -42,6 +42,15 @@ def test_a_misspelt_part_of_a_queue_is_named() -> None:
     assert found == ["Queue q: there is no field Status (did you mean status?)"]
 
 
+def test_a_misspelt_field_further_down_is_named() -> None:
+    group = pod_group("g")
+    group["spec"]["networkTopology"] = {"mod": "hard"}
+    place = "spec.networkTopology"
+    assert texts(group) == [
+        f"PodGroup default/g: there is no field {place}.mod (did you mean {place}.mode?)"
+    ]
+
+
 def test_fields_that_deciding_does_not_read_exist() -> None:
     one = queue("q")
     one["spec"]["extendClusters"] = []

@@ -191,32 +191,39 @@ class Kubelet:
 
     def _go_on(self, pod: Manifest, run: _PodRun) -> None:
         """Resume a pod that another kubelet started: the time it has run counts."""
-        now, (since, waits_s) = self._cluster.now(), _state_of(pod)
+        since, waits_s = _state_of(pod)
         metadata = pod["metadata"]
+        end = self._end_of(pod) if waits_s is None else None
+        if waits_s is None and end is None and not metadata.get("deletionTimestamp"):
+            return  # it runs for ever, whenever it started
         place = metadata["namespace"], metadata["name"]
-        done_s = max(0.0, now - epoch(since)) if since else 0.0
-        if waits_s is None:
-            self._let_run(pod, run, done_s)
-        else:
+        done_s = max(0.0, self._cluster.now() - epoch(since)) if since else 0.0
+        if waits_s is not None:
             self._after(max(0.0, waits_s - done_s), run, self._start_again, place)
+        elif end is not None:
+            self._after(end[0] - done_s, run, self._end_now, place, end[1])
 
-    def _let_run(self, pod: Manifest, run: _PodRun, done_s: float = 0.0) -> None:
-        """Set the end of a pod that started some seconds ago."""
-        metadata = pod["metadata"]
-        marks = metadata.get("annotations") or {}
-        place = metadata["namespace"], metadata["name"]
-        fails = _seconds(marks.get(FAIL_AFTER_SECONDS))
+    def _let_run(self, pod: Manifest, run: _PodRun) -> None:
+        """Set the end of a pod that starts now."""
+        end = self._end_of(pod)
+        if end is not None:
+            metadata = pod["metadata"]
+            place = metadata["namespace"], metadata["name"]
+            self._after(end[0], run, self._end_now, place, end[1])
+
+    def _end_of(self, pod: Manifest) -> tuple[float, int] | None:
+        """Return after how long a pod ends, and its exit code; None if it runs for ever."""
+        marks = pod["metadata"].get("annotations") or {}
+        fails = _seconds(marks[FAIL_AFTER_SECONDS]) if FAIL_AFTER_SECONDS in marks else None
         if fails is not None:
             times = _seconds(marks.get(FAIL_TIMES))
             fails = None if times is not None and _restarts(pod) >= times else fails
-        lasts = _seconds(marks.get(RUN_SECONDS))
+        lasts = _seconds(marks[RUN_SECONDS]) if RUN_SECONDS in marks else None
         if lasts is None:
             lasts = self._durations(pod)
         if fails is not None and (lasts is None or fails <= lasts):
-            code = min(max(int(_seconds(marks.get(EXIT_CODE)) or 1), 0), _HIGHEST_CODE)
-            self._after(fails - done_s, run, self._end_now, place, code)
-        elif lasts is not None:
-            self._after(lasts - done_s, run, self._end_now, place, 0)
+            return fails, min(max(int(_seconds(marks.get(EXIT_CODE)) or 1), 0), _HIGHEST_CODE)
+        return None if lasts is None else (lasts, 0)
 
     def _end_now(self, run: _PodRun, place: tuple[str, str], exit_code: int) -> None:
         """End the containers of a pod; those that failed start again if its policy says so."""

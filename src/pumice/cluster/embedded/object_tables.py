@@ -12,7 +12,13 @@ from typing import Final, NamedTuple
 from pumice.api.kinds import Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.cluster.base import Event
-from pumice.errors import ConflictError, GoneError, NotFoundError, RejectedError
+from pumice.errors import (
+    ConflictError,
+    GoneError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    RejectedError,
+)
 
 
 class History:
@@ -40,6 +46,13 @@ class History:
         del self._versions[:cut]
         del self._events[:cut]
         self.forgotten = max(self.forgotten, version)
+
+    def copy(self) -> "History":
+        """Return one that remembers the same and goes on by itself."""
+        other = History(self._kind, self._limit)
+        other._versions, other._events = self._versions[:], self._events[:]
+        other.forgotten = self.forgotten
+        return other
 
     def since(self, text: str, latest: int) -> list[Event]:
         """Return events after a version.
@@ -82,6 +95,7 @@ def visible(events: Iterable[Event], namespace: str, last: Event | None) -> Iter
 
 _DIGITS: Final = 20
 """Digits of a version, which is a number of 64 bits."""
+_MAYBE_EMPTY: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIXES: Final = len(_LETTERS) ** 5
 _STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only after all were used
@@ -96,13 +110,19 @@ class Identity:
         self._uids = 0
         self._names = 0
 
+    def copy(self) -> "Identity":
+        """Return one that assigns the same from here on."""
+        other = Identity(self._seed)
+        other._uids, other._names = self._uids, self._names
+        return other
+
     def stamp(self, metadata: Manifest, now: float) -> None:
         """Write uid, creationTimestamp and generation of a new object."""
         self._uids += 1
         metadata["uid"] = f"{self._prefix}{self._uids:012x}"
         metadata["creationTimestamp"] = rfc3339(now)
         metadata["generation"] = 1
-        for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        for field in _MAYBE_EMPTY:
             metadata.pop(field, None)
 
     def complete(self, metadata: Manifest, now: float) -> None:
@@ -114,7 +134,7 @@ class Identity:
             metadata["creationTimestamp"] = rfc3339(now)
         if not metadata.get("generation"):
             metadata["generation"] = 1
-        for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        for field in _MAYBE_EMPTY:
             if field in metadata and not metadata[field]:
                 del metadata[field]
 
@@ -150,6 +170,13 @@ class Table:
         self.spaces: dict[str, dict[str, Manifest]] = {}
         self.history = History(kind.name, history)
 
+    def copy(self) -> "Table":
+        """Return a table of the same objects that changes by itself."""
+        other = Table(self.kind, 0)
+        other.spaces = {name: space.copy() for name, space in self.spaces.items()}
+        other.history = self.history.copy()
+        return other
+
     def find(self, namespace: str, name: str) -> Manifest | None:
         """Return one object, None if there is none."""
         space = self.spaces.get(namespace)
@@ -161,6 +188,14 @@ class Table:
             objects = self.spaces.get(space)
             if objects:
                 yield from map(objects.__getitem__, sorted(objects))
+
+    def by_key(self) -> dict[str, Manifest]:
+        """Return all objects by "namespace/name", in the order of ``all``."""
+        return {
+            f"{space}/{name}": objects[name]
+            for space, objects in sorted(self.spaces.items())
+            for name in sorted(objects)
+        }
 
     def events(self, namespace: str, since: str, version: int) -> list[Event]:
         """Return what happened after a resourceVersion, or without one all objects as added.
@@ -186,6 +221,17 @@ class ObjectTables:
         self._tables: dict[str, Table] = {}
         self._by_uid: dict[str, Ref] = {}
         self._dependents: dict[str, dict[Ref, None]] = {}
+
+    def copy(self) -> "ObjectTables":
+        """Return tables of the same objects that change by themselves; nobody listens to them."""
+        other = ObjectTables(self._history)
+        other.kinds = self.kinds.copy()
+        other.version, other.latest = self.version, self.latest.copy()
+        other._resumed_at = self._resumed_at
+        other._tables = {kind: table.copy() for kind, table in self._tables.items()}
+        other._by_uid = self._by_uid.copy()
+        other._dependents = {uid: links.copy() for uid, links in self._dependents.items()}
+        return other
 
     def table(self, kind: str) -> Table:
         """Return the table of a kind.
@@ -280,6 +326,19 @@ class ObjectTables:
                 links.pop(ref, None)
                 if not links:
                     del self._dependents[uid]
+
+
+def check_home(kind: Kind, home: Manifest, name: str) -> None:
+    """Refuse a new object in a namespace that is being deleted.
+
+    Raises:
+        NamespaceTerminatingError: it is.
+    """
+    if home["metadata"].get("deletionTimestamp"):
+        namespace = home["metadata"]["name"]
+        why = f"in namespace {namespace} because it is being terminated"
+        problem = f'{kind.resource} "{name}" is forbidden: unable to create new content {why}'
+        raise NamespaceTerminatingError(kind.name, namespace, name, problem)
 
 
 def check_versions(kind: Kind, old: Manifest, new: Manifest) -> None:

@@ -24,18 +24,14 @@ from pumice.cluster.embedded.object_tables import (
     Ref,
     Table,
     bookmark,
+    check_home,
     check_versions,
     visible,
 )
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
-from pumice.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    NamespaceTerminatingError,
-    NotFoundError,
-    RejectedError,
-)
+from pumice.cluster.embedded.restoring import restore
+from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
 """Called before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
@@ -113,6 +109,10 @@ class EmbeddedCluster:
         """Return one object without copying it, None if there is none; it must not be changed."""
         return self._tables.table(kind).find(namespace, name)
 
+    def by_key(self, kind: str) -> dict[str, Manifest]:
+        """Return all objects of a kind, as ``list`` does, by "namespace/name"."""
+        return self._tables.table(kind).by_key()
+
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
@@ -178,16 +178,16 @@ class EmbeddedCluster:
         No caller may change them from now on: only the top of their metadata is copied.
         """
         with self.lock:
-            for manifest in manifests:
-                kind = self.kinds.of(manifest)
-                table = self._tables.table(kind.name)
-                given = manifest.get("metadata")
-                new = {**manifest, "metadata": {**given} if isinstance(given, dict) else given}
-                metadata = self._name(kind, new)
-                self._identity.complete(metadata, self.now())
-                if old := table.find(metadata.get("namespace", ""), metadata["name"]):
-                    self._tables.drop(table, old)
-                self._tables.put(table, new, None)
+            restore(self._tables, self._identity, self._name, manifests, self.now())
+
+    def copy(self, clock: Clock) -> "EmbeddedCluster":
+        """Return a cluster with the same objects that goes on by itself, on another clock.
+
+        Into this one objects were only restored: there are no events and no garbage to copy.
+        """
+        other = EmbeddedCluster(clock, record_events=False, tables=self._tables.copy())
+        other._identity, other._services = self._identity.copy(), self._services
+        return other
 
     def update(self, manifest: Manifest) -> Manifest:
         """Replace an object, except its status where the kind has a status subresource."""
@@ -326,12 +326,7 @@ class EmbeddedCluster:
             metadata.pop("namespace", None)
             return metadata
         namespace = metadata["namespace"] = metadata.get("namespace") or "default"
-        home = self._need_namespace(namespace)
-        if home["metadata"].get("deletionTimestamp"):
-            why = f"in namespace {namespace} because it is being terminated"
-            what = f'{kind.resource} "{metadata["name"]}" is forbidden'
-            problem = f"{what}: unable to create new content {why}"
-            raise NamespaceTerminatingError(kind.name, namespace, metadata["name"], problem)
+        check_home(kind, self._need_namespace(namespace), metadata["name"])
         return metadata
 
     def _need_namespace(self, name: str) -> Manifest:

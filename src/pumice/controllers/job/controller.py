@@ -100,8 +100,8 @@ class JobController:
 
     def _of_pod(self, pod: Manifest, view: View) -> tuple[Key, ...]:
         """Name the job of a pod."""
-        keys = _owner(pod)
         owner = controller_of(pod)
+        keys = () if owner is None else _owner(pod)
         if not keys or owner is None:
             return ()
         job = view.get(JOB, keys[0].namespace, keys[0].name)

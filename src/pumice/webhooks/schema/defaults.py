@@ -1,48 +1,18 @@
 """Preparation of a custom resource: defaults in, unknown fields out."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from pumice.api.cloning import clone
 from pumice.api.schema.build import Node
-
-
-def unknown_fields(value: Any, node: Node | None) -> list[str]:
-    """Return the paths of the fields that the schema does not know, sorted."""
-    return sorted(path for path, *_ in _unknown(value, node, ""))
+from pumice.api.schema.unknown_fields import unknown_fields
 
 
 def without_unknown(value: Any, node: Node | None) -> list[str]:
     """Remove the fields that the schema does not know, in place; return their paths, sorted."""
-    found = list(_unknown(value, node, ""))
-    for _, around, key in found:
-        del around[key]
-    return sorted(path for path, *_ in found)
-
-
-def _unknown(value: Any, node: Node | None, path: str) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield the path of each unknown field, the mapping that it is in, and its name."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, node.items if node else None, f"{path}[{index}]")
-        return
-    if not isinstance(value, dict) or _is_open(node, path):
-        return
-    for key, item in value.items():
-        below = f"{path}.{key}" if path else key
-        if node is not None and node.properties is not None and key in node.properties:
-            yield from _unknown(item, node.properties[key], below)
-        elif node is not None and node.values is not None:
-            yield from _unknown(item, node.values, below)
-        else:
-            yield below, value, key
-
-
-def _is_open(node: Node | None, path: str) -> bool:
-    """Return whether fields are not checked: the metadata of the object, and open fields."""
-    if path == "metadata":
-        return True
-    return node is not None and not (node.type or node.int_or_string)
+    found = unknown_fields(value, node)
+    for field in found:
+        del field.around[field.key]
+    return [field.path for field in found]
 
 
 def without_nulls(value: Any, node: Node | None) -> None:

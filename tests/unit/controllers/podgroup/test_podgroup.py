@@ -210,3 +210,24 @@ def test_a_replica_set_that_its_deployment_replaced_loses_its_group() -> None:
     view.objects["ReplicaSet.apps", "ns", "o"]["spec"]["replicas"] = 0
     view.settle(PodGroupController(), made_by)
     assert view.list(PODGROUP) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "is_content"),
+    [
+        (pod(), False),
+        (pod(annotations={GROUP_NAME: "g"}), True),
+        (pod(annotations={GROUP_NAME: ""}), False),
+        (pod(scheduler="other"), True),
+        ({**pod(), "spec": None}, False),
+        ({**pod(), "metadata": {"name": "p", "namespace": "ns", "annotations": ["odd"]}}, False),
+        ({**pod(scheduler="other"), "metadata": {"name": "p", "namespace": "ns"}}, True),
+    ],
+)
+def test_a_pod_with_a_group_or_another_scheduler_is_left_alone(one: Any, is_content: bool) -> None:
+    controller = PodGroupController()
+    assert controller.is_content("Pod", one) is is_content
+    assert not controller.is_content("ReplicaSet.apps", one)
+    if is_content:
+        [key] = controller.concerns("Pod", one, FakeView(one))
+        assert controller.reconcile(key, FakeView(one)).effects == []

@@ -1,0 +1,41 @@
+"""Loading of objects as another cluster had them."""
+
+from collections.abc import Callable, Iterable
+
+from pumice.api.kinds import Kind, Manifest
+from pumice.cluster.embedded.object_tables import Identity, ObjectTables, Table
+
+Naming = Callable[[Kind, Manifest], Manifest]
+"""Sets name and namespace of a new object and returns its metadata; makes a missing namespace."""
+
+
+def restore(
+    tables: ObjectTables,
+    identity: Identity,
+    named: Naming,
+    manifests: Iterable[Manifest],
+    now: float,
+) -> None:
+    """Load objects with status and uid, replacing any; only the top of their metadata is copied.
+
+    Neighbours are mostly of one kind and one namespace, which are looked up once.
+    """
+    last: tuple[object, object] | None = None
+    place: tuple[Kind, Table] | None = None
+    home = ""  # a namespace that exists and takes new objects
+    for manifest in manifests:
+        words = manifest.get("apiVersion"), manifest.get("kind")
+        if place is None or words != last:
+            kind = tables.kinds.of(manifest)
+            place, last, home = (kind, tables.table(kind.name)), words, ""
+        kind, table = place
+        given = manifest.get("metadata")
+        own = {**given} if isinstance(given, dict) else {}
+        new = {**manifest, "metadata": own if isinstance(given, dict) else given}
+        if not home or own.get("namespace") != home or not own.get("name"):
+            own = named(kind, new)
+            home = own.get("namespace") or ""
+        identity.complete(own, now)
+        if old := table.find(own.get("namespace", ""), own["name"]):
+            tables.drop(table, old)
+        tables.put(table, new, None)

@@ -1,0 +1,88 @@
+"""Objects of another cluster, and copies of a cluster into which they were loaded."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import GoneError, NamespaceTerminatingError, RejectedError
+from pumice.testing import node, pod, pod_group, queue
+
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "owner", "controller": True}
+
+
+def bare(manifest: Any, **metadata: Any) -> Any:
+    """Return an object without the stamps of a cluster; its uid, if it has one, is its own."""
+    name, space = manifest["metadata"]["name"], metadata.get("namespace")
+    if "uid" in metadata:
+        metadata["uid"] = f"{manifest['kind']}-{space}-{name}"
+    return {**manifest, "metadata": {"name": name, **metadata}}
+
+
+MADE = st.lists(
+    st.builds(
+        lambda make, name, space, metadata: bare(make(name), **space, **metadata),
+        st.sampled_from([node, pod, pod_group, queue]),
+        st.sampled_from("abc"),
+        st.sampled_from([{"namespace": "default"}, {"namespace": "other"}]),
+        st.sampled_from([{}, {"uid": ""}, {"creationTimestamp": ""}, {"ownerReferences": [OWNER]}]),
+    ),
+    max_size=12,
+)
+
+
+def cluster() -> EmbeddedCluster:
+    return EmbeddedCluster(VirtualClock(1000.0), record_events=False)
+
+
+def state(one: EmbeddedCluster) -> Any:
+    kinds = [kind.name for kind in one.kinds]
+    stored = {kind: one.list(kind)[0] for kind in kinds}
+    news = {kind: list(one.watch(kind, since="1")) for kind in kinds}
+    return stored, news, one.version, dict(one.latest)
+
+
+@given(manifests=MADE, cut=st.integers(0, 12))
+def test_objects_loaded_one_by_one_or_together_or_into_a_copy_are_the_same(
+    manifests: Any, cut: int
+) -> None:
+    together, one_by_one, first = cluster(), cluster(), cluster()
+    together.restore(manifests)
+    for manifest in manifests:
+        one_by_one.restore([manifest])
+    first.restore(manifests[:cut])
+    copy = first.copy(VirtualClock(1000.0))
+    copy.restore(manifests[cut:])
+    assert state(together) == state(one_by_one) == state(copy)
+    made = [each.create(bare(pod("new"))) for each in (together, one_by_one, copy)]
+    assert made[0] == made[1] == made[2]
+
+
+def test_a_copy_and_its_origin_change_alone() -> None:
+    first = cluster()
+    first.restore([node("n"), pod("p"), pod("kept")])
+    before = state(first)
+    copy = first.copy(VirtualClock(1000.0))
+    copy.bind("default", "p", "n", {})
+    copy.delete("Pod", "default", "kept")
+    copy.create({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}})
+    copy.compact()
+    assert state(first) == before
+    with pytest.raises(GoneError):
+        copy.watch("Pod", since="1")
+
+
+def test_an_object_without_metadata_is_refused_after_others_of_its_kind() -> None:
+    with pytest.raises(RejectedError, match="wanted metadata"):
+        cluster().restore([pod("a"), {"apiVersion": "v1", "kind": "Pod", "metadata": None}])
+
+
+def test_nothing_is_loaded_into_a_namespace_that_is_being_deleted() -> None:
+    space = {"name": "gone", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
+    one = cluster()
+    one.restore([{"apiVersion": "v1", "kind": "Namespace", "metadata": space}])
+    with pytest.raises(NamespaceTerminatingError, match="in namespace gone because it is being"):
+        one.restore([pod("a"), pod("b", namespace="gone")])
