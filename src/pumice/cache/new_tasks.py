@@ -25,16 +25,19 @@ from pumice.cache.pod_cells import (
     write_own_cells,
 )
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import N_STATUS
 from pumice.core.tables import NOWHERE
 
 _BATCH = 2048
 """After how many pods they are written: while their names are still close at hand."""
+_COUNTS_ON_NODE = np.isin(np.arange(N_STATUS), [*ON_NODE])
+"""Whether a task counts on a node, by its status."""
 
 Parts = Sequence[tuple[str, Any]]
 """Parts of a specification that pods alike share, by name."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Run:
     """Pods in a row that are alike, by the first of them."""
 
@@ -164,7 +167,7 @@ class NewTasks:
         tasks.index[several] = new.indices
         self._write_runs(new, several)
         nodes = [self._snapshot.nodes.row_of.get(name, NOWHERE) for name in new.node_names]
-        on_node = np.isin(tasks.status[several], [*ON_NODE])
+        on_node = _COUNTS_ON_NODE[tasks.status[several]]
         tasks.node[several] = np.where(on_node, nodes, NOWHERE)
         tasks.in_view[several] = tasks.node[several] != NOWHERE
         self._list_on_nodes(new, tasks.node[several].tolist())
