@@ -206,7 +206,7 @@ def to_manifest(thing: KubeObject) -> dict[str, Any]:
 
 
 def _unknown_type(mapping: Any, source: str, beside: Sequence[str]) -> ManifestError:
-    """Say what is wrong with the type of an object; list the existing kinds."""
+    """Return what is wrong with the type of an object, with the existing kinds."""
     if not isinstance(mapping, (dict, Mapping)):
         return ManifestError(
             wanted="an object with apiVersion and kind", found=mapping, file=source
