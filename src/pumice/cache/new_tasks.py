@@ -33,9 +33,6 @@ _BATCH = 2048
 _COUNTS_ON_NODE = np.isin(np.arange(N_STATUS), [*ON_NODE])
 """Whether a task counts on a node, by its status."""
 
-Parts = Sequence[tuple[str, Any]]
-"""Parts of a specification that pods alike share, by name."""
-
 
 @dataclass(slots=True, eq=False)
 class _Run:
@@ -46,7 +43,6 @@ class _Run:
     first: Pod
     cells: PodCells
     job: int
-    parts: Parts
     prefix: str
     """What the keys of the pods begin with."""
 
@@ -81,12 +77,12 @@ class NewTasks:
         """Whether it is time to write them."""
         return len(self._new.pods) >= _BATCH
 
-    def add(self, key: str, pod: Pod, cells: PodCells, job: int, parts: Parts) -> int:
+    def add(self, key: str, pod: Pod, cells: PodCells, job: int) -> int:
         """Take a pod that was read, and return the row that it will have."""
         new, tasks = self._new, self._snapshot.tasks
         row = tasks.row_of[key] = tasks.n + len(new.pods)
         prefix = key.removesuffix(pod.metadata.name)
-        self._last = _Run(len(new.pods), pod, cells, job, parts, prefix)
+        self._last = _Run(len(new.pods), pod, cells, job, prefix)
         self._like = copy(pod.spec)
         new.runs.append(self._last)
         self._append(row, key, pod)
@@ -97,15 +93,14 @@ class NewTasks:
 
         Equal parts of pods alike become one object.
         """
-        run, meta, spec = self._last, pod.metadata, pod.spec
+        run, meta = self._last, pod.metadata
         if run is None or not self._is_alike(run, pod):
             return False
         new, tasks, first, shared = self._new, self._snapshot.tasks, run.first, run.first.metadata
         key, row = run.prefix + meta.name, tasks.n + len(new.pods)
         if tasks.row_of.setdefault(key, row) != row:
             return False
-        for name, part in run.parts:
-            force_setattr(spec, name, part)
+        force_setattr(pod, "spec", self._like.__copy__())
         force_setattr(meta, "annotations", shared.annotations)
         force_setattr(meta, "labels", shared.labels)
         force_setattr(meta, "namespace", shared.namespace)

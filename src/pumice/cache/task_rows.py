@@ -135,7 +135,7 @@ class TaskRows:
     def _gather(self, key: str, pod: Pod, cells: PodCells) -> None:
         """Keep a new pod of many, to be written with the others."""
         self.share(pod, cells.shape, cells.label_class)
-        row = self.new_tasks.add(key, pod, cells, self._job(pod), self._parts[cells.shape])
+        row = self.new_tasks.add(key, pod, cells, self._job(pod))
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
         if self.new_tasks.is_full:
