@@ -100,7 +100,8 @@ class NewTasks:
         key, row = run.prefix + meta.name, tasks.n + len(new.pods)
         if tasks.row_of.setdefault(key, row) != row:
             return False
-        force_setattr(pod, "spec", self._like.__copy__())
+        if pod.spec is not first.spec:
+            force_setattr(pod, "spec", self._like.__copy__())
         force_setattr(meta, "annotations", shared.annotations)
         force_setattr(meta, "labels", shared.labels)
         force_setattr(meta, "namespace", shared.namespace)
@@ -151,10 +152,10 @@ class NewTasks:
 
     def write(self) -> Iterator[tuple[int, str]]:
         """Write all of them; yield the rows whose node is not known yet, and its name."""
+        if not self._new.pods:
+            return
         new, self._new = self._new, _Columns()
         self._last = self._like = None
-        if not new.pods:
-            return
         tasks = self._snapshot.tasks
         rows = tasks.add_rows(len(new.pods))
         several = slice(rows.start, rows.stop)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -208,3 +209,18 @@ def test_a_pod_of_another_scheduler_counts_only_on_a_node() -> None:
     objects = [pod(f"p-w-{i}", scheduler="other", node=name) for i, name in enumerate(["n0", None])]
     snapshot = Ingest(Snapshot()).load(from_manifest(in_namespace(each)) for each in objects)
     assert list(snapshot.tasks.row_of) == ["default/p-w-0"]
+
+
+def test_pods_alike_share_their_parts() -> None:
+    first, *others = (from_manifest(in_namespace(pod(f"p-w-{i}", node="n0"))) for i in range(3))
+    same = msgspec.structs.replace(
+        first, metadata=msgspec.structs.replace(first.metadata, name="p-w-9")
+    )
+    snapshot = Ingest(Snapshot()).load([first, same, *others])
+    pods: list[Any] = snapshot.tasks.pods[:4]
+    assert pods[1].spec is pods[0].spec
+    for part in ("containers", "overhead", "node_selector", "scheduler_name"):
+        assert len({id(getattr(each.spec, part)) for each in pods}) == 1
+    for part in ("annotations", "labels", "namespace"):
+        assert len({id(getattr(each.metadata, part)) for each in pods}) == 1
+    assert len({id(each.status) for each in pods}) == 1
