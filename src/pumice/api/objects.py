@@ -173,9 +173,14 @@ def from_manifest(
     Raises:
         ManifestError: an unknown kind, or a field with a value that Kubernetes would refuse.
     """
-    if not isinstance(mapping, (dict, Mapping)):
-        raise ManifestError(wanted="an object with apiVersion and kind", found=mapping, file=source)
-    cls = _type_of(mapping, source, beside)
+    try:
+        cls = KINDS[mapping["apiVersion"], mapping["kind"]]
+    except (KeyError, TypeError):
+        raise _unknown_type(mapping, source, beside) from None
+    try:
+        return msgspec.convert(mapping, cls)
+    except msgspec.ValidationError:
+        pass
     try:
         return decode(mapping, cls, source=source)
     except ManifestError as error:
@@ -200,14 +205,16 @@ def to_manifest(thing: KubeObject) -> dict[str, Any]:
     return head | msgspec.json.decode(msgspec.json.encode(thing))
 
 
-def _type_of(mapping: Mapping[str, Any], source: str, beside: Sequence[str]) -> type[KubeObject]:
-    """Choose the type, or list the existing kinds."""
+def _unknown_type(mapping: Any, source: str, beside: Sequence[str]) -> ManifestError:
+    """Return what is wrong with the type of an object, with the existing kinds."""
+    if not isinstance(mapping, (dict, Mapping)):
+        return ManifestError(
+            wanted="an object with apiVersion and kind", found=mapping, file=source
+        )
     version, kind = mapping.get("apiVersion"), mapping.get("kind")
-    if isinstance(version, str) and isinstance(kind, str) and (version, kind) in KINDS:
-        return KINDS[version, kind]
     for field, value in (("apiVersion", version), ("kind", kind)):
         if not isinstance(value, str) or not value:
-            raise ManifestError(
+            return ManifestError(
                 wanted="a non-empty string",
                 found=mapping.get(field, ABSENT),
                 field=field,
@@ -217,7 +224,7 @@ def _type_of(mapping: Mapping[str, Any], source: str, beside: Sequence[str]) -> 
             )
     versions = [known for known, name in KINDS if name == kind]
     field = "apiVersion" if versions else "kind"
-    raise ManifestError(
+    return ManifestError(
         wanted=f"{kind} of {' or '.join(versions)}" if versions else "a kind known to Pumice",
         found=f"{kind} of {version}",
         field=field,

@@ -25,7 +25,6 @@ def int32_of(text: str, otherwise: int) -> int:
 
 def index_of(name: str) -> int:
     """Read the number at the end of a pod name of at least three parts; -1 if there is none."""
-    if name.count("-") < 2:  # between job, task and number
-        return -1
-    last = name.rpartition("-")[2]
-    return int(last) if last.isascii() and last.isdigit() and len(last) < 10 else -1
+    job_and_task, _, last = name.rpartition("-")
+    is_number = last.isascii() and last.isdigit() and len(last) < 10
+    return int(last) if is_number and "-" in job_and_task else -1

@@ -83,11 +83,12 @@ class Ingest:
     def counting_once(self) -> Iterator[None]:
         """Take objects into an empty snapshot with all counting at the end."""
         later = not self._snapshot.tasks.n
-        self._counts.later = self._jobs.gathers = later
+        self._counts.later = self._jobs.gathers = self._nodes.gathers = later
         yield
+        self._nodes.write_gathered()
         self._tasks.write_gathered()
         self._jobs.write_gathered()
-        self._counts.later = self._jobs.gathers = False
+        self._counts.later = self._jobs.gathers = self._nodes.gathers = False
         self._counts.rounded |= later
 
     def upsert(self, thing: KubeObject) -> None:
@@ -96,7 +97,7 @@ class Ingest:
         An object that cannot be applied raises.  Unless ``torn`` is then set, nothing has changed.
         """
         if isinstance(thing, Pod):
-            if self._tasks.gather_alike(thing):
+            if self._tasks.new_tasks.add_alike(thing):
                 return
             row = self._tasks.moved_row(thing)
             cells = self._tasks.read(thing) if row is None else None

@@ -91,10 +91,8 @@ class JobRows:
         rows, groups = list(new), new.values()
         self._write_status(rows, zip(*map(_status_cells, groups), strict=True))
         self._write_spec(rows, zip(*(_spec_cells(each.spec) for each in groups), strict=True))
-        for row, group in new.items():  # those of a new row are zero
-            if group.spec.min_resources:
-                amounts = self.snapshot.resources.vector(group.spec.min_resources)
-                self.snapshot.jobs.min_resources[:, row] = amounts
+        amounts = self.snapshot.resources.vectors(each.spec.min_resources or {} for each in groups)
+        self.snapshot.jobs.min_resources[:, rows] = amounts
 
     def _write_status(self, rows: int | list[int], cells: Iterable[Any]) -> None:
         """Write the status and the age of a pod group, or those of many, cell by cell."""

@@ -5,163 +5,192 @@ do; what nodes and jobs count of them is left to the sweep at the end.  Most pod
 their job that they are like: of these only the first is read.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec.structs import force_setattr
 
 from pumice.api.pods import Pod
-from pumice.cache.identity import key_of
+from pumice.cache.identity import index_of
 from pumice.cache.pod_cells import (
     ON_NODE,
-    SHAPE_PARTS,
     PodCells,
     claiming,
     own_cells,
-    status_of,
     write_cells,
     write_own_cells,
 )
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import N_STATUS
 from pumice.core.tables import NOWHERE
 
-_BATCH = 8192
-"""How many pods are written together: until then their parts are not shared, which takes room."""
-_of_meta = attrgetter("annotations", "labels", "namespace")
-_of_spec = attrgetter(
-    *SHAPE_PARTS,
-    "resource_claims",
-    "scheduling_gates",
-    "scheduler_name",
-    "priority",
-)
-"""Parts that are equal in pods alike, beside the volumes that matter."""
-
-Parts = Sequence[tuple[str, Any]]
-"""Parts of a specification that pods alike share, by name."""
+_BATCH = 2048
+"""After how many pods they are written: while their names are still close at hand."""
+_COUNTS_ON_NODE = np.isin(np.arange(N_STATUS), [*ON_NODE])
+"""Whether a task counts on a node, by its status."""
 
 
-class _Run(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Run:
     """Pods in a row that are alike, by the first of them."""
 
+    start: int
+    """Where among the pods it begins."""
     first: Pod
     cells: PodCells
     job: int
-    of_meta: tuple[Any, ...]
-    of_spec: tuple[Any, ...]
-    parts: Parts
+    prefix: str
+    """What the keys of the pods begin with."""
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Pods that have rows, but no cells yet: what is known of each, in their order."""
+
+    rows: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    uids: list[str] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)
+    node_names: list[str] = field(default_factory=list)
+    runs: list[_Run] = field(default_factory=list)
+    different: list[int] = field(default_factory=list)
+    """Places of pods that differ from the first of their run in times or status."""
 
 
 class NewTasks:
-    """Pods that have rows, but no cells yet."""
+    """Gathers new pods and writes them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._keys: list[str] = []
-        self._pods: list[Pod] = []
-        self._runs: list[_Run] = []
-        self._starts: list[int] = []
-        """Where among the pods each run begins."""
+        self._new = _Columns()
+        self._last: _Run | None = None
+        self._like: Any = None
+        """The specification of the last run, with node and volumes of the pod compared last."""
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to write them."""
-        return len(self._keys) >= _BATCH
+        return len(self._new.pods) >= _BATCH
 
-    def add(self, key: str, pod: Pod, cells: PodCells, job: int, parts: Parts) -> int:
+    def add(self, key: str, pod: Pod, cells: PodCells, job: int) -> int:
         """Take a pod that was read, and return the row that it will have."""
-        self._starts.append(len(self._pods))
-        self._runs.append(_Run(pod, cells, job, _of_meta(pod.metadata), _of_spec(pod.spec), parts))
-        return self._take(key, pod)
+        new, tasks = self._new, self._snapshot.tasks
+        row = tasks.row_of[key] = tasks.n + len(new.pods)
+        prefix = key.removesuffix(pod.metadata.name)
+        self._last = _Run(len(new.pods), pod, cells, job, prefix)
+        self._like = copy(pod.spec)
+        new.runs.append(self._last)
+        self._append(row, key, pod)
+        return row
 
     def add_alike(self, pod: Pod) -> bool:
         """Take a new pod if it is like the last one; return whether it is.
 
-        Pods alike differ only in name, uid, node, times and status.
+        Equal parts of pods alike become one object.
         """
-        if not self._runs:
+        run, meta = self._last, pod.metadata
+        if run is None or not self._is_alike(run, pod):
             return False
-        like, spec = self._runs[-1], pod.spec
-        volumes = like.first.spec.volumes
-        if (
-            _of_meta(pod.metadata) != like.of_meta
-            or _of_spec(spec) != like.of_spec
-            or bool(spec.node_name) != bool(like.first.spec.node_name)
-            or pod.status.nominated_node_name
-            or (spec.volumes != volumes and claiming(spec.volumes) != claiming(volumes))
-        ):
+        new, tasks, first, shared = self._new, self._snapshot.tasks, run.first, run.first.metadata
+        key, row = run.prefix + meta.name, tasks.n + len(new.pods)
+        if tasks.row_of.setdefault(key, row) != row:
             return False
-        key = key_of(pod)
-        if key in self._snapshot.tasks.row_of:
-            return False
-        self._take(key, pod)
-        return True
-
-    def _take(self, key: str, pod: Pod) -> int:
-        tasks = self._snapshot.tasks
-        row = tasks.row_of[key] = tasks.n + len(self._pods)
-        self._keys.append(key)
-        self._pods.append(pod)
-        return row
-
-    def write(self) -> Iterator[tuple[int, str]]:
-        """Write all of them; yield the rows whose node is not known yet, and its name."""
-        keys, pods, runs, starts = self._keys, self._pods, self._runs, self._starts
-        self._keys, self._pods, self._runs, self._starts = [], [], [], []
-        if not keys:
-            return
-        tasks = self._snapshot.tasks
-        rows = tasks.add_rows(len(keys))
-        several = slice(rows.start, rows.stop)
-        tasks.keys[several], tasks.pods[several] = keys, pods
-        tasks.uids[several] = [pod.metadata.uid or key for key, pod in zip(keys, pods, strict=True)]
-        bounds = [*starts, len(keys)]
-        sizes = np.diff(bounds)
-        columns = zip(*(run.cells for run in runs), strict=True)
-        write_cells(tasks, several, (np.repeat(each, sizes) for each in columns))
-        write_own_cells(tasks, several, zip(*map(own_cells, pods), strict=True))
-        tasks.job[several] = np.repeat([run.job for run in runs], sizes)
-        for run, (start, end) in zip(runs, pairwise(bounds), strict=True):
-            if run.job != NOWHERE:
-                self._snapshot.jobs.tasks[run.job] += rows[start:end]
-            _share(run, pods[start + 1 : end])
-        statuses = [*map(status_of, pods)]
-        tasks.status[several] = statuses
-        names = [
-            pod.spec.node_name if status in ON_NODE else ""
-            for pod, status in zip(pods, statuses, strict=True)
-        ]
-        nodes = [self._snapshot.nodes.row_of.get(name, NOWHERE) for name in names]
-        tasks.node[several], tasks.in_view[several] = nodes, np.array(nodes) != NOWHERE
-        yield from self._list_on_nodes(rows, pods, names, nodes)
-
-    def _list_on_nodes(
-        self, rows: Sequence[int], pods: Sequence[Pod], names: Sequence[str], nodes: Sequence[int]
-    ) -> Iterator[tuple[int, str]]:
-        table = self._snapshot.nodes
-        for row, pod, name, node in zip(rows, pods, names, nodes, strict=True):
-            if node != NOWHERE:
-                table.tasks[node].append(row)
-                force_setattr(pod.spec, "node_name", table.names[node])
-            elif name:
-                yield row, name
-
-
-def _share(run: _Run, pods: Iterable[Pod]) -> None:
-    """Make equal parts of pods alike one object."""
-    like, parts = run.first, run.parts
-    shared = like.metadata
-    for pod in pods:
-        meta = pod.metadata
-        for name, part in parts:
-            force_setattr(pod.spec, name, part)
+        if pod.spec is not first.spec:
+            force_setattr(pod, "spec", self._like.__copy__())
         force_setattr(meta, "annotations", shared.annotations)
         force_setattr(meta, "labels", shared.labels)
         force_setattr(meta, "namespace", shared.namespace)
+        differs = meta.deletion_timestamp != shared.deletion_timestamp
         if meta.creation_timestamp == shared.creation_timestamp:
             force_setattr(meta, "creation_timestamp", shared.creation_timestamp)
-        if pod.status == like.status:
-            force_setattr(pod, "status", like.status)
+        else:
+            differs = True
+        if pod.status == first.status:
+            force_setattr(pod, "status", first.status)
+        else:
+            differs = True
+        if differs:
+            new.different.append(len(new.pods))
+        self._append(row, key, pod)
+        return True
+
+    def _is_alike(self, run: _Run, pod: Pod) -> bool:
+        """Return whether a pod is like those of a run, which is the last.
+
+        Pods alike differ only in name, uid, node, times and status, and in volumes that do not
+        matter.
+        """
+        meta, spec, shared, like = pod.metadata, pod.spec, run.first.metadata, self._like
+        if (
+            meta.annotations != shared.annotations
+            or meta.labels != shared.labels
+            or meta.namespace != shared.namespace
+            or (not spec.node_name) != (not like.node_name)
+            or pod.status.nominated_node_name
+        ):
+            return False
+        if spec.volumes != like.volumes:
+            if claiming(spec.volumes) != claiming(like.volumes):
+                return False
+            force_setattr(like, "volumes", spec.volumes)
+        force_setattr(like, "node_name", spec.node_name)
+        return bool(spec == like)
+
+    def _append(self, row: int, key: str, pod: Pod) -> None:
+        new, meta = self._new, pod.metadata
+        new.rows.append(row)
+        new.keys.append(key)
+        new.uids.append(meta.uid or key)
+        new.pods.append(pod)
+        new.indices.append(index_of(meta.name))
+        new.node_names.append(pod.spec.node_name)
+
+    def write(self) -> Iterator[tuple[int, str]]:
+        """Write all of them; yield the rows whose node is not known yet, and its name."""
+        if not self._new.pods:
+            return
+        new, self._new = self._new, _Columns()
+        self._last = self._like = None
+        tasks = self._snapshot.tasks
+        rows = tasks.add_rows(len(new.pods))
+        several = slice(rows.start, rows.stop)
+        tasks.keys[several], tasks.uids[several], tasks.pods[several] = new.keys, new.uids, new.pods
+        tasks.index[several] = new.indices
+        self._write_runs(new, several)
+        nodes = [self._snapshot.nodes.row_of.get(name, NOWHERE) for name in new.node_names]
+        on_node = _COUNTS_ON_NODE[tasks.status[several]]
+        tasks.node[several] = np.where(on_node, nodes, NOWHERE)
+        tasks.in_view[several] = tasks.node[several] != NOWHERE
+        self._list_on_nodes(new, tasks.node[several].tolist())
+        for place in np.flatnonzero(on_node & ~tasks.in_view[several]).tolist():
+            if name := new.node_names[place]:
+                yield new.rows[place], name
+
+    def _write_runs(self, new: _Columns, several: slice) -> None:
+        """Write the cells that the pods of a run have in common, and those that differ."""
+        tasks, jobs, runs = self._snapshot.tasks, self._snapshot.jobs, new.runs
+        bounds = [*(run.start for run in runs), len(new.pods)]
+        sizes = np.diff(bounds)
+        columns = zip(*(run.cells for run in runs), strict=True)
+        write_cells(tasks, several, (np.repeat(each, sizes) for each in columns))
+        tasks.job[several] = np.repeat([run.job for run in runs], sizes)
+        columns = zip(*(own_cells(run.first) for run in runs), strict=True)
+        write_own_cells(tasks, several, (np.repeat(each, sizes) for each in columns))
+        if new.different:
+            columns = zip(*(own_cells(new.pods[place]) for place in new.different), strict=True)
+            write_own_cells(tasks, several.start + np.array(new.different), columns)
+        for run, (start, end) in zip(runs, pairwise(bounds), strict=True):
+            if run.job != NOWHERE:
+                jobs.tasks[run.job] += new.rows[start:end]
+
+    def _list_on_nodes(self, new: _Columns, nodes: Sequence[int]) -> None:
+        tasks, names = self._snapshot.nodes.tasks, self._snapshot.nodes.names
+        for row, pod, node in zip(new.rows, new.pods, nodes, strict=True):
+            if node != NOWHERE:
+                tasks[node].append(row)
+                force_setattr(pod.spec, "node_name", names[node])

@@ -1,8 +1,8 @@
 """Rows of nodes."""
 
-import msgspec
+from collections.abc import Sequence
 
-from pumice.api.nodes import Node
+from pumice.api.nodes import Node, Taint
 from pumice.api.times import epoch_or_zero
 from pumice.cache.requests import learn
 from pumice.cache.task_rows import TaskRows
@@ -16,40 +16,55 @@ class NodeRows:
     def __init__(self, snapshot: Snapshot, tasks: TaskRows) -> None:
         self.snapshot = snapshot
         self._tasks = tasks
-        self._taints: dict[bytes, int] = {}
+        self._taints: dict[tuple[Taint, ...], int] = {}
+        self.gathers = False
+        """Whether new nodes are gathered, to be written together."""
+        self._new: list[Node] = []
+        """Nodes that have rows, the last ones, but no cells yet."""
 
     def upsert(self, node: Node) -> None:
         """Add a node or replace it; tasks that waited for it move in."""
         learn(self.snapshot, node.status.allocatable, node.status.capacity)
-        nodes, resources = self.snapshot.nodes, self.snapshot.resources
-        taint_class = self._taint_class(node)
-        name = node.metadata.name
+        nodes, name = self.snapshot.nodes, node.metadata.name
         row = nodes.row_of.get(name)
         if row is None:
-            row = nodes.new_row()
-            nodes.row_of[name] = row
+            row = nodes.row_of[name] = nodes.new_row()
             nodes.names[row] = name
             nodes.tasks[row] = []
+            self._new.append(node)
+            if not self.gathers:
+                self.write_gathered()
+        else:
+            self.write_gathered()
+            self._write(slice(row, row + 1), [node])
         nodes.objects[row] = node
         nodes.labels[row] = node.metadata.labels
-        nodes.unschedulable[row] = node.spec.unschedulable
-        nodes.taint_class[row] = taint_class
-        nodes.created[row] = epoch_or_zero(node.metadata.creation_timestamp)
-        allocatable = resources.vector(node.status.allocatable)
-        nodes.books[IDLE, :, row] = allocatable - nodes.books[USED, :, row]
-        nodes.allocatable[:, row] = allocatable
-        nodes.capacity_amounts[:, row] = resources.vector(node.status.capacity)
         nodes.generation += 1
         for task in self._tasks.take_waiting(name):
             self.snapshot.tasks.node[task] = row
             self._tasks.count_on_node(task, row, 1)
 
-    def _taint_class(self, node: Node) -> int:
-        key = msgspec.json.encode(node.spec.taints)
-        known = self._taints.get(key)
+    def write_gathered(self) -> None:
+        """Write the new nodes that were gathered, column by column."""
+        new, self._new = self._new, []
+        if new:
+            n = self.snapshot.nodes.n
+            self._write(slice(n - len(new), n), new)
+
+    def _write(self, rows: slice, objects: Sequence[Node]) -> None:
+        nodes, vectors = self.snapshot.nodes, self.snapshot.resources.vectors
+        nodes.unschedulable[rows] = [each.spec.unschedulable for each in objects]
+        nodes.taint_class[rows] = [self._taint_class(each.spec.taints) for each in objects]
+        nodes.created[rows] = [epoch_or_zero(each.metadata.creation_timestamp) for each in objects]
+        nodes.allocatable[:, rows] = vectors(each.status.allocatable for each in objects)
+        nodes.books[IDLE, :, rows] = nodes.allocatable[:, rows] - nodes.books[USED, :, rows]
+        nodes.capacity_amounts[:, rows] = vectors(each.status.capacity for each in objects)
+
+    def _taint_class(self, taints: tuple[Taint, ...]) -> int:
+        known = self._taints.get(taints)
         if known is None:
-            known = self._taints[key] = len(self.snapshot.taint_sets)
-            self.snapshot.taint_sets.append(node.spec.taints)
+            known = self._taints[taints] = len(self.snapshot.taint_sets)
+            self.snapshot.taint_sets.append(taints)
         return known
 
     def delete(self, name: str) -> None:
@@ -58,6 +73,7 @@ class NodeRows:
         row = nodes.row_of.pop(name, None)
         if row is None:
             return
+        self.write_gathered()
         nodes.trim()
         for task in nodes.tasks[row]:
             tasks.node[task] = NOWHERE

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.api.annotations import (
     NUMA_POLICY,
@@ -21,7 +22,7 @@ from pumice.api.annotations import (
 from pumice.api.meta import ObjectMeta, is_true
 from pumice.api.pods import Pod, Volume
 from pumice.api.times import epoch, epoch_or_zero
-from pumice.cache.identity import index_of, int32_of
+from pumice.cache.identity import int32_of
 from pumice.cache.partial_pod import is_partial
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists, waiting_nonzero
 from pumice.core.shapes import Shape
@@ -83,9 +84,11 @@ def write_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> No
     ) = cells
 
 
-def write_own_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> None:
-    """Write the cells that a pod has of its own, or those of many, cell by cell."""
-    tasks.created[rows], tasks.started[rows], tasks.index[rows] = cells
+def write_own_cells(
+    tasks: TaskTable, rows: int | slice | NDArray[np.intp], cells: Iterable[Any]
+) -> None:
+    """Write times and status of a pod, or those of many, cell by cell."""
+    tasks.created[rows], tasks.started[rows], tasks.status[rows] = cells
 
 
 def status_of(pod: Pod) -> int:
@@ -101,10 +104,9 @@ def status_of(pod: Pod) -> int:
 
 
 def own_cells(pod: Pod) -> tuple[float, float, int]:
-    """Return what each pod has of its own: two times, and the number that ends its name."""
-    meta, start = pod.metadata, pod.status.start_time
-    created = epoch_or_zero(meta.creation_timestamp)
-    return created, epoch(start) if start else np.nan, index_of(meta.name)
+    """Return what changes in the life of a pod, or differs from its mates: times and status."""
+    created, start = epoch_or_zero(pod.metadata.creation_timestamp), pod.status.start_time
+    return created, epoch(start) if start else np.nan, status_of(pod)
 
 
 class _Marks(NamedTuple):

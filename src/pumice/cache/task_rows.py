@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.pods import Pod, PodSpec
 from pumice.api.times import epoch
-from pumice.cache.identity import key_of
+from pumice.cache.identity import index_of, key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.new_tasks import NewTasks
 from pumice.cache.pod_cells import (
@@ -59,7 +59,7 @@ class TaskRows:
         self._counts = counts
         self._scheduler_names = frozenset(scheduler_names)
         self._reader = PodReader(snapshot)
-        self._new = NewTasks(snapshot)
+        self.new_tasks = NewTasks(snapshot)
         self._marks: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self._parts: dict[int, list[tuple[str, Any]]] = {}
         """Parts of a specification that pods share, by shape."""
@@ -124,33 +124,26 @@ class TaskRows:
         tasks.pods[row] = pod
         write_cells(tasks, row, cells)
         write_own_cells(tasks, row, own_cells(pod))
+        tasks.index[row] = index_of(pod.metadata.name)
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
         tasks.job[row] = self._job(pod)
-        tasks.status[row] = status_of(pod)
         self._settle_in(row, pod.spec.node_name)
         self.share(pod, cells.shape, cells.label_class)
         self._share_node(row, pod)
 
-    def gather_alike(self, pod: Pod) -> bool:
-        """Gather a new pod if it is like the one gathered before it; return whether it is."""
-        is_alike = self._new.add_alike(pod)
-        if is_alike and self._new.is_full:
-            self.write_gathered()
-        return is_alike
-
     def _gather(self, key: str, pod: Pod, cells: PodCells) -> None:
         """Keep a new pod of many, to be written with the others."""
         self.share(pod, cells.shape, cells.label_class)
-        row = self._new.add(key, pod, cells, self._job(pod), self._parts[cells.shape])
+        row = self.new_tasks.add(key, pod, cells, self._job(pod))
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
-        if self._new.is_full:
+        if self.new_tasks.is_full:
             self.write_gathered()
 
     def write_gathered(self) -> None:
         """Write the pods that were gathered."""
-        for row, node_name in self._new.write():
+        for row, node_name in self.new_tasks.write():
             self.wait_for_node(row, node_name)
 
     def _job(self, pod: Pod) -> int:

@@ -109,6 +109,13 @@ class Resources:
                 out[row] = self.amount(name, quantity)
         return out
 
+    def vectors(self, lists: Iterable[Mapping[str, str | int | float]]) -> Column:
+        """Turn resource lists into columns (R, n); equal ones, of which there are many, once."""
+        distinct: dict[tuple[tuple[str, str | int | float], ...], int] = {}
+        which = [distinct.setdefault((*each.items(),), len(distinct)) for each in lists]
+        columns = [self.vector(dict(each)) for each in distinct]
+        return np.array(columns).reshape(-1, len(self.names)).T[:, which]
+
     def mask(self, names: Iterable[str]) -> Mask:
         """Mark the rows of the given names."""
         out = np.zeros(len(self.names), dtype=bool)

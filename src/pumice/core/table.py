@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_GROWTH = 1.25
+_GROWTH = 1.5
 _FIRST = 16
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -32,6 +33,19 @@ def drawn_pod(rng: np.random.Generator, name: str) -> dict[str, Any]:
     )
 
 
+def drawn_node(rng: np.random.Generator, name: str) -> dict[str, Any]:
+    """Draw a node, tainted, cordoned, old or none of these, with or without a scalar resource."""
+    made = node(name, cpu=int(rng.integers(64, 66)))
+    made["spec"] = {"unschedulable": True} if rng.random() < 0.2 else {}
+    if rng.random() < 0.4:
+        made["spec"]["taints"] = [{"key": str(rng.choice(["a", "b"])), "effect": "NoSchedule"}]
+    if rng.random() < 0.4:
+        made["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    if rng.random() < 0.4:
+        made["status"]["allocatable"]["example.com/card"] = 2
+    return made
+
+
 def drawn(seed: int, *, again: int = 0) -> list[KubeObject]:
     """Draw a cluster in any order; ``again`` pods come once more, in another state."""
     rng = np.random.default_rng(seed)
@@ -40,7 +54,8 @@ def drawn(seed: int, *, again: int = 0) -> list[KubeObject]:
     names = [f"p-w-{i}" for i in range(30)]
     names += [str(name) for name in rng.choice(names, again)]
     pods = [drawn_pod(rng, name) for name in names]
-    objects = [queue("q"), *(node(name, cpu=64) for name in NODES), *groups, *pods]
+    nodes = [drawn_node(rng, str(each)) for each in [*NODES, *rng.choice(NODES, again // 4)]]
+    objects = [queue("q"), *nodes, *groups, *pods]
     rng.shuffle(objects)
     return [from_manifest(in_namespace(each)) for each in objects]
 
@@ -52,6 +67,8 @@ SPECS: list[dict[str, Any]] = [
     {"nodeName": "elsewhere"},
     {"nodeName": "n1", "schedulerName": "other"},
     {"schedulerName": "other"},
+    {"priorityClassName": "high"},
+    {"hostNetwork": True},
     {"priority": 7},
     {"overhead": {"cpu": "1"}},
     {"nodeSelector": {"zone": "z"}},
@@ -84,6 +101,7 @@ STATUSES: list[dict[str, Any]] = [
     {},
     {"phase": "Running"},
     {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"},
+    {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     {"phase": "Succeeded"},
     {"nominatedNodeName": "n1"},
 ]
@@ -120,7 +138,8 @@ def content(snapshot: Snapshot) -> dict[str, Any]:
             elif isinstance(value, list) and name != "free":
                 found[f"{kind}.{name}"] = value[: table.n]
     shapes = [(each.request.tolist(), each.annotations) for each in snapshot.shapes]
-    return found | {"shapes": shapes, "labels": snapshot.label_classes, "roles": snapshot.roles}
+    found |= {"shapes": shapes, "labels": snapshot.label_classes, "roles": snapshot.roles}
+    return found | {"taints": snapshot.taint_sets}
 
 
 def assert_same(found: Snapshot, wanted: Snapshot) -> None:
@@ -129,11 +148,12 @@ def assert_same(found: Snapshot, wanted: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_tables_are_those_of_the_way_one_by_one(seed: int) -> None:
+@pytest.mark.parametrize("again", [0, 8])
+def test_tables_are_those_of_the_way_one_by_one(seed: int, again: int) -> None:
     single = Ingest(Snapshot())
-    for thing in drawn(seed):
+    for thing in drawn(seed, again=again):
         single.upsert(thing)
-    whole = Ingest(Snapshot()).load(drawn(seed))
+    whole = Ingest(Snapshot()).load(drawn(seed, again=again))
     check(whole)
     assert_same(whole, single.settle())
 
@@ -159,6 +179,22 @@ def test_it_does_not_matter_how_many_pods_are_written_together(
     assert_same(Ingest(Snapshot()).load(drawn(seed, again=8)), whole)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_objects_may_also_go_while_a_cluster_is_loaded(seed: int) -> None:
+    things, rng = drawn(seed), np.random.default_rng(seed)
+    order = rng.permutation([*range(len(things))] * 2).tolist()
+    single, whole = Ingest(Snapshot()), Ingest(Snapshot())
+    with whole.counting_once():
+        for ingest in (single, whole):
+            seen: set[int] = set()
+            for which in order:
+                verb = ingest.delete if which in seen else ingest.upsert
+                verb(drawn(seed)[which])
+                seen.add(which)
+    check(whole.settle())
+    assert_same(whole.settle(), single.settle())
+
+
 def test_the_later_of_two_groups_of_one_name_counts() -> None:
     groups = [pod_group("a", min_member=n, queue=name) for n, name in ((1, "p"), (3, "q"))]
     objects = [queue("p"), queue("q"), pod_group("b", min_member=2, queue="q"), *groups]
@@ -173,3 +209,18 @@ def test_a_pod_of_another_scheduler_counts_only_on_a_node() -> None:
     objects = [pod(f"p-w-{i}", scheduler="other", node=name) for i, name in enumerate(["n0", None])]
     snapshot = Ingest(Snapshot()).load(from_manifest(in_namespace(each)) for each in objects)
     assert list(snapshot.tasks.row_of) == ["default/p-w-0"]
+
+
+def test_pods_alike_share_their_parts() -> None:
+    first, *others = (from_manifest(in_namespace(pod(f"p-w-{i}", node="n0"))) for i in range(3))
+    same = msgspec.structs.replace(
+        first, metadata=msgspec.structs.replace(first.metadata, name="p-w-9")
+    )
+    snapshot = Ingest(Snapshot()).load([first, same, *others])
+    pods: list[Any] = snapshot.tasks.pods[:4]
+    assert pods[1].spec is pods[0].spec
+    for part in ("containers", "overhead", "node_selector", "scheduler_name"):
+        assert len({id(getattr(each.spec, part)) for each in pods}) == 1
+    for part in ("annotations", "labels", "namespace"):
+        assert len({id(getattr(each.metadata, part)) for each in pods}) == 1
+    assert len({id(each.status) for each in pods}) == 1

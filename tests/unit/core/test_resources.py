@@ -126,6 +126,15 @@ def test_amounts_end_where_sums_would_not_be_exact() -> None:
     assert saturate(small).tolist() == small.tolist()
 
 
+def test_many_lists_become_the_columns_that_each_becomes_alone() -> None:
+    resources = Resources()
+    resources.learn([GPU])
+    lists: list[dict[str, Any]] = [{"cpu": "1"}, {}, {GPU: 2, "cpu": 1}, {"cpu": "1"}, {"x": "9"}]
+    alone = [resources.vector(each).tolist() for each in lists]
+    assert resources.vectors(lists).T.tolist() == alone
+    assert resources.vectors([]).shape == (4, 0)
+
+
 @pytest.mark.parametrize(
     ("amounts", "wanted"),
     [
