@@ -277,6 +277,14 @@ class Bounds:
             return UNBOUNDED
         return max(int(_times_within(kind.reserved_amounts, self._left(row)) + _ROUNDING), 0)
 
+    def may_admit(self, kinds: Iterable[JobClass]) -> bool:
+        """Return whether a job of some classes that reserve the same might be admitted.
+
+        One limit for all queues answers for all of them at once.
+        """
+        first = next(iter(kinds))
+        return not isinstance(self._admission, ClusterLimit) or self.admissible(first) > 0
+
     def _left(self, queue: int) -> list[float]:
         """Return what jobs of a queue may still reserve."""
         if self._reservable is None:
@@ -305,4 +313,8 @@ class Bounds:
 
 def _times_within(amounts: Amounts, room: list[float]) -> float:
     """Return how often amounts are contained in others, not always a whole number of times."""
-    return min([UNBOUNDED, *(room[row] / amount for row, amount in amounts)])
+    least: float = UNBOUNDED
+    for row, amount in amounts:
+        times = room[row] / amount
+        least = min(times, least)
+    return least
