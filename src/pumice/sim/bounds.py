@@ -20,6 +20,7 @@ from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, Q
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
+from pumice.sim.placeholders import Sums
 
 _ABOUT_NODES = [
     hook.__name__
@@ -133,7 +134,7 @@ _ROUNDING = 1e-9
 class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
-    ``known_sums`` returns what all jobs hold and reserve (R,), where that need not be added up.
+    ``known_sums`` returns what all jobs hold and reserve, where that need not be added up.
 
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
     computed once.
@@ -144,7 +145,7 @@ class Bounds:
         snapshot: Snapshot,
         classes: JobClasses,
         shortcuts: Shortcuts,
-        known_sums: Callable[[], tuple[Column, Column] | None] = lambda: None,
+        known_sums: Callable[[], Sums | None] = lambda: None,
     ) -> None:
         self.snapshot = snapshot
         self._known_sums = known_sums
@@ -170,11 +171,13 @@ class Bounds:
 
     def refresh(self) -> None:
         """Read the cluster again; expensive bounds are computed on first use."""
+        self._sums = self._known_sums()
         self._room: Column | None = None
         self._room_in_all: list[float] = []
         self._pods_by_shape: dict[int, int] = {}
         self._holdable: list[list[float]] | None = None
         self._reservable: list[list[float]] | None = None
+        self._committed: list[list[float]] | None = None
         self._clear: dict[int, list[float]] = {}
         self._current: QueueLimits | None = None
         self._idle_and_reserved: tuple[ClusterLimit, tuple[Column, Column]] | None = None
@@ -277,6 +280,19 @@ class Bounds:
             return UNBOUNDED
         return max(int(_times_within(kind.reserved_amounts, self._left(row)) + _ROUNDING), 0)
 
+    def committed(self, limit: QueueLimits, queue: int) -> list[float]:
+        """Return what a queue holds or has reserved (R,), apart from pods, which no limit counts.
+
+        Jobs without rows hold what they reserved, once they have started.
+        """
+        sums, queues = self._sums, self.snapshot.queues
+        if sums is not None:
+            held = queues.allocated_or_pipelined[:, queue]
+            return (held + sums.reserved_in.get(queues.names[queue], 0.0)).tolist()
+        if self._committed is None:  # it does not depend on the limit
+            self._committed = limit.committed().T.tolist()
+        return self._committed[queue]
+
     def may_admit(self, kinds: Iterable[JobClass]) -> bool:
         """Return whether a job of some classes that reserve the same might be admitted.
 
@@ -302,11 +318,10 @@ class Bounds:
     def idle_and_reserved(self, limit: ClusterLimit) -> tuple[Column, Column]:
         """Return what is unused, and what jobs have reserved of it (R,)."""
         if self._idle_and_reserved is None or self._idle_and_reserved[0] is not limit:
-            known = self._known_sums()
-            if known is None:
+            if self._sums is None:
                 found = limit.idle(), limit.reserved()
             else:
-                found = limit.total - known[0], known[1]
+                found = limit.total - self._sums.held, self._sums.reserved
             self._idle_and_reserved = limit, found
         return self._idle_and_reserved[1]
 

@@ -123,10 +123,12 @@ class DirectCycle:
 
     def _are_eligible(self, runs: Iterable[JobRun]) -> bool:
         """Return whether jobs are gangs of equal pods and nothing more."""
-        return all(
-            self._eligible[run.kind] if run.kind in self._eligible else self._learn(run)
-            for run in runs
-        )
+        return all(map(self.is_eligible, runs))
+
+    def is_eligible(self, run: JobRun) -> bool:
+        """Return whether a job is a gang of equal pods and nothing more."""
+        known = self._eligible.get(run.kind)
+        return self._learn(run) if known is None else known
 
     def _learn(self, run: JobRun) -> bool:
         kind = run.kind

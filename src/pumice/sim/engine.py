@@ -212,7 +212,11 @@ class Engine:
         start = self._clock()
         decisions = self._direct.decide(*planned, self.waiting_jobs.bounds)
         self.cost.deciding_seconds += self._clock() - start
-        return None if decisions is None else self._execution.apply_directly(decisions)
+        if decisions is None:
+            return None
+        changed = self._execution.apply_directly(decisions)
+        self._execution.remove_rows(self._direct.is_eligible)
+        return changed
 
     def _decide(self) -> bool:
         """Decide in a session and carry it out; return whether anything changed."""

@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import groupby
 
 from pumice.api.decisions import Decisions
@@ -32,6 +32,8 @@ class Execution:
         self._n_ends = 0
         self._outdated_phases: dict[JobRun, None] = {}
         """Jobs whose pods got nodes in the last cycle: the next one will write that they run."""
+        self._started_with_rows: dict[JobRun, None] = {}
+        """Jobs that sessions started since rows were last removed."""
 
     @property
     def next_end(self) -> float | None:
@@ -102,6 +104,16 @@ class Execution:
                 self._waiting_jobs.admit(run)
                 self._note_admission(run)
         return changed or bool(decisions.started)
+
+    def remove_rows(self, is_eligible: Callable[[JobRun], bool]) -> None:
+        """Let jobs that sessions started run on without rows, if they could have started so.
+
+        Only after a cycle without a session, which has written their phases.
+        """
+        for run in self._started_with_rows:
+            if run.in_tables and run.running == run.kind.size and is_eligible(run):
+                self._cluster.unlist_running(run)
+        self._started_with_rows.clear()
 
     def _note_admission(self, run: JobRun) -> None:
         self.cost.decisions += 1
@@ -177,6 +189,7 @@ class Execution:
         self.cost.decisions += len(binds)
         started = dict.fromkeys(runs)
         self._outdated_phases |= started
+        self._started_with_rows |= started
         return started
 
     def _run_pod(self, run: JobRun, task: int, node: int) -> float:

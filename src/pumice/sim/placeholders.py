@@ -3,6 +3,7 @@
 A session sees the sums: what these jobs ask for, hold and reserve.  It can do nothing with them.
 """
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,6 +32,17 @@ class Share(NamedTuple):
     """What it holds, was promised and asks for (3, R)."""
     reserved: Column | None
     """What it needs to start (R,)."""
+
+
+class Sums(NamedTuple):
+    """What jobs without rows amount to, all together."""
+
+    held: Column
+    """What those that have started or run hold (R,)."""
+    reserved: Column
+    """What all of them reserve (R,): those that wait, and those whose phase is to be written."""
+    reserved_in: Mapping[str, Column]
+    """What those that wait reserve, by queue (R,)."""
 
 
 class Placeholder:
@@ -85,16 +97,17 @@ class Placeholders:
         self._ingest = ingest
         self._made: dict[Place, Placeholder] = {}
         self._held: Column = np.zeros(1)
-        """What all jobs that have started or run hold (R,)."""
         self._reserved: Column = np.zeros(1)
-        """What all jobs reserve (R,): those that wait, and those whose phase is to be written."""
+        self._reserved_in: dict[str, Column] = {}
         self.is_exact = True
         """Whether sums are exact: all amounts are whole numbers of moderate size."""
 
-    def sums(self) -> tuple[Column, Column] | None:
-        """Return what their jobs hold and reserve (R,); None if the sums may be rounded."""
+    def sums(self) -> Sums | None:
+        """Return what their jobs hold and reserve; None if the sums may be rounded."""
+        if not self.is_exact:
+            return None
         nothing = np.zeros(len(self._ingest.snapshot.resources))
-        return (self._held + nothing, self._reserved + nothing) if self.is_exact else None
+        return Sums(self._held + nothing, self._reserved + nothing, self._reserved_in)
 
     def count(self, n: int, place: Place, share: Share) -> None:
         """Count a job more (n is 1) or less (-1) in a namespace, queue and state."""
@@ -103,7 +116,10 @@ class Placeholders:
         if place[2] != WAITING and sums is not None:
             self._held = self._held + sums[ALLOCATED] if n > 0 else self._held - sums[ALLOCATED]
         if place[2] != RUNNING and reserved is not None:
-            self._reserved = self._reserved + reserved if n > 0 else self._reserved - reserved
+            change = reserved if n > 0 else -reserved
+            self._reserved = self._reserved + change
+            if place[2] == WAITING:
+                self._reserved_in[place[1]] = self._reserved_in.get(place[1], 0.0) + change
 
     def settle(self, namespace: str, queue: str, share: Share) -> None:
         """Count a job that has started as one that runs; from now on it reserves nothing."""

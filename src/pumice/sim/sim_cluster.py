@@ -13,11 +13,10 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, PodGroup, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
-from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
-from pumice.sim.placeholders import Placeholders
+from pumice.sim.placeholders import Placeholders, Sums
 from pumice.sim.unlisted_jobs import UnlistedJobs
 
 _ROOT = "root"
@@ -57,8 +56,8 @@ class SimCluster:
         things += [open_queue(name) for name in missing]
         self.ingest.load([_opened(thing) for thing in things])
 
-    def known_sums(self) -> tuple[Column, Column] | None:
-        """Return what all jobs hold and reserve (R,); None if some have rows."""
+    def known_sums(self) -> Sums | None:
+        """Return what all jobs hold and reserve; None if some have rows."""
         return None if self._runs or self.has_own_groups else self.placeholders.sums()
 
     def settle(self) -> None:
@@ -151,6 +150,14 @@ class SimCluster:
         """Remove the rows of a job that waits."""
         self.delete_job(run)
         run.missing = list(range(run.kind.size))
+
+    def unlist_running(self, run: JobRun) -> None:
+        """Let a gang that has started run on without rows."""
+        self.unlisted.sample(run)
+        self.delete_job(run)
+        self.unlisted.count_on_nodes(run, run.nodes, 1)
+        self.unlisted.start(run)
+        self.unlisted.write_phase(run)
 
     def _note_node(self, pod: str) -> None:
         """Record that the node of a pod, if it has one, is about to change."""

@@ -5,8 +5,6 @@ Amounts are compared as plugins compare them, on plain numbers.
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from pumice.core.resources import STEP
 from pumice.framework.queue_limits.limits import ClusterLimit
 from pumice.framework.queue_limits.weighted import WeightedLimits
@@ -29,11 +27,11 @@ def _queue_key(bounds: Bounds, queue: str, held: list[float] | None = None) -> Q
     queues = bounds.snapshot.queues
     row = queues.row_of[queue]
     limits = bounds.current_limits()
-    policy: list[float] = []
+    policy: tuple[float, ...] = ()
     if bounds.by_share and isinstance(limits, WeightedLimits):
-        rows = np.array([row])
-        amounts = queues.allocated_or_pipelined[:, row] if held is None else np.array(held)
-        policy = limits.order(amounts[:, None], rows)[:, 0].tolist()
+        if held is None:
+            held = queues.allocated_or_pipelined[:, row].tolist()
+        policy = limits.key_of(row, held)
     return *policy, float(queues.created[row]), queue
 
 
@@ -80,7 +78,7 @@ class Admission:
                     known.append(("", reserved.tolist(), idle.tolist()))
                 elif isinstance(limit, WeightedLimits):
                     most = limit.real_capability[:, row].tolist()
-                    known.append((queue, limit.committed()[:, row].tolist(), most))
+                    known.append((queue, self._bounds.committed(limit, row), most))
             self._used_and_limits[queue] = known
         return known
 

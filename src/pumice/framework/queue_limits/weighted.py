@@ -1,13 +1,15 @@
 """Limits by weight: each queue deserves a part of the cluster, and holds no more."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, dominant_share, fits, is_empty
+from pumice.core.resources import Column, dominant_share, dominant_share_of_one
 from pumice.core.snapshot import Snapshot
+from pumice.framework.queue_limits.division import divide
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
     flat_real_capability,
@@ -83,6 +85,11 @@ class WeightedLimits(QueueLimits):
         priority = -self.snapshot.queues.priority[rows].astype(float)
         return np.stack([priority, dominant_share(held, self.deserved[:, rows])])
 
+    def key_of(self, queue: int, held: Sequence[float]) -> tuple[float, float]:
+        """Return the same keys of one queue that holds amounts (R,)."""
+        part = self.deserved[:, queue].tolist()
+        return -float(self.snapshot.queues.priority[queue]), dominant_share_of_one(held, part)
+
     def current(self) -> Self:
         """Divide the cluster again, unless the requests of jobs are those of the last time."""
         queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
@@ -90,44 +97,9 @@ class WeightedLimits(QueueLimits):
         key = (self.stated, rows.tobytes(), request.tobytes())
         known = self.snapshot.derived.get(_DIVIDED)
         if known is None or known[0] != key:
-            deserved = _divide(self.snapshot, rows, request, self.total, self.real_capability)
+            deserved = divide(self.snapshot, rows, request, self.total, self.real_capability)
             known = self.snapshot.derived[_DIVIDED] = key, deserved
         return replace(self, deserved=known[1])
-
-
-def _divide(
-    snapshot: Snapshot, rows: NDArray[np.intp], request: Column, total: Column, limit: Column
-) -> Column:
-    """Divide the cluster among the queues that have jobs, round by round (R, Q).
-
-    A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
-    what one queue leaves goes to the others.
-    """
-    queues, remaining, n_rounds = snapshot.queues, total, 0
-    in_order = sorted(rows.tolist(), key=queues.names.__getitem__)
-    rows = np.array(in_order, dtype=np.intp)  # sums in one order, whatever queue came first
-    deserved, most = np.zeros_like(limit), np.minimum(limit, request)
-    while True:
-        weights = queues.weight[rows]
-        weight = weights.sum()
-        if weight == 0:
-            return deserved
-        old = deserved[:, rows]
-        new = np.minimum(old + remaining[:, None] * (weights / weight), most[:, rows])
-        new = np.maximum(new, queues.guarantee[:, rows])
-        deserved[:, rows] = new
-        met = fits(request[:, rows], new)
-        if n_rounds:  # Volcano: the first part is a change even if it is nothing
-            met |= (new == old).all(axis=0)
-        if met.all():
-            return deserved
-        more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
-        before = remaining
-        remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
-        if is_empty(remaining) or np.array_equal(remaining, before):
-            return deserved
-        rows = rows[~met]
-        n_rounds += 1
 
 
 def _queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:

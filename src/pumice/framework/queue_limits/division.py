@@ -1,0 +1,143 @@
+"""Dividing a cluster among queues by weight, round by round."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import PODS, STEP, Column, fits, is_empty
+from pumice.core.snapshot import Snapshot
+
+FEW: Final = 48
+"""Queues up to which plain numbers are faster than columns."""
+_AT_ONCE: Final = 8
+"""Sums that NumPy keeps side by side while it adds up a row."""
+
+
+def divide(
+    snapshot: Snapshot, rows: NDArray[np.intp], request: Column, total: Column, limit: Column
+) -> Column:
+    """Divide the cluster among the queues that have jobs (R, Q).
+
+    A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
+    what one queue leaves goes to the others.
+    """
+    in_order = sorted(rows.tolist(), key=snapshot.queues.names.__getitem__)
+    # sums in one order, whatever queue came first
+    if len(in_order) > FEW:
+        return _divide_many(snapshot, np.array(in_order, dtype=np.intp), request, total, limit)
+    return _divide_few(snapshot, in_order, request, total, limit)
+
+
+def _divide_many(
+    snapshot: Snapshot, rows: NDArray[np.intp], request: Column, total: Column, limit: Column
+) -> Column:
+    queues, remaining, n_rounds = snapshot.queues, total, 0
+    deserved, most = np.zeros_like(limit), np.minimum(limit, request)
+    while True:
+        weights = queues.weight[rows]
+        weight = weights.sum()
+        if weight == 0:
+            return deserved
+        old = deserved[:, rows]
+        new = np.minimum(old + remaining[:, None] * (weights / weight), most[:, rows])
+        new = np.maximum(new, queues.guarantee[:, rows])
+        deserved[:, rows] = new
+        met = fits(request[:, rows], new)
+        if n_rounds:  # Volcano: the first part is a change even if it is nothing
+            met |= (new == old).all(axis=0)
+        if met.all():
+            return deserved
+        more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
+        before = remaining
+        remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
+        if is_empty(remaining) or np.array_equal(remaining, before):
+            return deserved
+        rows = rows[~met]
+        n_rounds += 1
+
+
+def _divide_few(
+    snapshot: Snapshot, rows: list[int], request: Column, total: Column, limit: Column
+) -> Column:
+    """Do the same on plain numbers, to the last bit.
+
+    Resources that nobody asks for or is guaranteed take no part: of them nothing is given away.
+    """
+    queues = snapshot.queues
+    asked, floor = request[:, rows].tolist(), queues.guarantee[:, rows].tolist()
+    in_play = [at for at in range(len(total)) if any(asked[at]) or any(floor[at])]
+    most, left = np.minimum(limit, request)[:, rows].tolist(), total.tolist()
+    offers = [_Offer(asked[at], most[at], floor[at], left[at]) for at in in_play]
+    scarce = [offer for at, offer in zip(in_play, offers, strict=True) if at != PODS]
+    others = any(left[at] >= STEP for at in range(len(left)) if at not in (*in_play, PODS))
+    weights = queues.weight[rows].tolist()
+    lacking, is_first = list(range(len(rows))), True
+    while weight := sum([weights[at] for at in lacking]):
+        parts = [weights[at] / weight for at in lacking]
+        # Volcano: the first part is a change even if it is nothing
+        changed: set[int] = set(lacking) if is_first else set()
+        short: set[int] = set()
+        moved = [offer.take(lacking, parts, short, changed) for offer in offers]
+        lacking = [at for at in lacking if at in short and at in changed]
+        is_empty = not others and all(offer.left < STEP for offer in scarce)
+        if not lacking or is_empty or not any(moved):
+            break
+        is_first = False
+    deserved = np.zeros_like(limit)
+    for at, offer in zip(in_play, offers, strict=True):
+        deserved[at, rows] = offer.parts
+    return deserved
+
+
+class _Offer:
+    """What is left of one resource, and the parts that queues have of it by now."""
+
+    __slots__ = ("_asked", "_floor", "_most", "left", "parts")
+
+    def __init__(
+        self, asked: list[float], most: list[float], floor: list[float], left: float
+    ) -> None:
+        self._asked, self._most, self._floor = asked, most, floor
+        self.left = left
+        self.parts = [0.0] * len(asked)
+
+    def take(
+        self, queues: list[int], weights: list[float], short: set[int], changed: set[int]
+    ) -> bool:
+        """Give queues their part of the rest, note which lack some still and whose part changed.
+
+        Return whether less is left.
+        """
+        left, parts, steps = self.left, self.parts, []
+        asked, most, floor = self._asked, self._most, self._floor
+        for at, weight in zip(queues, weights, strict=True):
+            old = parts[at]
+            new = old + left * weight
+            if new > most[at]:
+                new = most[at]
+            if new < floor[at]:
+                new = floor[at]
+            if asked[at] - new >= STEP:
+                short.add(at)
+            if new != old:
+                changed.add(at)
+                parts[at] = new
+            steps.append(new - old)  # a part never shrinks
+        self.left = max(left - _sum(steps), 0.0)
+        return self.left != left
+
+
+def _sum(amounts: list[float]) -> float:
+    """Add amounts up in the order in which NumPy adds up a row: it decides the last bit."""
+    n = len(amounts) - len(amounts) % _AT_ONCE
+    total = 0.0
+    if n:
+        sums = amounts[:_AT_ONCE]
+        for at in range(_AT_ONCE, n):
+            sums[at % _AT_ONCE] += amounts[at]
+        a, b, c, d, e, f, g, h = sums
+        total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    for amount in amounts[n:]:  # ``sum`` corrects its result in later Pythons
+        total += amount
+    return total
