@@ -5,7 +5,7 @@ otherwise every job takes part in every cycle.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,11 +16,12 @@ from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
+from pumice.framework.queue_limits.division import FEW
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
-from pumice.sim.placeholders import Sums
+from pumice.sim.queue_ledger import QueueLedger
 
 _ABOUT_NODES = [
     hook.__name__
@@ -134,7 +135,7 @@ _ROUNDING = 1e-9
 class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
-    ``known_sums`` returns what all jobs hold and reserve, where that need not be added up.
+    ``ledger`` returns what all jobs hold, ask for and reserve, where that need not be added up.
 
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
     computed once.
@@ -145,10 +146,10 @@ class Bounds:
         snapshot: Snapshot,
         classes: JobClasses,
         shortcuts: Shortcuts,
-        known_sums: Callable[[], Sums | None] = lambda: None,
+        ledger: Callable[[], QueueLedger | None] = lambda: None,
     ) -> None:
         self.snapshot = snapshot
-        self._known_sums = known_sums
+        self._read_ledger = ledger
         self._classes = classes
         self._evicts = shortcuts.evicts
         self.by_share = shortcuts.by_share
@@ -171,7 +172,7 @@ class Bounds:
 
     def refresh(self) -> None:
         """Read the cluster again; expensive bounds are computed on first use."""
-        self._sums = self._known_sums()
+        self._ledger = self._read_ledger()
         self._room: Column | None = None
         self._room_in_all: list[float] = []
         self._pods_by_shape: dict[int, int] = {}
@@ -179,8 +180,8 @@ class Bounds:
         self._reservable: list[list[float]] | None = None
         self._committed: list[list[float]] | None = None
         self._clear: dict[int, list[float]] = {}
-        self._current: QueueLimits | None = None
-        self._idle_and_reserved: tuple[ClusterLimit, tuple[Column, Column]] | None = None
+        self._parts: Mapping[int, list[float]] | None = None
+        self._idle_and_reserved: tuple[ClusterLimit, tuple[list[float], list[float]]] | None = None
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
@@ -221,11 +222,30 @@ class Bounds:
             self._clear[row] = known
         return known
 
-    def current_limits(self) -> QueueLimits | None:
-        """Return the limits of queues at this moment."""
-        if self._current is None and self.limits is not None:
-            self._current = self.limits.current()
-        return self._current
+    def held(self, queue: int) -> list[float]:
+        """Return what a queue holds or was promised (R,)."""
+        queues = self.snapshot.queues
+        if self._ledger is not None:
+            return self._ledger.of(queues.names[queue]).held
+        return queues.allocated_or_pipelined[:, queue].tolist()
+
+    def deserved(self, limits: WeightedLimits, queue: int) -> list[float]:
+        """Return what a queue with jobs deserves at this moment (R,)."""
+        if self._parts is None:
+            self._parts = self._divide(limits)
+        return self._parts[queue]
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether it is known what queues deserve."""
+        return self._parts is not None
+
+    def _divide(self, limits: WeightedLimits) -> Mapping[int, list[float]]:
+        busy = {} if self._ledger is None else self._ledger.busy()
+        if not 0 < len(busy) <= FEW:
+            return dict(enumerate(limits.current().deserved.T.tolist()))
+        rows = self.snapshot.queues.row_of
+        return limits.parts({rows[queue]: sums.asked for queue, sums in busy.items()})
 
     def _spare(self, queue: int) -> list[float]:
         """Return how much must be left of the chosen limit, so that no other one is exceeded.
@@ -255,13 +275,17 @@ class Bounds:
         row = self.snapshot.queues.row_of.get(kind.queue)
         if self._evicts or self.limits is None or row is None:
             return UNBOUNDED
+        left = self._left_to_hold(self.limits, row)
+        return max(math.floor(_times_within(kind.quota_amounts, left) + _ROUNDING), 0)
+
+    def _left_to_hold(self, limits: QueueLimits, queue: int) -> list[float]:
+        """Return what a queue may still hold (R,)."""
+        if isinstance(limits, WeightedLimits):  # there is no limit above it
+            pairs = zip(self.deserved(limits, queue), self.held(queue), strict=True)
+            return [part - held for part, held in pairs]
         if self._holdable is None:
-            limits = self.current_limits()
-            assert limits is not None  # noqa: S101
-            self._holdable = limits.holdable().T.tolist()
-        return max(
-            math.floor(_times_within(kind.quota_amounts, self._holdable[row]) + _ROUNDING), 0
-        )
+            self._holdable = limits.current().holdable().T.tolist()
+        return self._holdable[queue]
 
     def _pods(self, shape: int, room: Column) -> int:
         """Count the equal pods that fit on all nodes together."""
@@ -285,10 +309,9 @@ class Bounds:
 
         Jobs without rows hold what they reserved, once they have started.
         """
-        sums, queues = self._sums, self.snapshot.queues
-        if sums is not None:
-            held = queues.allocated_or_pipelined[:, queue]
-            return (held + sums.reserved_in.get(queues.names[queue], 0.0)).tolist()
+        if self._ledger is not None:
+            sums = self._ledger.of(self.snapshot.queues.names[queue])
+            return [held + more for held, more in zip(sums.held, sums.reserved, strict=True)]
         if self._committed is None:  # it does not depend on the limit
             self._committed = limit.committed().T.tolist()
         return self._committed[queue]
@@ -313,15 +336,16 @@ class Bounds:
         if not isinstance(limit, ClusterLimit):
             return limit.reservable().T.tolist()
         idle, reserved = self.idle_and_reserved(limit)
-        return [(idle - reserved).tolist()]
+        return [[each - taken for each, taken in zip(idle, reserved, strict=True)]]
 
-    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[Column, Column]:
+    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[list[float], list[float]]:
         """Return what is unused, and what jobs have reserved of it (R,)."""
         if self._idle_and_reserved is None or self._idle_and_reserved[0] is not limit:
-            if self._sums is None:
-                found = limit.idle(), limit.reserved()
+            if self._ledger is None:
+                found = limit.idle().tolist(), limit.reserved().tolist()
             else:
-                found = limit.total - self._sums.held, self._sums.reserved
+                pairs = zip(limit.total.tolist(), self._ledger.held, strict=True)
+                found = [amount - held for amount, held in pairs], [*self._ledger.reserved]
             self._idle_and_reserved = limit, found
         return self._idle_and_reserved[1]
 

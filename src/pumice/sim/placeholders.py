@@ -3,16 +3,15 @@
 A session sees the sums: what these jobs ask for, hold and reserve.  It can do nothing with them.
 """
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
-
-import numpy as np
+from typing import Final
 
 from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.resources import Column
 from pumice.core.shapes import Delta
-from pumice.core.tables import ALLOCATED
+from pumice.core.tables import ALLOCATED, BOOKED, PENDING
+from pumice.sim.job_classes import above_zero
+from pumice.sim.queue_ledger import QueueLedger
 
 WAITING: Final = "waiting"
 """Jobs that wait, in the phase Inqueue: those that do not reserve anything add nothing to it."""
@@ -25,24 +24,20 @@ Place = tuple[str, str, str]
 """A namespace, a queue and a state of jobs."""
 
 
-class Share(NamedTuple):
+class Share:
     """What one job adds to a placeholder."""
 
-    sums: Delta | None
-    """What it holds, was promised and asks for (3, R)."""
-    reserved: Column | None
-    """What it needs to start (R,)."""
+    __slots__ = ("asked", "held", "needed", "reserved", "sums")
 
-
-class Sums(NamedTuple):
-    """What jobs without rows amount to, all together."""
-
-    held: Column
-    """What those that have started or run hold (R,)."""
-    reserved: Column
-    """What all of them reserve (R,): those that wait, and those whose phase is to be written."""
-    reserved_in: Mapping[str, Column]
-    """What those that wait reserve, by queue (R,)."""
+    def __init__(self, sums: Delta | None, reserved: Column | None) -> None:
+        self.sums = sums
+        """What it holds, was promised and asks for (3, R)."""
+        self.reserved = reserved
+        """What it needs to start (R,)."""
+        self.held = () if sums is None else above_zero(sums[ALLOCATED])
+        self.asked = () if sums is None else above_zero(sums[BOOKED] + sums[PENDING])
+        """What it holds, was promised or asks for."""
+        self.needed = () if reserved is None else above_zero(reserved)
 
 
 class Placeholder:
@@ -69,17 +64,17 @@ class Placeholder:
 
     def count(self, n: int, share: Share) -> None:
         """Count a job more (n is 1) or less (-1)."""
-        sums, reserved = share
+        sums = share.sums
         if sums is not None:
             self._snapshot.add_to_sums(self._row, sums if n > 0 else -sums)
-        self._note(n, reserved)
+        self._note(n, share.reserved)
 
     def move_in(self, n: int, share: Share) -> None:
         """Do the same where the sums of queue and namespace stay: another one does the opposite."""
-        sums, reserved = share
+        sums = share.sums
         if sums is not None:
             self._snapshot.jobs.sums[:, :, self._row] += sums if n > 0 else -sums
-        self._note(n, reserved)
+        self._note(n, share.reserved)
 
     def _note(self, n: int, reserved: Column | None) -> None:
         self._n += n
@@ -96,37 +91,35 @@ class Placeholders:
     def __init__(self, ingest: Ingest) -> None:
         self._ingest = ingest
         self._made: dict[Place, Placeholder] = {}
-        self._held: Column = np.zeros(1)
-        self._reserved: Column = np.zeros(1)
-        self._reserved_in: dict[str, Column] = {}
+        self._ledger: QueueLedger | None = None
         self.is_exact = True
         """Whether sums are exact: all amounts are whole numbers of moderate size."""
 
-    def sums(self) -> Sums | None:
-        """Return what their jobs hold and reserve; None if the sums may be rounded."""
-        if not self.is_exact:
-            return None
-        nothing = np.zeros(len(self._ingest.snapshot.resources))
-        return Sums(self._held + nothing, self._reserved + nothing, self._reserved_in)
+    def ledger(self) -> QueueLedger | None:
+        """Return what their jobs hold, ask for and reserve; None if sums may be rounded."""
+        return self._the_ledger() if self.is_exact else None
+
+    def _the_ledger(self) -> QueueLedger:
+        if self._ledger is None:  # all resources are known by now
+            self._ledger = QueueLedger(len(self._ingest.snapshot.resources))
+        return self._ledger
 
     def count(self, n: int, place: Place, share: Share) -> None:
         """Count a job more (n is 1) or less (-1) in a namespace, queue and state."""
         self._placeholder(place).count(n, share)
-        sums, reserved = share
-        if place[2] != WAITING and sums is not None:
-            self._held = self._held + sums[ALLOCATED] if n > 0 else self._held - sums[ALLOCATED]
-        if place[2] != RUNNING and reserved is not None:
-            change = reserved if n > 0 else -reserved
-            self._reserved = self._reserved + change
-            if place[2] == WAITING:
-                self._reserved_in[place[1]] = self._reserved_in.get(place[1], 0.0) + change
+        _, queue, state = place
+        ledger = self._the_ledger()
+        ledger.add_asked(queue, n, share.asked)
+        if state != WAITING:
+            ledger.add_held(queue, n, share.held)
+        if state != RUNNING:
+            ledger.add_reserved(queue, n, share.needed, waits=state == WAITING)
 
     def settle(self, namespace: str, queue: str, share: Share) -> None:
         """Count a job that has started as one that runs; from now on it reserves nothing."""
         self._placeholder((namespace, queue, STARTED)).move_in(-1, share)
         self._placeholder((namespace, queue, RUNNING)).move_in(1, share)
-        assert share.reserved is not None  # noqa: S101  # it was admitted
-        self._reserved = self._reserved - share.reserved
+        self._the_ledger().add_reserved(queue, -1, share.needed, waits=False)
 
     def _placeholder(self, place: Place) -> Placeholder:
         known = self._made.get(place)

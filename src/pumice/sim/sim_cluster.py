@@ -16,7 +16,8 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
-from pumice.sim.placeholders import Placeholders, Sums
+from pumice.sim.placeholders import Placeholders
+from pumice.sim.queue_ledger import QueueLedger
 from pumice.sim.unlisted_jobs import UnlistedJobs
 
 _ROOT = "root"
@@ -56,9 +57,9 @@ class SimCluster:
         things += [open_queue(name) for name in missing]
         self.ingest.load([_opened(thing) for thing in things])
 
-    def known_sums(self) -> Sums | None:
-        """Return what all jobs hold and reserve; None if some have rows."""
-        return None if self._runs or self.has_own_groups else self.placeholders.sums()
+    def ledger(self) -> QueueLedger | None:
+        """Return what all jobs hold, ask for and reserve; None if some have rows."""
+        return None if self._runs or self.has_own_groups else self.placeholders.ledger()
 
     def settle(self) -> None:
         """Bring links between objects up to date; before each cycle."""

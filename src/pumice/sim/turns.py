@@ -24,14 +24,12 @@ def _by_queue(runs: Iterable[JobRun]) -> dict[str, list[JobRun]]:
 
 def _queue_key(bounds: Bounds, queue: str, held: list[float] | None = None) -> QueueKey:
     """Return the place of a queue in their order, at present or with what it will hold."""
-    queues = bounds.snapshot.queues
+    queues, limits = bounds.snapshot.queues, bounds.limits
     row = queues.row_of[queue]
-    limits = bounds.current_limits()
     policy: tuple[float, ...] = ()
     if bounds.by_share and isinstance(limits, WeightedLimits):
-        if held is None:
-            held = queues.allocated_or_pipelined[:, row].tolist()
-        policy = limits.key_of(row, held)
+        amounts = bounds.held(row) if held is None else held
+        policy = limits.key_of(row, amounts, bounds.deserved(limits, row))
     return *policy, float(queues.created[row]), queue
 
 
@@ -75,7 +73,7 @@ class Admission:
             for limit in self._bounds.admission_limits:
                 if isinstance(limit, ClusterLimit):
                     idle, reserved = self._bounds.idle_and_reserved(limit)
-                    known.append(("", reserved.tolist(), idle.tolist()))
+                    known.append(("", reserved, idle))
                 elif isinstance(limit, WeightedLimits):
                     most = limit.real_capability[:, row].tolist()
                     known.append((queue, self._bounds.committed(limit, row), most))
@@ -98,13 +96,10 @@ class Turns:
                 self._learn(queue, bounds.limits)
 
     def _learn(self, queue: str, limits: WeightedLimits) -> None:
-        queues = self._bounds.snapshot.queues
-        row, current = queues.row_of[queue], None
-        if len(self._waiting) > 1 or not limits.meets_demand(row):
-            current = self._bounds.current_limits()
-        if current is not None:
-            self._deserved[queue] = current.deserved[:, row].tolist()
-            self._held[queue] = queues.allocated_or_pipelined[:, row].tolist()
+        bounds, row = self._bounds, self._bounds.snapshot.queues.row_of[queue]
+        if bounds.is_divided or len(self._waiting) > 1 or not limits.meets_demand(row):
+            self._deserved[queue] = bounds.deserved(limits, row)
+            self._held[queue] = [*bounds.held(row)]
 
     def next(self) -> tuple[JobRun, int] | None:
         """Return whose turn it is and how many of its pods its queue allows; None: all had one."""
@@ -126,7 +121,7 @@ class Turns:
         """Count what a job has taken."""
         held = self._held.get(run.kind.queue)
         if held is not None:
-            for at, amount in enumerate(run.kind.request.tolist()):
+            for at, amount in run.kind.requested_amounts:
                 held[at] += amount
             self._keys.pop(run.kind.queue, None)
 

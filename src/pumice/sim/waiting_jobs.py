@@ -32,6 +32,8 @@ class WaitingJobs:
         """Where each job waits that is known to the scheduler and has not started."""
         self._partly_running: set[JobRun] = set()
         """Jobs that have started and still have pods without a node."""
+        self._shares: dict[tuple[JobClass, bool, bool], Share] = {}
+        """What a job counts that takes no part, by whether it has rows and whether it reserves."""
         self.bounds: Bounds | None = None
         """Those of the last cycle, None if every job takes part in every cycle."""
         self._with_new_jobs: set[JobClass] = set()
@@ -185,7 +187,7 @@ class WaitingJobs:
             self.bounds.refresh()
         elif self._shortcuts.leave_jobs_out:
             self.bounds = Bounds(
-                self._snapshot, self.job_classes, self._shortcuts, self._cluster.known_sums
+                self._snapshot, self.job_classes, self._shortcuts, self._cluster.ledger
             )
         return self.bounds
 
@@ -214,8 +216,9 @@ class WaitingJobs:
 
     def _hold(self, run: JobRun, n: int) -> None:
         """Add what a job that takes no part counts to a placeholder (n is 1), or remove it."""
-        kind = run.kind
-        share = Share(
-            None if run.in_tables else kind.waits, kind.reserve if run.phase == "Inqueue" else None
-        )
+        kind, has_rows, reserves = run.kind, run.in_tables, run.phase == "Inqueue"
+        share = self._shares.get((kind, has_rows, reserves))
+        if share is None:
+            share = Share(None if has_rows else kind.waits, kind.reserve if reserves else None)
+            self._shares[kind, has_rows, reserves] = share
         self._placeholders.count(n, (_NAMESPACE, kind.queue, WAITING), share)

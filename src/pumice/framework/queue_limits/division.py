@@ -1,6 +1,7 @@
 """Dividing a cluster among queues by weight, round by round."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,15 @@ def divide(
     """
     in_order = sorted(rows.tolist(), key=snapshot.queues.names.__getitem__)
     # sums in one order, whatever queue came first
+    rows = np.array(in_order, dtype=np.intp)
     if len(in_order) > FEW:
-        return _divide_many(snapshot, np.array(in_order, dtype=np.intp), request, total, limit)
-    return _divide_few(snapshot, in_order, request, total, limit)
+        return _divide_many(snapshot, rows, request, total, limit)
+    queues, deserved = snapshot.queues, np.zeros_like(limit)
+    columns = (each.take(rows, axis=1).T.tolist() for each in (request, limit, queues.guarantee))
+    claims = map(Claim, queues.weight[rows].tolist(), *columns)
+    if in_order:
+        deserved[:, rows] = np.array(divide_few([*claims], total.tolist())).T
+    return deserved
 
 
 def _divide_many(
@@ -57,37 +64,45 @@ def _divide_many(
         n_rounds += 1
 
 
-def _divide_few(
-    snapshot: Snapshot, rows: list[int], request: Column, total: Column, limit: Column
-) -> Column:
-    """Do the same on plain numbers, to the last bit.
+class Claim(NamedTuple):
+    """What one queue may get of each resource."""
 
-    Resources that nobody asks for or is guaranteed take no part: of them nothing is given away.
+    weight: int
+    asked: Sequence[float]
+    most: Sequence[float]
+    least: Sequence[float]
+    """Its guarantee."""
+
+
+def divide_few(claims: Sequence[Claim], total: Sequence[float]) -> list[list[float]]:
+    """Divide the cluster among few queues, in the order of their names: for each its parts.
+
+    Does the same as with columns, to the last bit, on plain numbers.
     """
-    queues = snapshot.queues
-    asked, floor = request[:, rows].tolist(), queues.guarantee[:, rows].tolist()
-    in_play = [at for at in range(len(total)) if any(asked[at]) or any(floor[at])]
-    most, left = np.minimum(limit, request)[:, rows].tolist(), total.tolist()
-    offers = [_Offer(asked[at], most[at], floor[at], left[at]) for at in in_play]
-    scarce = [offer for at, offer in zip(in_play, offers, strict=True) if at != PODS]
-    others = any(left[at] >= STEP for at in range(len(left)) if at not in (*in_play, PODS))
-    weights = queues.weight[rows].tolist()
-    lacking, is_first = list(range(len(rows))), True
+    weights, offers, others = [claim.weight for claim in claims], {}, False
+    for at, amount in enumerate(total):
+        asked, least = [claim.asked[at] for claim in claims], [claim.least[at] for claim in claims]
+        if any(asked) or any(least):
+            most = [min(claim.most[at], claim.asked[at]) for claim in claims]
+            offers[at] = _Offer(asked, most, least, amount)
+        else:  # of what nobody asks for nothing is given away
+            others |= at != PODS and amount >= STEP
+    scarce = [offer for at, offer in offers.items() if at != PODS]
+    lacking, is_first = list(range(len(claims))), True
     while weight := sum([weights[at] for at in lacking]):
         parts = [weights[at] / weight for at in lacking]
         # Volcano: the first part is a change even if it is nothing
         changed: set[int] = set(lacking) if is_first else set()
         short: set[int] = set()
-        moved = [offer.take(lacking, parts, short, changed) for offer in offers]
+        moved = [offer.take(lacking, parts, short, changed) for offer in offers.values()]
         lacking = [at for at in lacking if at in short and at in changed]
         is_empty = not others and all(offer.left < STEP for offer in scarce)
         if not lacking or is_empty or not any(moved):
             break
         is_first = False
-    deserved = np.zeros_like(limit)
-    for at, offer in zip(in_play, offers, strict=True):
-        deserved[at, rows] = offer.parts
-    return deserved
+    nothing = [0.0] * len(claims)
+    columns = [offers[at].parts if at in offers else nothing for at in range(len(total))]
+    return [[*parts] for parts in zip(*columns, strict=True)]
 
 
 class _Offer:
@@ -114,9 +129,9 @@ class _Offer:
         for at, weight in zip(queues, weights, strict=True):
             old = parts[at]
             new = old + left * weight
-            if new > most[at]:
+            if new > most[at]:  # noqa: PLR1730  # twice as fast as ``min``
                 new = most[at]
-            if new < floor[at]:
+            if new < floor[at]:  # noqa: PLR1730
                 new = floor[at]
             if asked[at] - new >= STEP:
                 short.add(at)

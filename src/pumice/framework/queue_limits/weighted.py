@@ -1,7 +1,8 @@
 """Limits by weight: each queue deserves a part of the cluster, and holds no more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column, dominant_share, dominant_share_of_one
 from pumice.core.snapshot import Snapshot
-from pumice.framework.queue_limits.division import divide
+from pumice.framework.queue_limits.division import Claim, divide, divide_few
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
     flat_real_capability,
@@ -85,10 +86,29 @@ class WeightedLimits(QueueLimits):
         priority = -self.snapshot.queues.priority[rows].astype(float)
         return np.stack([priority, dominant_share(held, self.deserved[:, rows])])
 
-    def key_of(self, queue: int, held: Sequence[float]) -> tuple[float, float]:
-        """Return the same keys of one queue that holds amounts (R,)."""
-        part = self.deserved[:, queue].tolist()
+    def key_of(
+        self, queue: int, held: Sequence[float], part: Sequence[float]
+    ) -> tuple[float, float]:
+        """Return the same keys of one queue that holds amounts of its part (R,)."""
         return -float(self.snapshot.queues.priority[queue]), dominant_share_of_one(held, part)
+
+    def parts(self, asked: Mapping[int, Sequence[float]]) -> dict[int, list[float]]:
+        """Return what few queues deserve that ask for amounts, by row; others have no jobs."""
+        rows = sorted(asked, key=self.snapshot.queues.names.__getitem__)
+        claims = [self._claims[row]._replace(asked=asked[row]) for row in rows]
+        return dict(zip(rows, divide_few(claims, self._total), strict=True))
+
+    @cached_property
+    def _claims(self) -> list[Claim]:
+        """What queues may get, whatever they ask for."""
+        columns = self.real_capability, self.snapshot.queues.guarantee
+        most, least = (column.T.tolist() for column in columns)
+        weights = self.snapshot.queues.weight.tolist()
+        return list(map(Claim, weights, most, most, least))
+
+    @cached_property
+    def _total(self) -> list[float]:
+        return self.total.tolist()
 
     def current(self) -> Self:
         """Divide the cluster again, unless the requests of jobs are those of the last time."""
