@@ -316,13 +316,11 @@ class Bounds:
             self._committed = limit.committed().T.tolist()
         return self._committed[queue]
 
-    def may_admit(self, kinds: Iterable[JobClass]) -> bool:
-        """Return whether a job of some classes that reserve the same might be admitted.
-
-        One limit for all queues answers for all of them at once.
-        """
-        first = next(iter(kinds))
-        return not isinstance(self._admission, ClusterLimit) or self.admissible(first) > 0
+    def may_admit(self, reserved: Amounts) -> bool:
+        """Return whether a job that reserves amounts might be admitted in some queue."""
+        if not isinstance(self._admission, ClusterLimit):
+            return True
+        return _times_within(reserved, self._left(0)) + _ROUNDING >= 1.0
 
     def _left(self, queue: int) -> list[float]:
         """Return what jobs of a queue may still reserve."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pumice.api.times import epoch
 from pumice.core.resources import PODS
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
@@ -177,4 +176,4 @@ def _by_age(runs: Sequence[JobRun]) -> Sequence[JobRun]:
     """Return jobs of equal priority in the order in which their queues take them."""
     if len(runs) < 2:
         return runs
-    return sorted(runs, key=lambda run: (epoch(run.created), run.key))
+    return sorted(runs, key=lambda run: run.age)

@@ -167,8 +167,8 @@ class WaitingClasses:
                 found[kind] = waiting
             else:
                 del self._with_admitted[kind]
-        for group in self._by_reserve.values():
-            if group and bounds.may_admit(group):
+        for reserved, group in self._by_reserve.items():
+            if group and bounds.may_admit(reserved):
                 found |= group
         return sorted(found.values(), key=_number)
 

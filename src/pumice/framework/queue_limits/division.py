@@ -29,10 +29,11 @@ def divide(
     if len(in_order) > FEW:
         return _divide_many(snapshot, rows, request, total, limit)
     queues, deserved = snapshot.queues, np.zeros_like(limit)
-    columns = (each.take(rows, axis=1).T.tolist() for each in (request, limit, queues.guarantee))
-    claims = map(Claim, queues.weight[rows].tolist(), *columns)
     if in_order:
-        deserved[:, rows] = np.array(divide_few([*claims], total.tolist())).T
+        columns = request, limit, queues.guarantee
+        requests, *stated = (each.take(rows, axis=1).T.tolist() for each in columns)
+        terms = [*map(Terms, queues.weight[rows].tolist(), *stated)]
+        deserved[:, rows] = np.array(divide_few(terms, requests, total.tolist())).T
     return deserved
 
 
@@ -64,58 +65,62 @@ def _divide_many(
         n_rounds += 1
 
 
-class Claim(NamedTuple):
-    """What one queue may get of each resource."""
+class Terms(NamedTuple):
+    """What a queue may get of each resource, whatever it asks for."""
 
     weight: int
-    asked: Sequence[float]
     most: Sequence[float]
     least: Sequence[float]
     """Its guarantee."""
 
 
-def divide_few(claims: Sequence[Claim], total: Sequence[float]) -> list[list[float]]:
+def divide_few(
+    terms: Sequence[Terms], requests: Sequence[Sequence[float]], total: Sequence[float]
+) -> list[list[float]]:
     """Divide the cluster among few queues, in the order of their names: for each its parts.
 
     Does the same as with columns, to the last bit, on plain numbers.
     """
-    weights, offers, others = [claim.weight for claim in claims], {}, False
-    for at, amount in enumerate(total):
-        asked, least = [claim.asked[at] for claim in claims], [claim.least[at] for claim in claims]
+    weights, limits, guarantees = zip(*terms, strict=True)
+    columns = (zip(*each, strict=True) for each in (requests, limits, guarantees))
+    offers, others = {}, False
+    for at, (amount, asked, most, least) in enumerate(zip(total, *columns, strict=True)):
         if any(asked) or any(least):
-            most = [min(claim.most[at], claim.asked[at]) for claim in claims]
             offers[at] = _Offer(asked, most, least, amount)
         else:  # of what nobody asks for nothing is given away
             others |= at != PODS and amount >= STEP
     scarce = [offer for at, offer in offers.items() if at != PODS]
-    lacking, is_first = list(range(len(claims))), True
+    lacking, is_first = list(range(len(terms))), True
     while weight := sum([weights[at] for at in lacking]):
         parts = [weights[at] / weight for at in lacking]
         # Volcano: the first part is a change even if it is nothing
         changed: set[int] = set(lacking) if is_first else set()
         short: set[int] = set()
-        moved = [offer.take(lacking, parts, short, changed) for offer in offers.values()]
+        moved = [each.take(lacking, parts, short, changed) for each in offers.values()]
         lacking = [at for at in lacking if at in short and at in changed]
         is_empty = not others and all(offer.left < STEP for offer in scarce)
         if not lacking or is_empty or not any(moved):
             break
         is_first = False
-    nothing = [0.0] * len(claims)
-    columns = [offers[at].parts if at in offers else nothing for at in range(len(total))]
-    return [[*parts] for parts in zip(*columns, strict=True)]
+    nothing = [0.0] * len(terms)
+    found = [offers[at].parts if at in offers else nothing for at in range(len(total))]
+    return [[*parts] for parts in zip(*found, strict=True)]
 
 
 class _Offer:
     """What is left of one resource, and the parts that queues have of it by now."""
 
-    __slots__ = ("_asked", "_floor", "_most", "left", "parts")
+    __slots__ = ("_asked", "_is_over", "_least", "_most", "left", "parts")
 
     def __init__(
-        self, asked: list[float], most: list[float], floor: list[float], left: float
+        self, asked: Sequence[float], most: Sequence[float], least: Sequence[float], left: float
     ) -> None:
-        self._asked, self._most, self._floor = asked, most, floor
+        self._asked, self._least = asked, least
+        self._most = [*map(min, most, asked)]
         self.left = left
         self.parts = [0.0] * len(asked)
+        self._is_over = False
+        """Whether queues that lack something have all that they ask for of this."""
 
     def take(
         self, queues: list[int], weights: list[float], short: set[int], changed: set[int]
@@ -124,22 +129,27 @@ class _Offer:
 
         Return whether less is left.
         """
-        left, parts, steps = self.left, self.parts, []
-        asked, most, floor = self._asked, self._most, self._floor
+        if self._is_over:
+            return False
+        left, parts, steps, is_over = self.left, self.parts, [], True
+        asked, most, least = self._asked, self._most, self._least
         for at, weight in zip(queues, weights, strict=True):
             old = parts[at]
             new = old + left * weight
             if new > most[at]:  # noqa: PLR1730  # twice as fast as ``min``
                 new = most[at]
-            if new < floor[at]:  # noqa: PLR1730
-                new = floor[at]
-            if asked[at] - new >= STEP:
-                short.add(at)
+            if new < least[at]:  # noqa: PLR1730
+                new = least[at]
+            if new < asked[at]:
+                is_over = False
+                if asked[at] - new >= STEP:
+                    short.add(at)
             if new != old:
                 changed.add(at)
                 parts[at] = new
             steps.append(new - old)  # a part never shrinks
         self.left = max(left - _sum(steps), 0.0)
+        self._is_over = is_over
         return self.left != left
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column, dominant_share, dominant_share_of_one
 from pumice.core.snapshot import Snapshot
-from pumice.framework.queue_limits.division import Claim, divide, divide_few
+from pumice.framework.queue_limits.division import Terms, divide, divide_few
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
     flat_real_capability,
@@ -95,16 +95,14 @@ class WeightedLimits(QueueLimits):
     def parts(self, asked: Mapping[int, Sequence[float]]) -> dict[int, list[float]]:
         """Return what few queues deserve that ask for amounts, by row; others have no jobs."""
         rows = sorted(asked, key=self.snapshot.queues.names.__getitem__)
-        claims = [self._claims[row]._replace(asked=asked[row]) for row in rows]
-        return dict(zip(rows, divide_few(claims, self._total), strict=True))
+        terms, requests = [self._terms[row] for row in rows], [asked[row] for row in rows]
+        return dict(zip(rows, divide_few(terms, requests, self._total), strict=True))
 
     @cached_property
-    def _claims(self) -> list[Claim]:
-        """What queues may get, whatever they ask for."""
-        columns = self.real_capability, self.snapshot.queues.guarantee
-        most, least = (column.T.tolist() for column in columns)
-        weights = self.snapshot.queues.weight.tolist()
-        return list(map(Claim, weights, most, most, least))
+    def _terms(self) -> list[Terms]:
+        queues = self.snapshot.queues
+        columns = queues.weight, self.real_capability.T, queues.guarantee.T
+        return list(map(Terms, *[column.tolist() for column in columns]))
 
     @cached_property
     def _total(self) -> list[float]:
