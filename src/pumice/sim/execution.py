@@ -106,7 +106,7 @@ class Execution:
         return changed or bool(decisions.started)
 
     def remove_rows(self, is_eligible: Callable[[JobRun], bool]) -> None:
-        """Let jobs that sessions started run on without rows, if they could have started so.
+        """Remove the rows of jobs that sessions started, if they could have started without them.
 
         Only after a cycle without a session, which has written their phases.
         """

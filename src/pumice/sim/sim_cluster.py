@@ -153,7 +153,7 @@ class SimCluster:
         run.missing = list(range(run.kind.size))
 
     def unlist_running(self, run: JobRun) -> None:
-        """Let a gang that has started run on without rows."""
+        """Remove the rows of a gang that has started: it runs on without them."""
         self.unlisted.sample(run)
         self.delete_job(run)
         self.unlisted.count_on_nodes(run, run.nodes, 1)

@@ -125,7 +125,7 @@ class _Offer:
     def take(
         self, queues: list[int], weights: list[float], short: set[int], changed: set[int]
     ) -> bool:
-        """Give queues their part of the rest, note which lack some still and whose part changed.
+        """Add to queues their part of the rest; note which lack some still and whose part changed.
 
         Return whether less is left.
         """
