@@ -16,7 +16,6 @@ from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.division import FEW
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
@@ -128,6 +127,8 @@ def _oldest_first(entries: Sequence[Enabled]) -> bool:
 
 UNBOUNDED = 1 << 60
 """A number above any number of jobs."""
+_MOST_EXACT = float(1 << 53)
+"""Sums of whole numbers below this are exact."""
 _ROUNDING = 1e-9
 """A quotient that falls short of a whole number by less is that number."""
 
@@ -163,6 +164,8 @@ class Bounds:
         # of those that must all be kept, one for the whole cluster costs least
         self._admission = min(known, key=lambda each: isinstance(each, QueueLimits), default=None)
         self._spares: dict[int, list[float]] = {}
+        self._room_without_jobs: list[float] | None = None
+        """What all nodes together could hold if there were no jobs (R,), where sums are exact."""
         self.refresh()
 
     @property
@@ -174,7 +177,7 @@ class Bounds:
         """Read the cluster again; expensive bounds are computed on first use."""
         self._ledger = self._read_ledger()
         self._room: Column | None = None
-        self._room_in_all: list[float] = []
+        self._in_all: list[float] | None = None
         self._pods_by_shape: dict[int, int] = {}
         self._holdable: list[list[float]] | None = None
         self._reservable: list[list[float]] | None = None
@@ -185,14 +188,13 @@ class Bounds:
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
-        room = self._free_room()
-        n = _times_within(kind.least_amounts, self._room_in_all)
+        n = _times_within(kind.least_amounts, self._room_in_all())
         if n < 1:
             return 0
         n = min(n, self._within_queue(kind))
         if n < 1 or kind.pod_shape < 0:
             return int(n)
-        return min(int(n), self._pods(kind.pod_shape, room) // kind.to_start)
+        return min(int(n), self._pods(kind.pod_shape) // kind.to_start)
 
     def knows_limits(self, runs: Iterable[JobRun]) -> bool:
         """Return whether every limit on jobs, of queues that are open, is a known one."""
@@ -230,10 +232,10 @@ class Bounds:
         return queues.allocated_or_pipelined[:, queue].tolist()
 
     def deserved(self, limits: WeightedLimits, queue: int) -> list[float]:
-        """Return what a queue with jobs deserves at this moment (R,)."""
+        """Return what a queue deserves at this moment (R,); without jobs that is nothing."""
         if self._parts is None:
             self._parts = self._divide(limits)
-        return self._parts[queue]
+        return self._parts.get(queue) or [0.0] * len(self.snapshot.resources)
 
     @property
     def is_divided(self) -> bool:
@@ -242,10 +244,11 @@ class Bounds:
 
     def _divide(self, limits: WeightedLimits) -> Mapping[int, list[float]]:
         busy = {} if self._ledger is None else self._ledger.busy()
-        if not 0 < len(busy) <= FEW:
-            return dict(enumerate(limits.current().deserved.T.tolist()))
         rows = self.snapshot.queues.row_of
-        return limits.parts({rows[queue]: sums.asked for queue, sums in busy.items()})
+        parts = limits.parts({rows[queue]: sums.asked for queue, sums in busy.items()})
+        if parts is None:
+            parts = dict(enumerate(limits.current().deserved.T.tolist()))
+        return parts
 
     def _spare(self, queue: int) -> list[float]:
         """Return how much must be left of the chosen limit, so that no other one is exceeded.
@@ -268,8 +271,20 @@ class Bounds:
         if self._room is None:
             nodes = self.snapshot.nodes
             self._room = nodes.allocatable if self._evicts else nodes.future_idle
-            self._room_in_all = (self._room.sum(axis=1) + STEP * nodes.n).tolist()
         return self._room
+
+    def _room_in_all(self) -> list[float]:
+        """Return what pods could hold on all nodes together, and somewhat more (R,)."""
+        if self._in_all is None:
+            held = None if self._evicts or self._ledger is None else self._ledger.held
+            if held is None or self._room_without_jobs is None:
+                room = self._free_room().sum(axis=1)
+                if held is not None and _has_exact_sums(self.snapshot.nodes.allocatable):
+                    self._room_without_jobs = (room + held).tolist()
+            else:
+                room = np.subtract(self._room_without_jobs, held)
+            self._in_all = (room + STEP * self.snapshot.nodes.n).tolist()
+        return self._in_all
 
     def _within_queue(self, kind: JobClass) -> int:
         row = self.snapshot.queues.row_of.get(kind.queue)
@@ -287,13 +302,13 @@ class Bounds:
             self._holdable = limits.current().holdable().T.tolist()
         return self._holdable[queue]
 
-    def _pods(self, shape: int, room: Column) -> int:
+    def _pods(self, shape: int) -> int:
         """Count the equal pods that fit on all nodes together."""
         known = self._pods_by_shape.get(shape)
         if known is None:
             request = self._classes.pod_requests[shape]
             rows = np.flatnonzero(request > 0)
-            copies = np.floor((room[rows] + STEP) / request[rows, None]).min(axis=0)
+            copies = np.floor((self._free_room()[rows] + STEP) / request[rows, None]).min(axis=0)
             known = self._pods_by_shape[shape] = int(np.maximum(copies, 0.0).sum())
         return known
 
@@ -346,6 +361,11 @@ class Bounds:
                 found = [amount - held for amount, held in pairs], [*self._ledger.reserved]
             self._idle_and_reserved = limit, found
         return self._idle_and_reserved[1]
+
+
+def _has_exact_sums(amounts: Column) -> bool:
+    """Return whether amounts (R, N) are whole numbers that add up without rounding."""
+    return bool((amounts % 1.0 == 0.0).all() and (amounts.sum(axis=1) < _MOST_EXACT).all())
 
 
 def _times_within(amounts: Amounts, room: list[float]) -> float:

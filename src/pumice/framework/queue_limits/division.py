@@ -26,15 +26,21 @@ def divide(
     in_order = sorted(rows.tolist(), key=snapshot.queues.names.__getitem__)
     # sums in one order, whatever queue came first
     rows = np.array(in_order, dtype=np.intp)
-    if len(in_order) > FEW:
+    weights = snapshot.queues.weight[rows].tolist()
+    if not is_for_numbers(weights):
         return _divide_many(snapshot, rows, request, total, limit)
     queues, deserved = snapshot.queues, np.zeros_like(limit)
     if in_order:
         columns = request, limit, queues.guarantee
         requests, *stated = (each.take(rows, axis=1).T.tolist() for each in columns)
-        terms = [*map(Terms, queues.weight[rows].tolist(), *stated)]
-        deserved[:, rows] = np.array(divide_few(terms, requests, total.tolist())).T
+        terms = [*map(Terms, weights, *stated)]
+        deserved[:, rows] = np.array(FewQueues(terms, total.tolist()).parts(requests)).T
     return deserved
+
+
+def is_for_numbers(weights: Sequence[int]) -> bool:
+    """Return whether queues of some weights are few, and their parts only grow."""
+    return len(weights) <= FEW and min(weights, default=0) >= 0
 
 
 def _divide_many(
@@ -74,37 +80,48 @@ class Terms(NamedTuple):
     """Its guarantee."""
 
 
-def divide_few(
-    terms: Sequence[Terms], requests: Sequence[Sequence[float]], total: Sequence[float]
-) -> list[list[float]]:
-    """Divide the cluster among few queues, in the order of their names: for each its parts.
+class FewQueues:
+    """Divides the cluster among few queues, in the order of their names, on plain numbers.
 
-    Does the same as with columns, to the last bit, on plain numbers.
+    The parts are those that columns give, to the last bit.
     """
-    weights, limits, guarantees = zip(*terms, strict=True)
-    columns = (zip(*each, strict=True) for each in (requests, limits, guarantees))
-    offers, others = {}, False
-    for at, (amount, asked, most, least) in enumerate(zip(total, *columns, strict=True)):
-        if any(asked) or any(least):
-            offers[at] = _Offer(asked, most, least, amount)
-        else:  # of what nobody asks for nothing is given away
-            others |= at != PODS and amount >= STEP
-    scarce = [offer for at, offer in offers.items() if at != PODS]
-    lacking, is_first = list(range(len(terms))), True
-    while weight := sum([weights[at] for at in lacking]):
-        parts = [weights[at] / weight for at in lacking]
-        # Volcano: the first part is a change even if it is nothing
-        changed: set[int] = set(lacking) if is_first else set()
-        short: set[int] = set()
-        moved = [each.take(lacking, parts, short, changed) for each in offers.values()]
-        lacking = [at for at in lacking if at in short and at in changed]
-        is_empty = not others and all(offer.left < STEP for offer in scarce)
-        if not lacking or is_empty or not any(moved):
-            break
-        is_first = False
-    nothing = [0.0] * len(terms)
-    found = [offers[at].parts if at in offers else nothing for at in range(len(total))]
-    return [[*parts] for parts in zip(*found, strict=True)]
+
+    def __init__(self, terms: Sequence[Terms], total: Sequence[float]) -> None:
+        weights, most, least = zip(*terms, strict=True)
+        self._weights: Sequence[int] = weights
+        columns = (zip(*each, strict=True) for each in (most, least))
+        self._resources = list(zip(total, *columns, strict=True))
+        """What there is of each, and the limits and guarantees of queues."""
+
+    def parts(self, requests: Sequence[Sequence[float]]) -> list[list[float]]:
+        """Return for each queue what it deserves of each resource."""
+        offers, others = {}, False
+        for at, asked in enumerate(zip(*requests, strict=True)):
+            amount, most, least = self._resources[at]
+            if any(asked) or any(least):
+                offers[at] = _Offer(asked, most, least, amount)
+            else:  # of what nobody asks for nothing is given away
+                others |= at != PODS and amount >= STEP
+        scarce = [offer for at, offer in offers.items() if at != PODS]
+        self._divide(list(offers.values()), None if others else scarce)
+        nothing = [0.0] * len(requests)
+        found = [offers[at].parts if at in offers else nothing for at in range(len(requests[0]))]
+        return [[*parts] for parts in zip(*found, strict=True)]
+
+    def _divide(self, offers: list["_Offer"], scarce: list["_Offer"] | None) -> None:
+        """Offer what is left round by round; it is used up as soon as nothing scarce is left."""
+        weights, lacking, is_first = self._weights, list(range(len(self._weights))), True
+        while weight := sum([weights[at] for at in lacking]):
+            parts = [weights[at] / weight for at in lacking]
+            # Volcano: the first part is a change even if it is nothing
+            changed: set[int] = set(lacking) if is_first else set()
+            short: set[int] = set()
+            moved = [each.take(lacking, parts, short, changed) for each in offers]
+            lacking = [at for at in lacking if at in short and at in changed]
+            is_used_up = scarce is not None and all(offer.left < STEP for offer in scarce)
+            if not lacking or is_used_up or not any(moved):
+                break
+            is_first = False
 
 
 class _Offer:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column, dominant_share, dominant_share_of_one
 from pumice.core.snapshot import Snapshot
-from pumice.framework.queue_limits.division import Terms, divide, divide_few
+from pumice.framework.queue_limits.division import FewQueues, Terms, divide, is_for_numbers
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
     flat_real_capability,
@@ -92,21 +92,34 @@ class WeightedLimits(QueueLimits):
         """Return the same keys of one queue that holds amounts of its part (R,)."""
         return -float(self.snapshot.queues.priority[queue]), dominant_share_of_one(held, part)
 
-    def parts(self, asked: Mapping[int, Sequence[float]]) -> dict[int, list[float]]:
-        """Return what few queues deserve that ask for amounts, by row; others have no jobs."""
-        rows = sorted(asked, key=self.snapshot.queues.names.__getitem__)
-        terms, requests = [self._terms[row] for row in rows], [asked[row] for row in rows]
-        return dict(zip(rows, divide_few(terms, requests, self._total), strict=True))
+    def parts(self, asked: Mapping[int, Sequence[float]]) -> dict[int, list[float]] | None:
+        """Return what queues deserve that ask for amounts, by row; others have no jobs.
+
+        None if that is for columns to tell.
+        """
+        known = self._divided_among.get(tuple(asked))
+        if known is None:
+            rows = sorted(asked, key=self.snapshot.queues.names.__getitem__)
+            terms = [self._terms[row] for row in rows]
+            is_few = bool(rows) and is_for_numbers([each.weight for each in terms])
+            known = rows, FewQueues(terms, self.total.tolist()) if is_few else None
+            self._divided_among.clear()  # queues come up and disappear now and then
+            self._divided_among[tuple(asked)] = known
+        rows, queues = known
+        if queues is None:
+            return None
+        return dict(zip(rows, queues.parts([asked[row] for row in rows]), strict=True))
+
+    @cached_property
+    def _divided_among(self) -> dict[tuple[int, ...], tuple[list[int], FewQueues | None]]:
+        """The queues of the last division."""
+        return {}
 
     @cached_property
     def _terms(self) -> list[Terms]:
         queues = self.snapshot.queues
         columns = queues.weight, self.real_capability.T, queues.guarantee.T
         return list(map(Terms, *[column.tolist() for column in columns]))
-
-    @cached_property
-    def _total(self) -> list[float]:
-        return self.total.tolist()
 
     def current(self) -> Self:
         """Divide the cluster again, unless the requests of jobs are those of the last time."""
