@@ -38,11 +38,11 @@ def test_plain_numbers_and_columns_agree(seed: int, monkeypatch: pytest.MonkeyPa
     request = queues.allocated_or_pipelined + queues.pending
     rows = np.flatnonzero(request.any(axis=0))
     by_numbers = divide(cluster, rows, request, total, limits.real_capability)
+    parts = limits.parts({row: request[:, row].tolist() for row in rows.tolist()})
     monkeypatch.setattr(division, "FEW", 0)
     by_columns = divide(cluster, rows, request, total, limits.real_capability)
     assert by_numbers.any()
     assert by_numbers.tobytes() == by_columns.tobytes()
-    parts = limits.parts({row: request[:, row].tolist() for row in rows.tolist()})
     assert parts is not None
     assert all(parts[row] == by_columns[:, row].tolist() for row in rows.tolist())
 
