@@ -5,21 +5,22 @@ otherwise every job takes part in every cycle.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import le
 
 import numpy as np
 
 from pumice.actions import ACTIONS
 from pumice.core.resources import STEP, Column
-from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
+from pumice.sim.sim_cluster import SimCluster
 
 _ABOUT_NODES = [
     hook.__name__
@@ -133,21 +134,18 @@ _ROUNDING = 1e-9
 class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
-    ``known_sums`` returns what all jobs hold and reserve (R,), where that need not be added up.
-
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
     computed once.
     """
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        cluster: SimCluster,
         classes: JobClasses,
         shortcuts: Shortcuts,
-        known_sums: Callable[[], tuple[Column, Column] | None] = lambda: None,
     ) -> None:
-        self.snapshot = snapshot
-        self._known_sums = known_sums
+        self._cluster = cluster
+        self.snapshot = snapshot = cluster.snapshot
         self._classes = classes
         self._evicts = shortcuts.evicts
         self.by_share = shortcuts.by_share
@@ -161,6 +159,9 @@ class Bounds:
         # of those that must all be kept, one for the whole cluster costs least
         self._admission = min(known, key=lambda each: isinstance(each, QueueLimits), default=None)
         self._spares: dict[int, list[float]] = {}
+        self._has_weights = bool((snapshot.queues.weight >= 0).all())
+        self._stated: tuple[list[int], list[float], list[list[float]]] | None = None
+        """Weights of queues, the cluster, and how far each queue may grow, as plain numbers."""
         self.refresh()
 
     @property
@@ -177,7 +178,7 @@ class Bounds:
         self._reservable: list[list[float]] | None = None
         self._clear: dict[int, list[float]] = {}
         self._current: QueueLimits | None = None
-        self._idle_and_reserved: tuple[ClusterLimit, tuple[Column, Column]] | None = None
+        self._idle_and_reserved: tuple[ClusterLimit, tuple[list[float], list[float]]] | None = None
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
@@ -221,6 +222,7 @@ class Bounds:
     def current_limits(self) -> QueueLimits | None:
         """Return the limits of queues at this moment."""
         if self._current is None and self.limits is not None:
+            self._cluster.write_due()
             self._current = self.limits.current()
         return self._current
 
@@ -243,6 +245,7 @@ class Bounds:
     def _free_room(self) -> Column:
         """Return what pods could hold on each node (R, N)."""
         if self._room is None:
+            self._cluster.write_due()
             nodes = self.snapshot.nodes
             self._room = nodes.allocatable if self._evicts else nodes.future_idle
             self._room_in_all = (self._room.sum(axis=1) + STEP * nodes.n).tolist()
@@ -287,20 +290,48 @@ class Bounds:
     def _read_left(self, limit: AdmissionLimit) -> list[list[float]]:
         """Return the same by queue, or once for all of them."""
         if not isinstance(limit, ClusterLimit):
+            self._cluster.write_due()
             return limit.reservable().T.tolist()
         idle, reserved = self.idle_and_reserved(limit)
-        return [(idle - reserved).tolist()]
+        return [[each - taken for each, taken in zip(idle, reserved, strict=True)]]
 
-    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[Column, Column]:
+    def committed(self, limit: WeightedLimits, queue: int) -> list[float]:
+        """Return what a queue holds or has reserved, at this moment (R,)."""
+        self._cluster.write_due()
+        return limit.committed()[:, queue].tolist()
+
+    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[list[float], list[float]]:
         """Return what is unused, and what jobs have reserved of it (R,)."""
         if self._idle_and_reserved is None or self._idle_and_reserved[0] is not limit:
-            known = self._known_sums()
+            known = self._cluster.known_sums()
             if known is None:
-                found = limit.idle(), limit.reserved()
+                self._cluster.write_due()
+                found = limit.idle().tolist(), limit.reserved().tolist()
             else:
-                found = limit.total - known[0], known[1]
+                held, reserved = known
+                pairs = zip(limit.total.tolist(), held, strict=True)
+                found = [each - taken for each, taken in pairs], [*reserved]
             self._idle_and_reserved = limit, found
         return self._idle_and_reserved[1]
+
+    def meets_demand(self, queue: str, limits: WeightedLimits) -> bool:
+        """Return whether a queue gets all that its jobs hold and ask for, for certain.
+
+        The same as ``WeightedLimits.meets_demand``, on plain numbers where they are known.
+        """
+        demand, row = self._cluster.known_demand(queue), self.snapshot.queues.row_of[queue]
+        if demand is None or not self._has_weights:
+            self._cluster.write_due()
+            return limits.meets_demand(row)
+        if self._stated is None:
+            most = limits.real_capability.T.tolist()
+            self._stated = self.snapshot.queues.weight.tolist(), limits.total.tolist(), most
+        asked, busy = demand
+        weights, total, most = self._stated
+        rows = self.snapshot.queues.row_of
+        part = weights[row] / (sum([weights[rows[each]] for each in busy]) or 1)
+        first = [amount * part for amount in total]
+        return bool(weights[row]) and all(map(le, asked, first)) and all(map(le, asked, most[row]))
 
 
 def _times_within(amounts: Amounts, room: list[float]) -> float:

@@ -52,9 +52,18 @@ class Admission:
             return [*runs] if self._admits(runs[0]) else []
         by_queue = _by_queue(runs)
         order = [*by_queue]
-        if len(order) > 1:
+        if len(order) > 1 and not self._has_clear_room(runs, order):
             order.sort(key=lambda queue: _queue_key(self._bounds, queue))
         return [run for queue in order for run in by_queue[queue] if self._admits(run)]
+
+    def _has_clear_room(self, runs: Sequence[JobRun], queues: Iterable[str]) -> bool:
+        """Return whether all jobs are admitted in any order."""
+        needed: dict[int, float] = {}
+        for run in runs:
+            for at, amount in run.kind.reserved_amounts:
+                needed[at] = needed.get(at, 0.0) + amount
+        rooms = [self._bounds.clear_room(queue) for queue in queues]
+        return all(room[at] >= amount for room in rooms for at, amount in needed.items())
 
     def _admits(self, run: JobRun) -> bool:
         kind, taken, get = run.kind, self._taken, self._taken.get
@@ -77,10 +86,10 @@ class Admission:
             for limit in self._bounds.admission_limits:
                 if isinstance(limit, ClusterLimit):
                     idle, reserved = self._bounds.idle_and_reserved(limit)
-                    known.append(("", reserved.tolist(), idle.tolist()))
+                    known.append(("", reserved, idle))
                 elif isinstance(limit, WeightedLimits):
                     most = limit.real_capability[:, row].tolist()
-                    known.append((queue, limit.committed()[:, row].tolist(), most))
+                    known.append((queue, self._bounds.committed(limit, row), most))
             self._used_and_limits[queue] = known
         return known
 
@@ -102,7 +111,7 @@ class Turns:
     def _learn(self, queue: str, limits: WeightedLimits) -> None:
         queues = self._bounds.snapshot.queues
         row, current = queues.row_of[queue], None
-        if len(self._waiting) > 1 or not limits.meets_demand(row):
+        if len(self._waiting) > 1 or not self._bounds.meets_demand(queue, limits):
             current = self._bounds.current_limits()
         if current is not None:
             self._deserved[queue] = current.deserved[:, row].tolist()

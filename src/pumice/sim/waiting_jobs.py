@@ -106,6 +106,8 @@ class WaitingJobs:
         """Where each job waits that is known to the scheduler and has not started."""
         self._partly_running: set[JobRun] = set()
         """Jobs that have started and still have pods without a node."""
+        self._shares: dict[tuple[JobClass, bool, bool], Share] = {}
+        """What a job counts that takes no part, by whether it has rows and whether it reserves."""
         self.bounds: Bounds | None = None
         """Those of the last cycle, None if every job takes part in every cycle."""
         self._with_new_jobs: set[JobClass] = set()
@@ -132,7 +134,7 @@ class WaitingJobs:
         kind = run.kind
         self._with_new_jobs.add(kind)
         self._waiting_class(kind).hide(run)
-        self._placeholders.is_exact &= not kind.is_coarse
+        self._cluster.learn_amounts(kind)
         self._hold(run, 1)
 
     def put_back(self, run: JobRun) -> None:
@@ -220,8 +222,9 @@ class WaitingJobs:
 
     def hide_all(self) -> None:
         """Keep every job out of the next cycle, which runs without a session."""
-        self._planned = [(waiting, 0, 0) for waiting, *_ in self._planned]
-        self.show()
+        if self._cluster.has_rows:
+            self._planned = [(waiting, 0, 0) for waiting, *_ in self._planned]
+            self.show()
 
     def start(self, run: JobRun) -> None:
         """Remove a job that starts without a session; none takes part."""
@@ -251,9 +254,7 @@ class WaitingJobs:
         if self.bounds is not None:
             self.bounds.refresh()
         elif self._shortcuts.leave_jobs_out:
-            self.bounds = Bounds(
-                self._snapshot, self.job_classes, self._shortcuts, self._cluster.known_sums
-            )
+            self.bounds = Bounds(self._cluster, self.job_classes, self._shortcuts)
         return self.bounds
 
     def _count(self, waiting: WaitingClass, bounds: Bounds | None) -> tuple[int, int]:
@@ -281,10 +282,11 @@ class WaitingJobs:
 
     def _hold(self, run: JobRun, n: int) -> None:
         """Add what a job that takes no part counts to a placeholder (n is 1), or remove it."""
-        kind = run.kind
-        share = Share(
-            None if run.in_tables else kind.waits, kind.reserve if run.phase == "Inqueue" else None
-        )
+        kind, has_rows, reserves = run.kind, run.in_tables, run.phase == "Inqueue"
+        share = self._shares.get((kind, has_rows, reserves))
+        if share is None:
+            share = Share(None if has_rows else kind.waits, kind.reserve if reserves else None)
+            self._shares[kind, has_rows, reserves] = share
         self._placeholders.count(n, (_NAMESPACE, kind.queue, WAITING), share)
 
     def _waiting_class(self, kind: JobClass) -> WaitingClass:
