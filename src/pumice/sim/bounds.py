@@ -5,7 +5,7 @@ otherwise every job takes part in every cycle.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from pumice.actions import ACTIONS
 from pumice.core.resources import STEP, Column
-from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
-from pumice.framework.queue_limits.weighted import WeightedLimits
+from pumice.framework.queue_limits.weighted import WeightedLimits, queues_with_jobs
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
 from pumice.sim.queue_ledger import QueueLedger
+from pumice.sim.sim_cluster import SimCluster
 
 _ABOUT_NODES = [
     hook.__name__
@@ -136,21 +136,18 @@ _ROUNDING = 1e-9
 class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
-    ``ledger`` returns what all jobs hold, ask for and reserve, where that need not be added up.
-
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
     computed once.
     """
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        cluster: SimCluster,
         classes: JobClasses,
         shortcuts: Shortcuts,
-        ledger: Callable[[], QueueLedger | None] = lambda: None,
     ) -> None:
-        self.snapshot = snapshot
-        self._read_ledger = ledger
+        self._cluster = cluster
+        self.snapshot = snapshot = cluster.snapshot
         self._classes = classes
         self._evicts = shortcuts.evicts
         self.by_share = shortcuts.by_share
@@ -175,7 +172,7 @@ class Bounds:
 
     def refresh(self) -> None:
         """Read the cluster again; expensive bounds are computed on first use."""
-        self._ledger = self._read_ledger()
+        self._ledger: QueueLedger | None = self._cluster.ledger()
         self._room: Column | None = None
         self._in_all: list[float] | None = None
         self._pods_by_shape: dict[int, int] = {}
@@ -229,6 +226,7 @@ class Bounds:
         queues = self.snapshot.queues
         if self._ledger is not None:
             return self._ledger.of(queues.names[queue]).held
+        self._cluster.write_due()
         return queues.allocated_or_pipelined[:, queue].tolist()
 
     def deserved(self, limits: WeightedLimits, queue: int) -> list[float]:
@@ -247,6 +245,7 @@ class Bounds:
         rows = self.snapshot.queues.row_of
         parts = limits.parts({rows[queue]: sums.asked for queue, sums in busy.items()})
         if parts is None:
+            self._cluster.write_due()
             parts = dict(enumerate(limits.current().deserved.T.tolist()))
         return parts
 
@@ -269,6 +268,7 @@ class Bounds:
     def _free_room(self) -> Column:
         """Return what pods could hold on each node (R, N)."""
         if self._room is None:
+            self._cluster.write_due()
             nodes = self.snapshot.nodes
             self._room = nodes.allocatable if self._evicts else nodes.future_idle
         return self._room
@@ -299,6 +299,7 @@ class Bounds:
             pairs = zip(self.deserved(limits, queue), self.held(queue), strict=True)
             return [part - held for part, held in pairs]
         if self._holdable is None:
+            self._cluster.write_due()
             self._holdable = limits.current().holdable().T.tolist()
         return self._holdable[queue]
 
@@ -328,6 +329,7 @@ class Bounds:
             sums = self._ledger.of(self.snapshot.queues.names[queue])
             return [held + more for held, more in zip(sums.held, sums.reserved, strict=True)]
         if self._committed is None:  # it does not depend on the limit
+            self._cluster.write_due()
             self._committed = limit.committed().T.tolist()
         return self._committed[queue]
 
@@ -347,6 +349,7 @@ class Bounds:
     def _read_left(self, limit: AdmissionLimit) -> list[list[float]]:
         """Return the same by queue, or once for all of them."""
         if not isinstance(limit, ClusterLimit):
+            self._cluster.write_due()
             return limit.reservable().T.tolist()
         idle, reserved = self.idle_and_reserved(limit)
         return [[each - taken for each, taken in zip(idle, reserved, strict=True)]]
@@ -355,12 +358,25 @@ class Bounds:
         """Return what is unused, and what jobs have reserved of it (R,)."""
         if self._idle_and_reserved is None or self._idle_and_reserved[0] is not limit:
             if self._ledger is None:
+                self._cluster.write_due()
                 found = limit.idle().tolist(), limit.reserved().tolist()
             else:
                 pairs = zip(limit.total.tolist(), self._ledger.held, strict=True)
                 found = [amount - held for amount, held in pairs], [*self._ledger.reserved]
             self._idle_and_reserved = limit, found
         return self._idle_and_reserved[1]
+
+    def meets_demand(self, limits: WeightedLimits, queue: int) -> bool:
+        """Return whether a queue gets all that its jobs hold and ask for, for certain."""
+        queues = self.snapshot.queues
+        if self._ledger is not None:
+            busy = self._ledger.busy()
+            return limits.meets_demand(
+                queue, busy[queues.names[queue]].asked, map(queues.row_of.__getitem__, busy)
+            )
+        self._cluster.write_due()
+        asked = queues.allocated_or_pipelined[:, queue] + queues.pending[:, queue]
+        return limits.meets_demand(queue, asked.tolist(), queues_with_jobs(self.snapshot).tolist())
 
 
 def _has_exact_sums(amounts: Column) -> bool:

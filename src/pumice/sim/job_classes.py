@@ -85,10 +85,10 @@ class JobClasses:
             job.late_pods,
             *_marks(job.annotations),
             b"" if job.group is None else msgspec.json.encode(job.group),
-            *(
+            *[
                 (id(task.spec), task.count, task.role, *_marks(task.labels, task.annotations))
                 for task in job.tasks
-            ),
+            ],
         )
         known = self._classes.get(key)
         if known is None:
@@ -208,4 +208,4 @@ def _places(job: JobSpec) -> list[tuple[int, int]]:
 
 
 def _marks(*mappings: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    return tuple(tuple(sorted(each.items())) for each in mappings)
+    return tuple([tuple(sorted(each.items())) if each else () for each in mappings])

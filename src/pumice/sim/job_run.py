@@ -165,6 +165,13 @@ class JobRun:
         self.tally[state] += 1
         self.states[task] = state
 
+    def move_all(self, state: State) -> None:
+        """Change the state of all pods."""
+        size = len(self.states)
+        self.states = bytearray((state,)) * size
+        self.tally = [0, 0, 0, 0]
+        self.tally[state] = size
+
     def tasks_in(self, state: State) -> list[int]:
         """List the pods in a state."""
         return [i for i, found in enumerate(self.states) if found == state]

@@ -60,37 +60,42 @@ class Placeholder:
         self._key = f"{namespace}/{name}"
         self._row = self._snapshot.jobs.row_of[self._key]
         self._snapshot.absent.jobs.add(self._row)
+        ingest.set_aside(self._key, aside=True)
         self._n = 0
 
     def count(self, n: int, share: Share) -> None:
-        """Count a job more (n is 1) or less (-1)."""
-        sums = share.sums
-        if sums is not None:
-            self._snapshot.add_to_sums(self._row, sums if n > 0 else -sums)
+        """Count n jobs more, or less if n is below zero."""
+        if share.sums is not None:
+            self._snapshot.add_to_sums(self._row, share.sums * n)
         self._note(n, share.reserved)
 
     def move_in(self, n: int, share: Share) -> None:
         """Do the same where the sums of queue and namespace stay: another one does the opposite."""
-        sums = share.sums
-        if sums is not None:
-            self._snapshot.jobs.sums[:, :, self._row] += sums if n > 0 else -sums
+        if share.sums is not None:
+            self._snapshot.jobs.sums[:, :, self._row] += share.sums * n
         self._note(n, share.reserved)
 
     def _note(self, n: int, reserved: Column | None) -> None:
+        was_empty = not self._n
         self._n += n
-        if self._n == max(n, 0):  # it was, or is, empty
+        if was_empty is not (not self._n):
             self._ingest.set_aside(self._key, aside=not self._n)
         if reserved is not None:
-            amounts = self._snapshot.jobs.min_resources
-            amounts[:, self._row] += reserved if n > 0 else -reserved
+            self._snapshot.jobs.min_resources[:, self._row] += reserved * n
 
 
 class Placeholders:
-    """All of them, made as they are needed."""
+    """All of them, made as they are needed.
+
+    Sums that every cycle asks for are in a ledger.  The tables learn of jobs when they are read
+    (``write_due``), or at once as soon as sums are not exact: then their order counts.
+    """
 
     def __init__(self, ingest: Ingest) -> None:
         self._ingest = ingest
         self._made: dict[Place, Placeholder] = {}
+        self._due: dict[tuple[Placeholder, Share], int] = {}
+        """Jobs that the tables do not have yet, or still have."""
         self._ledger: QueueLedger | None = None
         self.is_exact = True
         """Whether sums are exact: all amounts are whole numbers of moderate size."""
@@ -106,20 +111,40 @@ class Placeholders:
 
     def count(self, n: int, place: Place, share: Share) -> None:
         """Count a job more (n is 1) or less (-1) in a namespace, queue and state."""
-        self._placeholder(place).count(n, share)
+        self._note(n, self._placeholder(place), share)
         _, queue, state = place
-        ledger = self._the_ledger()
+        ledger = self._ledger or self._the_ledger()
         ledger.add_asked(queue, n, share.asked)
         if state != WAITING:
             ledger.add_held(queue, n, share.held)
         if state != RUNNING:
             ledger.add_reserved(queue, n, share.needed, waits=state == WAITING)
+        if not self.is_exact:
+            self.write_due()
 
     def settle(self, namespace: str, queue: str, share: Share) -> None:
         """Count a job that has started as one that runs; from now on it reserves nothing."""
-        self._placeholder((namespace, queue, STARTED)).move_in(-1, share)
-        self._placeholder((namespace, queue, RUNNING)).move_in(1, share)
+        started = self._placeholder((namespace, queue, STARTED))
+        running = self._placeholder((namespace, queue, RUNNING))
+        if self.is_exact:
+            self._note(-1, started, share)
+            self._note(1, running, share)
+        else:
+            started.move_in(-1, share)
+            running.move_in(1, share)
         self._the_ledger().add_reserved(queue, -1, share.needed, waits=False)
+
+    def write_due(self) -> None:
+        """Write into the tables what they do not have yet."""
+        for (placeholder, share), n in self._due.items():
+            placeholder.count(n, share)
+        self._due.clear()
+
+    def _note(self, n: int, placeholder: Placeholder, share: Share) -> None:
+        key = placeholder, share
+        now = self._due.pop(key, 0) + n
+        if now:
+            self._due[key] = now
 
     def _placeholder(self, place: Place) -> Placeholder:
         known = self._made.get(place)

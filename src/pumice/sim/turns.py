@@ -48,9 +48,18 @@ class Admission:
             return [*runs] if self._admits(runs[0]) else []
         by_queue = _by_queue(runs)
         order = [*by_queue]
-        if len(order) > 1:
+        if len(order) > 1 and not self._has_clear_room(runs, order):
             order.sort(key=lambda queue: _queue_key(self._bounds, queue))
         return [run for queue in order for run in by_queue[queue] if self._admits(run)]
+
+    def _has_clear_room(self, runs: Sequence[JobRun], queues: Iterable[str]) -> bool:
+        """Return whether all jobs are admitted in any order."""
+        needed: dict[int, float] = {}
+        for run in runs:
+            for at, amount in run.kind.reserved_amounts:
+                needed[at] = needed.get(at, 0.0) + amount
+        rooms = [self._bounds.clear_room(queue) for queue in queues]
+        return all(room[at] >= amount for room in rooms for at, amount in needed.items())
 
     def _admits(self, run: JobRun) -> bool:
         kind, taken, get = run.kind, self._taken, self._taken.get
@@ -97,7 +106,7 @@ class Turns:
 
     def _learn(self, queue: str, limits: WeightedLimits) -> None:
         bounds, row = self._bounds, self._bounds.snapshot.queues.row_of[queue]
-        if bounds.is_divided or len(self._waiting) > 1 or not limits.meets_demand(row):
+        if bounds.is_divided or len(self._waiting) > 1 or not bounds.meets_demand(limits, row):
             self._deserved[queue] = bounds.deserved(limits, row)
             self._held[queue] = [*bounds.held(row)]
 

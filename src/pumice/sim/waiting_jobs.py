@@ -62,7 +62,7 @@ class WaitingJobs:
         kind = run.kind
         self._with_new_jobs.add(kind)
         self._waiting.of(kind).fresh.append(run)
-        self._placeholders.is_exact &= not kind.is_coarse
+        self._cluster.learn_amounts(kind)
         self._hold(run, 1)
 
     def put_back(self, run: JobRun) -> None:
@@ -186,9 +186,7 @@ class WaitingJobs:
         if self.bounds is not None:
             self.bounds.refresh()
         elif self._shortcuts.leave_jobs_out:
-            self.bounds = Bounds(
-                self._snapshot, self.job_classes, self._shortcuts, self._cluster.ledger
-            )
+            self.bounds = Bounds(self._cluster, self.job_classes, self._shortcuts)
         return self.bounds
 
     def _count(self, waiting: WaitingClass, bounds: Bounds | None) -> tuple[int, int]:

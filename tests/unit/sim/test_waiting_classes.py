@@ -85,6 +85,7 @@ def test_sums_that_are_kept_by_queue_are_those_of_the_tables(
     def check(waiting: WaitingJobs, **_: Any) -> None:
         if waiting.bounds is not None and waiting:
             known.append(waiting._cluster.ledger() is not None)
+            waiting._cluster.write_due()
             agree(waiting.bounds)
 
     follow_plans(monkeypatch, check)

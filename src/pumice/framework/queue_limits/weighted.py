@@ -1,6 +1,6 @@
 """Limits by weight: each queue deserves a part of the cluster, and holds no more."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Final, Self
@@ -68,18 +68,21 @@ class WeightedLimits(QueueLimits):
         """The most that a queue may hold: its part."""
         return self.deserved
 
-    def meets_demand(self, queue: int) -> bool:
-        """Return whether a queue gets all that its jobs hold and ask for, for certain.
+    def meets_demand(self, queue: int, asked: Sequence[float], busy: Iterable[int]) -> bool:
+        """Return whether a queue gets all that its jobs hold and ask for (R,), for certain.
 
-        It does if the first round already offers as much; more is never taken back.
+        It does if the first round, among the queues that have jobs, already offers as much; more is
+        never taken back.
         """
-        queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
-        request = queues.allocated_or_pipelined[:, queue] + queues.pending[:, queue]
-        if not queues.weight[queue]:
+        weight, most, _ = self._terms[queue]
+        all_weights = sum([self._terms[row].weight for row in busy])
+        if weight <= 0 or all_weights <= 0:
             return False
-        first = self.total * (queues.weight[queue] / queues.weight[rows].sum())
-        most = self.real_capability[:, queue]
-        return bool(((request <= first) & (request <= most)).all())
+        part = weight / all_weights
+        return all(
+            amount <= limit and amount <= total * part
+            for amount, limit, total in zip(asked, most, self._total, strict=True)
+        )
 
     def order(self, held: Column, rows: NDArray[np.intp]) -> Column:
         """Return keys of queues that hold amounts (R, n): priority, then how much of their part."""
@@ -102,13 +105,17 @@ class WeightedLimits(QueueLimits):
             rows = sorted(asked, key=self.snapshot.queues.names.__getitem__)
             terms = [self._terms[row] for row in rows]
             is_few = bool(rows) and is_for_numbers([each.weight for each in terms])
-            known = rows, FewQueues(terms, self.total.tolist()) if is_few else None
+            known = rows, FewQueues(terms, self._total) if is_few else None
             self._divided_among.clear()  # queues come up and disappear now and then
             self._divided_among[tuple(asked)] = known
         rows, queues = known
         if queues is None:
             return None
         return dict(zip(rows, queues.parts([asked[row] for row in rows]), strict=True))
+
+    @cached_property
+    def _total(self) -> list[float]:
+        return self.total.tolist()
 
     @cached_property
     def _divided_among(self) -> dict[tuple[int, ...], tuple[list[int], FewQueues | None]]:
@@ -123,7 +130,7 @@ class WeightedLimits(QueueLimits):
 
     def current(self) -> Self:
         """Divide the cluster again, unless the requests of jobs are those of the last time."""
-        queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
+        queues, rows = self.snapshot.queues, queues_with_jobs(self.snapshot)
         request = queues.allocated_or_pipelined + queues.pending
         key = (self.stated, rows.tobytes(), request.tobytes())
         known = self.snapshot.derived.get(_DIVIDED)
@@ -133,6 +140,7 @@ class WeightedLimits(QueueLimits):
         return replace(self, deserved=known[1])
 
 
-def _queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
+def queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
+    """Return the rows of queues that have jobs."""
     jobs = snapshot.jobs
     return np.bincount(jobs.queue[jobs.listed]).nonzero()[0]
