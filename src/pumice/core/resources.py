@@ -6,7 +6,7 @@ Beyond ``saturate`` an amount is practically infinite: no machine has as much.
 """
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -178,12 +178,19 @@ def dominant_share(amounts: Column, whole: Column) -> Column:
     Resources of which the whole has less than a step do not count.
     """
     if amounts.shape[-1] == 1:  # plain floats are three times faster than columns of one
-        pairs = zip(amounts[:, 0].tolist(), whole[:, 0].tolist(), strict=True)
-        return np.array(
-            [max((part / all_of_it for part, all_of_it in pairs if all_of_it >= STEP), default=0.0)]
-        )
+        return np.array([dominant_share_of_one(amounts[:, 0].tolist(), whole[:, 0].tolist())])
     counts = whole >= STEP
     return np.asarray(np.max(np.where(counts, amounts / np.where(counts, whole, 1.0), 0.0), axis=0))
+
+
+def dominant_share_of_one(amounts: Sequence[float], whole: Sequence[float]) -> float:
+    """Return the same for the amounts of one."""
+    shares = [
+        part / all_of_it
+        for part, all_of_it in zip(amounts, whole, strict=True)
+        if all_of_it >= STEP
+    ]
+    return max(shares, default=0.0)
 
 
 def sum_by(amounts: Column, owners: NDArray[np.integer[Any]], n_owners: int) -> Column:

@@ -5,7 +5,7 @@ otherwise every job takes part in every cycle.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,13 +13,14 @@ import numpy as np
 
 from pumice.actions import ACTIONS
 from pumice.core.resources import STEP, Column
-from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
-from pumice.framework.queue_limits.weighted import WeightedLimits
+from pumice.framework.queue_limits.weighted import WeightedLimits, queues_with_jobs
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
+from pumice.sim.queue_ledger import QueueLedger
+from pumice.sim.sim_cluster import SimCluster
 
 _ABOUT_NODES = [
     hook.__name__
@@ -126,6 +127,8 @@ def _oldest_first(entries: Sequence[Enabled]) -> bool:
 
 UNBOUNDED = 1 << 60
 """A number above any number of jobs."""
+_MOST_EXACT = float(1 << 53)
+"""Sums of whole numbers below this are exact."""
 _ROUNDING = 1e-9
 """A quotient that falls short of a whole number by less is that number."""
 
@@ -133,21 +136,18 @@ _ROUNDING = 1e-9
 class Bounds:
     """Bounds for the cluster as it is; ``refresh`` before each use.
 
-    ``known_sums`` returns what all jobs hold and reserve (R,), where that need not be added up.
-
     Nodes and queues stay as they are during a simulation, so that what follows from them alone is
     computed once.
     """
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        cluster: SimCluster,
         classes: JobClasses,
         shortcuts: Shortcuts,
-        known_sums: Callable[[], tuple[Column, Column] | None] = lambda: None,
     ) -> None:
-        self.snapshot = snapshot
-        self._known_sums = known_sums
+        self._cluster = cluster
+        self.snapshot = snapshot = cluster.snapshot
         self._classes = classes
         self._evicts = shortcuts.evicts
         self.by_share = shortcuts.by_share
@@ -161,6 +161,8 @@ class Bounds:
         # of those that must all be kept, one for the whole cluster costs least
         self._admission = min(known, key=lambda each: isinstance(each, QueueLimits), default=None)
         self._spares: dict[int, list[float]] = {}
+        self._room_without_jobs: list[float] | None = None
+        """What all nodes together could hold if there were no jobs (R,), where sums are exact."""
         self.refresh()
 
     @property
@@ -170,25 +172,26 @@ class Bounds:
 
     def refresh(self) -> None:
         """Read the cluster again; expensive bounds are computed on first use."""
+        self._ledger: QueueLedger | None = self._cluster.ledger()
         self._room: Column | None = None
-        self._room_in_all: list[float] = []
+        self._in_all: list[float] | None = None
         self._pods_by_shape: dict[int, int] = {}
         self._holdable: list[list[float]] | None = None
         self._reservable: list[list[float]] | None = None
+        self._committed: list[list[float]] | None = None
         self._clear: dict[int, list[float]] = {}
-        self._current: QueueLimits | None = None
-        self._idle_and_reserved: tuple[ClusterLimit, tuple[Column, Column]] | None = None
+        self._parts: Mapping[int, list[float]] | None = None
+        self._idle_and_reserved: tuple[ClusterLimit, tuple[list[float], list[float]]] | None = None
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
-        room = self._free_room()
-        n = _times_within(kind.least_amounts, self._room_in_all)
+        n = _times_within(kind.least_amounts, self._room_in_all())
         if n < 1:
             return 0
         n = min(n, self._within_queue(kind))
         if n < 1 or kind.pod_shape < 0:
             return int(n)
-        return min(int(n), self._pods(kind.pod_shape, room) // kind.to_start)
+        return min(int(n), self._pods(kind.pod_shape) // kind.to_start)
 
     def knows_limits(self, runs: Iterable[JobRun]) -> bool:
         """Return whether every limit on jobs, of queues that are open, is a known one."""
@@ -218,11 +221,33 @@ class Bounds:
             self._clear[row] = known
         return known
 
-    def current_limits(self) -> QueueLimits | None:
-        """Return the limits of queues at this moment."""
-        if self._current is None and self.limits is not None:
-            self._current = self.limits.current()
-        return self._current
+    def held(self, queue: int) -> list[float]:
+        """Return what a queue holds or was promised (R,)."""
+        queues = self.snapshot.queues
+        if self._ledger is not None:
+            return self._ledger.of(queues.names[queue]).held
+        self._cluster.write_due()
+        return queues.allocated_or_pipelined[:, queue].tolist()
+
+    def deserved(self, limits: WeightedLimits, queue: int) -> list[float]:
+        """Return what a queue deserves at this moment (R,); without jobs that is nothing."""
+        if self._parts is None:
+            self._parts = self._divide(limits)
+        return self._parts.get(queue) or [0.0] * len(self.snapshot.resources)
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether it is known what queues deserve."""
+        return self._parts is not None
+
+    def _divide(self, limits: WeightedLimits) -> Mapping[int, list[float]]:
+        busy = {} if self._ledger is None else self._ledger.busy()
+        rows = self.snapshot.queues.row_of
+        parts = limits.parts({rows[queue]: sums.asked for queue, sums in busy.items()})
+        if parts is None:
+            self._cluster.write_due()
+            parts = dict(enumerate(limits.current().deserved.T.tolist()))
+        return parts
 
     def _spare(self, queue: int) -> list[float]:
         """Return how much must be left of the chosen limit, so that no other one is exceeded.
@@ -243,30 +268,48 @@ class Bounds:
     def _free_room(self) -> Column:
         """Return what pods could hold on each node (R, N)."""
         if self._room is None:
+            self._cluster.write_due()
             nodes = self.snapshot.nodes
             self._room = nodes.allocatable if self._evicts else nodes.future_idle
-            self._room_in_all = (self._room.sum(axis=1) + STEP * nodes.n).tolist()
         return self._room
+
+    def _room_in_all(self) -> list[float]:
+        """Return what pods could hold on all nodes together, and somewhat more (R,)."""
+        if self._in_all is None:
+            held = None if self._evicts or self._ledger is None else self._ledger.held
+            if held is None or self._room_without_jobs is None:
+                room = self._free_room().sum(axis=1)
+                if held is not None and _has_exact_sums(self.snapshot.nodes.allocatable):
+                    self._room_without_jobs = (room + held).tolist()
+            else:
+                room = np.subtract(self._room_without_jobs, held)
+            self._in_all = (room + STEP * self.snapshot.nodes.n).tolist()
+        return self._in_all
 
     def _within_queue(self, kind: JobClass) -> int:
         row = self.snapshot.queues.row_of.get(kind.queue)
         if self._evicts or self.limits is None or row is None:
             return UNBOUNDED
-        if self._holdable is None:
-            limits = self.current_limits()
-            assert limits is not None  # noqa: S101
-            self._holdable = limits.holdable().T.tolist()
-        return max(
-            math.floor(_times_within(kind.quota_amounts, self._holdable[row]) + _ROUNDING), 0
-        )
+        left = self._left_to_hold(self.limits, row)
+        return max(math.floor(_times_within(kind.quota_amounts, left) + _ROUNDING), 0)
 
-    def _pods(self, shape: int, room: Column) -> int:
+    def _left_to_hold(self, limits: QueueLimits, queue: int) -> list[float]:
+        """Return what a queue may still hold (R,)."""
+        if isinstance(limits, WeightedLimits):  # there is no limit above it
+            pairs = zip(self.deserved(limits, queue), self.held(queue), strict=True)
+            return [part - held for part, held in pairs]
+        if self._holdable is None:
+            self._cluster.write_due()
+            self._holdable = limits.current().holdable().T.tolist()
+        return self._holdable[queue]
+
+    def _pods(self, shape: int) -> int:
         """Count the equal pods that fit on all nodes together."""
         known = self._pods_by_shape.get(shape)
         if known is None:
             request = self._classes.pod_requests[shape]
             rows = np.flatnonzero(request > 0)
-            copies = np.floor((room[rows] + STEP) / request[rows, None]).min(axis=0)
+            copies = np.floor((self._free_room()[rows] + STEP) / request[rows, None]).min(axis=0)
             known = self._pods_by_shape[shape] = int(np.maximum(copies, 0.0).sum())
         return known
 
@@ -276,6 +319,25 @@ class Bounds:
         if self._admission is None or row is None:
             return UNBOUNDED
         return max(int(_times_within(kind.reserved_amounts, self._left(row)) + _ROUNDING), 0)
+
+    def committed(self, limit: QueueLimits, queue: int) -> list[float]:
+        """Return what a queue holds or has reserved (R,), apart from pods, which no limit counts.
+
+        Jobs without rows hold what they reserved, once they have started.
+        """
+        if self._ledger is not None:
+            sums = self._ledger.of(self.snapshot.queues.names[queue])
+            return [held + more for held, more in zip(sums.held, sums.reserved, strict=True)]
+        if self._committed is None:  # it does not depend on the limit
+            self._cluster.write_due()
+            self._committed = limit.committed().T.tolist()
+        return self._committed[queue]
+
+    def may_admit(self, reserved: Amounts) -> bool:
+        """Return whether a job that reserves amounts might be admitted in some queue."""
+        if not isinstance(self._admission, ClusterLimit):
+            return True
+        return _times_within(reserved, self._left(0)) + _ROUNDING >= 1.0
 
     def _left(self, queue: int) -> list[float]:
         """Return what jobs of a queue may still reserve."""
@@ -287,22 +349,45 @@ class Bounds:
     def _read_left(self, limit: AdmissionLimit) -> list[list[float]]:
         """Return the same by queue, or once for all of them."""
         if not isinstance(limit, ClusterLimit):
+            self._cluster.write_due()
             return limit.reservable().T.tolist()
         idle, reserved = self.idle_and_reserved(limit)
-        return [(idle - reserved).tolist()]
+        return [[each - taken for each, taken in zip(idle, reserved, strict=True)]]
 
-    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[Column, Column]:
+    def idle_and_reserved(self, limit: ClusterLimit) -> tuple[list[float], list[float]]:
         """Return what is unused, and what jobs have reserved of it (R,)."""
         if self._idle_and_reserved is None or self._idle_and_reserved[0] is not limit:
-            known = self._known_sums()
-            if known is None:
-                found = limit.idle(), limit.reserved()
+            if self._ledger is None:
+                self._cluster.write_due()
+                found = limit.idle().tolist(), limit.reserved().tolist()
             else:
-                found = limit.total - known[0], known[1]
+                pairs = zip(limit.total.tolist(), self._ledger.held, strict=True)
+                found = [amount - held for amount, held in pairs], [*self._ledger.reserved]
             self._idle_and_reserved = limit, found
         return self._idle_and_reserved[1]
+
+    def meets_demand(self, limits: WeightedLimits, queue: int) -> bool:
+        """Return whether a queue gets all that its jobs hold and ask for, for certain."""
+        queues = self.snapshot.queues
+        if self._ledger is not None:
+            busy = self._ledger.busy()
+            return limits.meets_demand(
+                queue, busy[queues.names[queue]].asked, map(queues.row_of.__getitem__, busy)
+            )
+        self._cluster.write_due()
+        asked = queues.allocated_or_pipelined[:, queue] + queues.pending[:, queue]
+        return limits.meets_demand(queue, asked.tolist(), queues_with_jobs(self.snapshot).tolist())
+
+
+def _has_exact_sums(amounts: Column) -> bool:
+    """Return whether amounts (R, N) are whole numbers that add up without rounding."""
+    return bool((amounts % 1.0 == 0.0).all() and (amounts.sum(axis=1) < _MOST_EXACT).all())
 
 
 def _times_within(amounts: Amounts, room: list[float]) -> float:
     """Return how often amounts are contained in others, not always a whole number of times."""
-    return min([UNBOUNDED, *(room[row] / amount for row, amount in amounts)])
+    least: float = UNBOUNDED
+    for row, amount in amounts:
+        times = room[row] / amount
+        least = min(times, least)
+    return least

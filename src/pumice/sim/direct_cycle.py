@@ -5,15 +5,13 @@ queues come from the same values as in a session, nodes are asked of the same ho
 else may count an ordinary cycle decides.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from pumice.api.times import epoch
 from pumice.core.resources import PODS
 from pumice.core.shapes import Shape
-from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.equal_runs import Run
 from pumice.framework.equal_tasks import has_host_ports, has_plain_shape
@@ -22,8 +20,8 @@ from pumice.sim.bounds import Bounds, Shortcuts
 from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import JobRun
 from pumice.sim.kept_fits import KeptFits, KeptPlacing, is_common, looks_at_nodes_alone
+from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.turns import Admission, Turns
-from pumice.sim.unlisted_jobs import UnlistedJobs
 
 
 @dataclass(slots=True)
@@ -40,14 +38,14 @@ class DirectCycle:
 
     def __init__(
         self,
-        snapshot: Snapshot,
         scheduler: Scheduler,
         shortcuts: Shortcuts,
         kept: KeptFits | None,
-        unlisted: UnlistedJobs,
+        cluster: SimCluster,
     ) -> None:
-        self._snapshot = snapshot
-        self._unlisted = unlisted
+        self._snapshot = cluster.snapshot
+        self._states = cluster.node_states
+        self._unlisted = cluster.unlisted
         self._seed = scheduler.seed
         self._hooks = scheduler.kept_hooks
         self._kept = kept if shortcuts.starts_alone and not scheduler.conf.queue_gates else None
@@ -75,29 +73,62 @@ class DirectCycle:
             run, n = turn
             placing = kept.placing(self._snapshot, hooks, self._seed)
             placing.state = placing.state if state is None else state
-            nodes = self._pick(placing, self._unlisted.sample(run), n)
-            if nodes is None or hooks.failures.errors:
-                self._undo(decisions)
-                return None
-            state = placing.state
-            if len(nodes) == run.kind.size:
-                self._unlisted.count_on_nodes(run, nodes, 1)
+            nodes = self._pick(placing, run, n)
+            if nodes:
                 decisions.started[run] = nodes
                 turns.hold(run)
+            if nodes is None or hooks.failures.errors:
+                self._undo(decisions)
+                kept.ranked.clear()  # these answers may have been given in error
+                return None
+            state = placing.state
         return decisions
+
+    def may_go_on_unlisted(self, run: JobRun) -> bool:
+        """Return whether a job with rows runs as those do that start without a session."""
+        return (
+            self._kept is not None
+            and run.running == run.kind.size
+            and min(run.ends) == max(run.ends)
+            and self._are_eligible([run])
+            and self._all_quiet()
+        )
 
     def _undo(self, decisions: DirectDecisions) -> None:
         for run, nodes in decisions.started.items():
             self._unlisted.count_on_nodes(run, nodes, -1)
 
-    def _pick(self, placing: KeptPlacing, task: Task, n: int) -> list[int] | None:
+    def _pick(self, placing: KeptPlacing, run: JobRun, n: int) -> list[int] | None:
+        """Return nodes with room now for a job of which n pods may start, which count there now.
+
+        None if they are compared beyond their scores, or something is about to leave them; none
+        if there is no room for all of the job.
+        """
+        task = self._unlisted.sample(run)
+        key = placing.kind(task)
+        if not is_common(key):
+            return None
+        states, ranked = self._states, placing.ranked(key, task)
+        if ranked is not None and not ranked.frees_room:
+            nodes: list[int] | None = ranked.pick(n, placing.spin)
+        else:
+            states.write_due()
+            nodes = self._pick_by_fit(placing, key, task, n)
+            states.count(task.shape, nodes or (), 1)
+        if nodes and len(nodes) < run.kind.size:
+            states.count(task.shape, nodes, -1)
+            return []
+        if nodes:
+            self._unlisted.keep_on_nodes(run)
+        return nodes
+
+    def _pick_by_fit(
+        self, placing: KeptPlacing, key: Hashable, task: Task, n: int
+    ) -> list[int] | None:
         """Return nodes with room now for n equal tasks; fewer if there are not as many.
 
         None if they are compared beyond their scores, or something is about to leave them.
         """
-        key = placing.kind(task)
-        if not is_common(key):
-            return None
         snapshot = self._snapshot
         snapshot.view_is_live = True  # for copies of a pod, as in a session with predicates
         try:
@@ -123,10 +154,12 @@ class DirectCycle:
 
     def _are_eligible(self, runs: Iterable[JobRun]) -> bool:
         """Return whether jobs are gangs of equal pods and nothing more."""
-        return all(
-            self._eligible[run.kind] if run.kind in self._eligible else self._learn(run)
-            for run in runs
-        )
+        return all(map(self.is_eligible, runs))
+
+    def is_eligible(self, run: JobRun) -> bool:
+        """Return whether a job is a gang of equal pods and nothing more."""
+        known = self._eligible.get(run.kind)
+        return self._learn(run) if known is None else known
 
     def _learn(self, run: JobRun) -> bool:
         kind = run.kind
@@ -175,4 +208,4 @@ def _by_age(runs: Sequence[JobRun]) -> Sequence[JobRun]:
     """Return jobs of equal priority in the order in which their queues take them."""
     if len(runs) < 2:
         return runs
-    return sorted(runs, key=lambda run: (epoch(run.created), run.key))
+    return sorted(runs, key=lambda run: run.age)

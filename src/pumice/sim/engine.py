@@ -58,17 +58,18 @@ class Engine:
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
-        kept = KeptFits(self.sim_cluster.moved_nodes) if self._shortcuts.keep_fits else None
+        kept = KeptFits(self.sim_cluster.node_states) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         if self.sim_cluster.has_own_groups:  # they are admitted, and reserve, in sessions only
             kept = None
-        unlisted = self.sim_cluster.unlisted
-        self._direct = DirectCycle(self.snapshot, self._scheduler, self._shortcuts, kept, unlisted)
+        self._direct = DirectCycle(self._scheduler, self._shortcuts, kept, self.sim_cluster)
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
         self.waiting_jobs.job_classes.learn(list(specs.values()))
-        self._execution = Execution(self.sim_cluster, self.waiting_jobs, evicted)
+        self._execution = Execution(
+            self.sim_cluster, self.waiting_jobs, evicted, self._direct.may_go_on_unlisted
+        )
         self.log, self.cost = self._execution.log, self._execution.cost
         self.runs: list[JobRun] = []
         self._next_cycle: float | None = None
@@ -136,15 +137,15 @@ class Engine:
         The end of a pod that was evicted before is no event: else a policy that evicts and places
         again without end would keep itself going.
         """
-        end = self._execution.next_end
-        if end is not None and end <= self.now:
+        end, now = self._execution.next_end, self._execution.now
+        if end is not None and end <= now:
             if not self._execution.finish():
                 return False
             self.waiting_jobs.has_freed_room = True
         else:
             self._arrive()
         self.cost.events += 1
-        self._last_change = self.now
+        self._last_change = now
         self._cycles_since_event = 0
         return True
 
@@ -156,9 +157,12 @@ class Engine:
 
     def _tick(self) -> float:
         """Return the next tick of the scheduler: the present moment if it is one."""
-        periods = self.now / self._period
+        now = self._execution.now
+        periods = now / self._period
+        if periods.is_integer():
+            return max(now, periods * self._period)
         if math.isclose(periods, round(periods), rel_tol=1e-12, abs_tol=1e-6):
-            return max(self.now, round(periods) * self._period)
+            return max(now, round(periods) * self._period)
         return math.ceil(periods) * self._period
 
     def _moment(self) -> float:
@@ -179,12 +183,13 @@ class Engine:
 
     def _cycle(self) -> None:
         """Run one cycle, if it could change anything, and carry it out."""
-        skipped = self.now > self._last_cycle + 1.5 * self._period
+        now = self._execution.now
+        skipped = now > self._last_cycle + 1.5 * self._period
         self._next_cycle = None
-        self._last_cycle = self.now
+        self._last_cycle = now
         if skipped:
             self._execution.write_outdated_phases()
-        if self.waiting_jobs:
+        if self.sim_cluster.has_rows and self.waiting_jobs:
             self.sim_cluster.settle()
         if not self.waiting_jobs.plan():
             self.waiting_jobs.show()
@@ -197,11 +202,11 @@ class Engine:
         self._cycles_since_event += 1
         changed = self._decide_directly()
         if self._decide() if changed is None else changed:
-            self._last_change = self.now
+            self._last_change = now
             self._pause = self._period
             self._plan_follow_up(released=released)
-        elif not self._shortcuts.await_events and self.now - self._last_change < _GIVE_UP_AFTER:
-            self._next_cycle = self.now + self._pause
+        elif not self._shortcuts.await_events and now - self._last_change < _GIVE_UP_AFTER:
+            self._next_cycle = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def _decide_directly(self) -> bool | None:
@@ -217,7 +222,7 @@ class Engine:
     def _decide(self) -> bool:
         """Decide in a session and carry it out; return whether anything changed."""
         self.waiting_jobs.show()
-        self.sim_cluster.settle()
+        self.sim_cluster.prepare_session()
         start = self._clock()
         decisions = self._scheduler.decide(
             self.snapshot,
@@ -251,7 +256,7 @@ class Engine:
         if not left:
             return
         self.waiting_jobs.show_all()
-        self.sim_cluster.settle()
+        self.sim_cluster.prepare_session()
         decisions = self._scheduler.decide(self.snapshot, self._moment())
         for run in left:
             reason = decisions.explanations.get(run.key) or run.reason

@@ -4,6 +4,7 @@ Written by the engine; all figures, charts and files are computed from it afterw
 """
 
 from array import array
+from collections.abc import Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -58,6 +59,18 @@ class EventLog:
         self._job.append(job)
         self._task.append(task)
         self._node.append(node)
+
+    def add_all(self, time: float, kind: EventKind, job: int, nodes: Sequence[int]) -> None:
+        """Append an event of each pod of a job, in their order, with its node."""
+        n = len(nodes)
+        if n == 1:
+            self.add(time, kind, job, 0, nodes[0])
+            return
+        self._time.extend(array("d", (time,)) * n)
+        self._kind.extend(array("b", (kind,)) * n)
+        self._job.extend(array("i", (job,)) * n)
+        self._task.extend(range(n))
+        self._node.extend(nodes)
 
     @property
     def end(self) -> float:

@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import groupby
 
 from pumice.api.decisions import Decisions
@@ -18,8 +18,16 @@ from pumice.sim.waiting_jobs import WaitingJobs
 class Execution:
     """Writes what happens to jobs into the tables and the log."""
 
-    def __init__(self, cluster: SimCluster, waiting_jobs: WaitingJobs, evicted: Evicted) -> None:
+    def __init__(
+        self,
+        cluster: SimCluster,
+        waiting_jobs: WaitingJobs,
+        evicted: Evicted,
+        may_unlist: Callable[[JobRun], bool],
+    ) -> None:
         self._cluster = cluster
+        self._may_unlist = may_unlist
+        """Tells whether a job with rows may go on without them."""
         self._waiting_jobs = waiting_jobs
         self._evicted = evicted
         self.log = EventLog()
@@ -51,12 +59,13 @@ class Execution:
     def finish(self) -> bool:
         """End the pods of a job whose time has come; False if they were evicted before."""
         end, _, run = heapq.heappop(self._ends)
+        if run.is_unlisted:
+            self._finish_whole(run, end)
+            return True
         ends = run.ends
         tasks = [i for i in run.tasks_in(State.RUNNING) if ends[i] == end]
         if not tasks:
             return False
-        if run.is_unlisted:  # all its pods end together
-            self._cluster.unlisted.end(run, run.nodes)
         for task in tasks:
             run.move(task, State.DONE)
             self.log.add(end, EventKind.FINISH, run.number, task, run.nodes[task])
@@ -66,6 +75,14 @@ class Execution:
         else:
             self._cluster.finish_pods(run, tasks)
         return True
+
+    def _finish_whole(self, run: JobRun, end: float) -> None:
+        """End a job all of whose pods end together."""
+        self._cluster.unlisted.end(run, run.nodes)
+        run.move_all(State.DONE)
+        self.log.add_all(end, EventKind.FINISH, run.number, run.nodes)
+        run.nodes = [NONE] * len(run.nodes)
+        self._end_job(run)
 
     def _end_job(self, run: JobRun) -> None:
         self._waiting_jobs.leave(run)
@@ -89,8 +106,7 @@ class Execution:
         for run, nodes in decisions.started.items():
             self._waiting_jobs.start(run)
             self._cluster.unlisted.start(run)
-            ends = {self._run_pod(run, task, node) for task, node in enumerate(nodes)}
-            self._note_start(run, ends)
+            self._run_whole(run, nodes)
             self.cost.decisions += len(nodes)
             self._outdated_phases[run] = None
         for run in sorted(decisions.admitted):
@@ -109,11 +125,15 @@ class Execution:
 
     def apply(self, decisions: Decisions) -> bool:
         """Carry the decisions of a session out; return whether anything changed."""
-        started_alone = [run for run in self._outdated_phases if run.is_unlisted]
+        outdated = [*self._outdated_phases]
+        started_alone = [run for run in outdated if run.is_unlisted]
         for run in started_alone:
             self._cluster.unlisted.write_phase(run)
         self._outdated_phases.clear()
-        return self._carry_out(decisions) or bool(started_alone)
+        changed = self._carry_out(decisions) or bool(started_alone)
+        for run in outdated:
+            self._unlist(run)
+        return changed
 
     def write_outdated_phases(self) -> None:
         """Write the phases that skipped cycles would have: jobs with nodes run."""
@@ -122,7 +142,13 @@ class Execution:
                 self._cluster.unlisted.write_phase(run)
             elif run.in_tables:
                 self._set_phase(run, run.settled_phase())
+                self._unlist(run)
         self._outdated_phases.clear()
+
+    def _unlist(self, run: JobRun) -> None:
+        """Remove the rows of a job whose phase was written, if it may go on without them."""
+        if run.in_tables and run.phase == "Running" and self._may_unlist(run):
+            self._cluster.unlist_running_job(run)
 
     def _carry_out(self, decisions: Decisions) -> bool:
         """Evict and start pods and write statuses; return whether anything changed."""
@@ -186,6 +212,14 @@ class Execution:
         end = run.ends[task] = self.now + run.seconds(task)
         self.log.add(self.now, EventKind.BIND, run.number, task, node)
         return end
+
+    def _run_whole(self, run: JobRun, nodes: list[int]) -> None:
+        """Run all pods of a job, which are equal, on their nodes."""
+        run.move_all(State.RUNNING)
+        end = self.now + run.seconds(0)
+        run.nodes, run.ends = nodes, [end] * len(nodes)
+        self.log.add_all(self.now, EventKind.BIND, run.number, nodes)
+        self._note_start(run, {end})
 
     def _note_start(self, run: JobRun, ends: set[float]) -> None:
         """Note that pods of a job have started, and when they will have finished."""

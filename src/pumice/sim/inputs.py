@@ -22,6 +22,7 @@ from pumice.core.resources import Resources
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource, load_plugins
 from pumice.sim.engine import Engine
+from pumice.sim.job_classes import above_zero
 from pumice.sim.limits import check_arrivals, check_nodes
 from pumice.sim.options import FORMATS, SimulationOptions
 from pumice.sim.outcome import Outcome
@@ -171,8 +172,10 @@ def prepare(
         ]
         objects += cluster
     elif not any(isinstance(thing, Node) for thing in objects):
-        made = make_nodes(workload)
-        notes.append(_describe_nodes(made, workload))
+        hint = _hint_of(workload)
+        load = _load(workload, hint)
+        made = _made_nodes(workload, hint, load)
+        notes.append(_describe_nodes(made, hint, load))
         objects += made
     return SimulationInput(workload, tuple(objects), tuple(notes))
 
@@ -205,12 +208,27 @@ def make_nodes(workload: Workload) -> list[Node]:
     Raises:
         InputError: The trace does not describe a node.
     """
-    hint = workload.node_hint
-    if hint is None:
+    hint = _hint_of(workload)
+    return _made_nodes(workload, hint, _load(workload, hint))
+
+
+def _hint_of(workload: Workload) -> NodeHint:
+    """Return what a trace states about its nodes.
+
+    Raises:
+        InputError: It states nothing.
+    """
+    if workload.node_hint is None:
         raise InputError(
             wanted="nodes", found="none", file=workload.name, hint="name a file with --nodes"
         )
-    count = _count(workload, hint) if hint.count is None else hint.count
+    return workload.node_hint
+
+
+def _made_nodes(workload: Workload, hint: NodeHint, load: "_Load") -> list[Node]:
+    count = hint.count
+    if count is None:
+        count = max(1, math.ceil(load.while_coming / _LOAD), math.ceil(load.largest))
     check_nodes(count, workload.name)
     return equal_nodes(count, hint.allocatable)
 
@@ -228,11 +246,9 @@ def equal_nodes(count: int, allocatable: Mapping[str, str]) -> list[Node]:
     ]
 
 
-def _describe_nodes(made: Sequence[Node], workload: Workload) -> str:
-    hint = workload.node_hint
-    assert hint is not None  # noqa: S101  (nodes were made from it)
+def _describe_nodes(made: Sequence[Node], hint: NodeHint, load: "_Load") -> str:
     amounts = ", ".join(f"{amount} {name}" for name, amount in hint.allocatable.items())
-    load, n = _load(workload, hint), len(made)
+    n = len(made)
     why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
     source = "" if hint.count is None else " as the trace states"
     return (
@@ -255,12 +271,6 @@ class _Load:
     """By its largest job."""
 
 
-def _count(workload: Workload, hint: NodeHint) -> int:
-    """Compute how many nodes the work fills to the wanted part, and the largest job needs."""
-    load = _load(workload, hint)
-    return max(1, math.ceil(load.while_coming / _LOAD), math.ceil(load.largest))
-
-
 def _load(workload: Workload, hint: NodeHint) -> _Load:
     resources = Resources()
     resources.learn(hint.allocatable)
@@ -269,21 +279,21 @@ def _load(workload: Workload, hint: NodeHint) -> _Load:
         for amounts in resource_lists(spec):
             resources.learn(amounts)
     node = resources.vector(hint.allocatable)
+    whole = np.where(node > 0, node, np.inf)
     parts = {  # of a node that a pod fills
-        key: pod_request(spec, resources) / np.where(node > 0, node, np.inf)
-        for key, spec in specs.items()
+        key: above_zero(pod_request(spec, resources) / whole) for key, spec in specs.items()
     }
-    while_coming, in_all, largest = (np.zeros(len(resources)) for _ in range(3))
+    while_coming, in_all, largest = ([0.0] * len(resources) for _ in range(3))
     coming = last = max(workload.jobs[-1].arrival, 1.0)
     for job in workload.jobs:
-        asked = np.zeros(len(resources))
+        asked = [0.0] * len(resources)
         for task in job.tasks:
-            part = parts[id(task.spec)] * task.count
-            asked += part
-            while_coming += part * min(task.run_seconds, coming - job.arrival)
-            in_all += part * task.run_seconds
-        largest = np.maximum(largest, asked)
+            seconds = task.run_seconds
+            for at, amount in parts[id(task.spec)]:
+                part = amount * task.count
+                asked[at] += part
+                while_coming[at] += part * min(seconds, coming - job.arrival)
+                in_all[at] += part * seconds
+        largest = [*map(max, largest, asked)]
         last = max(last, job.arrival + job.run_seconds)
-    return _Load(
-        float(while_coming.max() / coming), float(in_all.max() / last), float(largest.max())
-    )
+    return _Load(max(while_coming) / coming, max(in_all) / last, max(largest))

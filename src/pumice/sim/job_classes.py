@@ -29,6 +29,8 @@ class JobClass:
     group: PodGroupSpec
     request: Column
     """Of all its pods (R,)."""
+    requested_amounts: Amounts
+    """The same, resource by resource, without those that it does not request."""
     reserve: Column
     """Its request for admission (R,): the pods it needs to start."""
     reserved_amounts: Amounts
@@ -83,10 +85,10 @@ class JobClasses:
             job.late_pods,
             *_marks(job.annotations),
             b"" if job.group is None else msgspec.json.encode(job.group),
-            *(
+            *[
                 (id(task.spec), task.count, task.role, *_marks(task.labels, task.annotations))
                 for task in job.tasks
-            ),
+            ],
         )
         known = self._classes.get(key)
         if known is None:
@@ -119,13 +121,14 @@ class JobClasses:
             queue=job.queue,
             group=group,
             request=request,
+            requested_amounts=above_zero(request),
             reserve=reserve,
-            reserved_amounts=_above_zero(reserve, pods=False),
+            reserved_amounts=above_zero(reserve, pods=False),
             to_start=to_start,
             pod_shape=shape,
             is_steady=shape >= 0 and not any(_looks_around(task.spec) for task in job.tasks),
-            least_amounts=_above_zero(least, pods=True),
-            quota_amounts=_above_zero(least, pods=False),
+            least_amounts=above_zero(least),
+            quota_amounts=above_zero(least, pods=False),
             specs=tuple(self._prioritised(task.spec) for task in job.tasks),
             late_pods=job.late_pods,
             places=_places(job),
@@ -177,7 +180,8 @@ def _as_pending(request: Column) -> Delta:
     return sums
 
 
-def _above_zero(amounts: Column, *, pods: bool) -> Amounts:
+def above_zero(amounts: Column, *, pods: bool = True) -> Amounts:
+    """Return the amounts above zero, with or without the number of pods."""
     return tuple(
         (row, amount)
         for row, amount in enumerate(amounts.tolist())
@@ -204,4 +208,4 @@ def _places(job: JobSpec) -> list[tuple[int, int]]:
 
 
 def _marks(*mappings: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    return tuple(tuple(sorted(each.items())) for each in mappings)
+    return tuple([tuple(sorted(each.items())) if each else () for each in mappings])

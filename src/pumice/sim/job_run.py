@@ -19,6 +19,7 @@ from pumice.api.objects import (
     PodSpec,
     PodStatus,
 )
+from pumice.api.times import epoch as seconds_of
 from pumice.sim.event_log import NONE
 from pumice.sim.job_classes import JobClass
 from pumice.sim.workload import JobSpec, TaskSpec
@@ -53,6 +54,7 @@ class JobRun:
     """A job of the workload with the state of each of its pods."""
 
     __slots__ = (
+        "_age",
         "_epoch",
         "annotations",
         "conditions",
@@ -82,6 +84,7 @@ class JobRun:
         self.kind = kind
         self.key = spec.key
         self._epoch = epoch
+        self._age: tuple[float, str] | None = None
         self.annotations = {**spec.annotations, **({USER: spec.user} if spec.user else {})}
         self.phase = "Pending"
         self.conditions: tuple[Condition, ...] = ()
@@ -112,6 +115,13 @@ class JobRun:
     def created(self) -> str:
         """When it arrived, as Kubernetes writes times."""
         return time_text(self._epoch + self.spec.arrival)
+
+    @property
+    def age(self) -> tuple[float, str]:
+        """The key by which queues take jobs of equal priority: when it was created, its name."""
+        if self._age is None:
+            self._age = seconds_of(self.created), self.key
+        return self._age
 
     @property
     def waiting(self) -> int:
@@ -154,6 +164,13 @@ class JobRun:
         self.tally[self.states[task]] -= 1
         self.tally[state] += 1
         self.states[task] = state
+
+    def move_all(self, state: State) -> None:
+        """Change the state of all pods."""
+        size = len(self.states)
+        self.states = bytearray((state,)) * size
+        self.tally = [0, 0, 0, 0]
+        self.tally[state] = size
 
     def tasks_in(self, state: State) -> list[int]:
         """List the pods in a state."""

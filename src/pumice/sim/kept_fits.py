@@ -5,15 +5,19 @@ to the node or left it.  Only answers of plugins that declare as much are kept, 
 that look at nothing but the node.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+
+import numpy as np
 
 from pumice.core.journal import Rows
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.views import Task
+from pumice.core.views import Nodes, Task
 from pumice.framework.dispatch import Hooks
-from pumice.framework.fits import Fit
+from pumice.framework.fits import Answers, Fit
 from pumice.framework.placing import Placing, distinct_rows
+from pumice.sim.node_states import NodeStates
+from pumice.sim.ranked_nodes import RankedNodes
 
 _LONGEST_LOG = 1 << 16
 """Number of moves of nodes that are remembered; an older fit is made again."""
@@ -22,32 +26,41 @@ _LONGEST_LOG = 1 << 16
 class KeptFits:
     """The fits of all cycles so far, and which nodes moved since each was last brought up to date.
 
-    ``moved_nodes`` is where the cluster notes the rows of nodes on which pods came or went.
+    ``states`` is where the cluster notes the nodes on which pods came or went.
     """
 
-    def __init__(self, moved_nodes: list[int]) -> None:
-        self._between = moved_nodes
+    def __init__(self, states: NodeStates) -> None:
+        self.states = states
+        self._cursor = 0
+        """How many of the moves of nodes are in the log."""
         self._within: list[Rows] = []
         """The log of the previous cycle: its attempts were rolled back since."""
         self._log: list[Rows] = []
         self._fits: dict[Hashable, tuple[Fit, int]] = {}
-        self._state: tuple[int, int] = (-1, -1)
+        self.ranked: dict[Hashable, RankedNodes | None] = {}
+        """Nodes by value for each kind of task; None where more than amounts counts."""
+        self._state = (-1, -1, -1)
         self._made: KeptPlacing | None = None
         """A placing that was never used: those of all cycles are copies of it."""
 
     def placing(self, snapshot: Snapshot, hooks: Hooks, seed: int) -> "KeptPlacing":
         """Open a cycle; passed to the scheduler as its placing."""
-        self._log += self._within
-        self._log += self._between
-        self._between.clear()
-        self._within = snapshot.journal.moved
-        state = snapshot.nodes.generation, len(snapshot.resources)
+        self.states.follow()
+        moved = self.states.moved
+        state = snapshot.nodes.generation, len(snapshot.resources), self.states.era
         if state != self._state or len(self._log) > _LONGEST_LOG:
             self._state = state
             self._log.clear()
             self._fits.clear()
+            self.ranked.clear()
+        else:
+            self._log += self._within
+            self._log += moved[self._cursor :]
+        self._cursor = len(moved)
+        self._within = snapshot.journal.moved
         if self._made is None or self._made.hooks is not hooks:
             self._made = KeptPlacing(self, snapshot, hooks, seed)
+            self.ranked.clear()
         return self._made.anew()
 
     @property
@@ -96,6 +109,47 @@ class KeptPlacing(Placing):
         if isinstance(rows, slice) or len(rows):
             self._refresh(fit, task, rows)
         return fit
+
+    def ranked(self, key: Hashable, task: Task) -> RankedNodes | None:
+        """Return the nodes by what they are worth to a task, as they are now.
+
+        None if more than the amounts of each node counts.
+        """
+        known, snapshot = self._kept.ranked, self.snapshot
+        if key not in known:
+            known[key] = self._rank(task)
+        found = known[key]
+        if found is None:
+            return None
+        now = snapshot.journal.session, len(snapshot.shapes)
+        if found.checked != now:
+            if not self._goes_by_amounts(task):
+                return None
+            found.checked = now
+        found.catch_up(task)
+        return found
+
+    def _goes_by_amounts(self, task: Task) -> bool:
+        """Return whether nodes of the same amounts answer alike, and the best score wins."""
+        return (
+            self._kept.states.is_exact
+            and not (self._picks or self._rankers_for(task))
+            and all(by_amounts(task) for by_amounts in self._by_amounts)
+        )
+
+    def _rank(self, task: Task) -> RankedNodes | None:
+        fit = self._blank_fit(task)
+        if fit.static_score is not None or not self._goes_by_amounts(task):
+            return None
+        codes = [each for each in fit.static_codes if each is not None]
+        barred = np.logical_or.reduce(codes).nonzero()[0].tolist() if codes else ()
+
+        def ask(task: Task, nodes: Sequence[int]) -> Answers:
+            rows = np.array(nodes, dtype=np.intp)
+            with np.errstate(all="ignore"):
+                return self.answers(fit, task, Nodes(self.snapshot, rows), rows)
+
+        return RankedNodes(self._kept.states, task, ask, barred)
 
     def choose_once(self, key: Hashable, task: Task) -> int | None:
         """Pick the best node that has room now, by a fit that later cycles have, too."""

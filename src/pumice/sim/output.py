@@ -21,6 +21,9 @@ from pumice.sim.measure import Measures, timing
 SUMMARY: Final = "summary.json"
 CHARTS: Final = "charts.json"
 """The data of the report's charts, for the dashboard."""
+_MICRO: Final = 1e6
+_MOST_EXACT: Final = 2.0**53 / _MICRO
+"""Up to here seconds in microseconds are exact whole numbers."""
 DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
 JOB_COLUMNS = (
     *("job", "queue", "user", "pods", "needed", "priority_class", "arrival", "start", "end"),
@@ -179,5 +182,10 @@ def _number(value: float) -> float | int | str:
     """Write whole numbers as such; missing values are empty."""
     if math.isnan(value):
         return ""
-    rounded = float(np.round(value, 6))
+    if abs(value) > _MOST_EXACT:
+        rounded = float(np.round(value, 6))
+    elif value == (whole := int(value)):
+        return whole
+    else:  # as NumPy rounds, on plain numbers: that takes a tenth of the time
+        rounded = round(value * _MICRO) / _MICRO
     return int(rounded) if rounded.is_integer() else rounded

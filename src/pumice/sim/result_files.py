@@ -41,7 +41,8 @@ class ResultFiles:
             for stem, columns, rows in contents:
                 output.write_table(folder / self._table(stem, each.name), columns, rows)
         output.write_json(folder / output.SUMMARY, summary)
-        output.write_compact(folder / output.CHARTS, chart_data(measured))
+        charts = chart_data(measured)
+        output.write_compact(folder / output.CHARTS, charts)
         output.write_json(folder / "timing.json", output.timings(measured))
-        page = render(summary, measured, [output.SUMMARY, *self._tables()])
+        page = render(summary, measured, [output.SUMMARY, *self._tables()], charts=charts)
         (folder / REPORT).write_text(page, encoding="utf-8")

@@ -13,11 +13,13 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, PodGroup, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
-from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
+from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
+from pumice.sim.node_states import NodeStates
 from pumice.sim.placeholders import Placeholders
+from pumice.sim.queue_ledger import QueueLedger
 from pumice.sim.unlisted_jobs import UnlistedJobs
 
 _ROOT = "root"
@@ -39,12 +41,11 @@ class SimCluster:
         """Jobs that the scheduler knows, by name."""
         self._nominated: dict[str, str] = {}
         """Waiting pods that were promised a node, with their job."""
-        self.moved_nodes: list[int] = []
-        """Rows of nodes on which pods were added or removed since it was last cleared."""
+        self.node_states = NodeStates(self.snapshot)
         self.has_own_groups = False
         """Whether the cluster brings pod groups that no job of the workload has."""
         self.placeholders = Placeholders(self.ingest)
-        self.unlisted = UnlistedJobs(self.ingest, self.placeholders, self.moved_nodes)
+        self.unlisted = UnlistedJobs(self.ingest, self.placeholders, self.node_states)
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
         """Load a cluster; queues without a description get a share like any other."""
@@ -57,13 +58,35 @@ class SimCluster:
         things += [open_queue(name) for name in missing]
         self.ingest.load([_opened(thing) for thing in things])
 
-    def known_sums(self) -> tuple[Column, Column] | None:
-        """Return what all jobs hold and reserve (R,); None if some have rows."""
-        return None if self._runs or self.has_own_groups else self.placeholders.sums()
+    def ledger(self) -> QueueLedger | None:
+        """Return what all jobs hold, ask for and reserve; None if some have rows."""
+        return None if self._runs or self.has_own_groups else self.placeholders.ledger()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether some jobs have rows in the tables."""
+        return bool(self._runs)
+
+    def learn_amounts(self, kind: JobClass) -> None:
+        """Note jobs of a class: from now on sums may be rounded if it asks for very much."""
+        if kind.is_coarse:
+            self.write_due()
+            self.placeholders.is_exact = self.node_states.is_exact = False
+            self.node_states.forget()
 
     def settle(self) -> None:
-        """Bring links between objects up to date; before each cycle."""
+        """Bring links of jobs with rows to other objects up to date; before each cycle."""
         self.ingest.settle()
+
+    def prepare_session(self) -> None:
+        """Bring everything in the tables up to date."""
+        self.write_due()
+        self.settle()
+
+    def write_due(self) -> None:
+        """Write what jobs without rows hold and ask for into the tables, before they are read."""
+        self.node_states.write_due()
+        self.placeholders.write_due()
 
     def owner(self, pod: str) -> tuple[JobRun, int]:
         """Find the job of a pod, and which of its pods it is."""
@@ -107,7 +130,7 @@ class SimCluster:
         """Run pods of one job on their nodes."""
         moment = self.epoch + seconds
         for name, node in binds.items():
-            self.moved_nodes.append(self.snapshot.nodes.row_of[node])
+            self.node_states.touch(self.snapshot.nodes.row_of[node])
             self._nominated.pop(name, None)
         pods = [
             self._bound.running(self._pod(name), node, moment, marks.get(name))
@@ -152,12 +175,17 @@ class SimCluster:
         self.delete_job(run)
         run.missing = list(range(run.kind.size))
 
+    def unlist_running_job(self, run: JobRun) -> None:
+        """Remove the rows of a job that runs: it goes on without them."""
+        self.delete_job(run)
+        self.unlisted.take_over(run)
+
     def _note_node(self, pod: str) -> None:
         """Record that the node of a pod, if it has one, is about to change."""
         tasks = self.snapshot.tasks
         node = int(tasks.node[tasks.row_of[pod]])
         if node != NOWHERE:
-            self.moved_nodes.append(node)
+            self.node_states.touch(node)
 
     def nominate(self, decisions: Decisions) -> list[tuple[JobRun, int, int]]:
         """Write promises of nodes on pods that wait, and remove those that no longer apply.

@@ -5,8 +5,6 @@ Amounts are compared as plugins compare them, on plain numbers.
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from pumice.core.resources import STEP
 from pumice.framework.queue_limits.limits import ClusterLimit
 from pumice.framework.queue_limits.weighted import WeightedLimits
@@ -26,14 +24,12 @@ def _by_queue(runs: Iterable[JobRun]) -> dict[str, list[JobRun]]:
 
 def _queue_key(bounds: Bounds, queue: str, held: list[float] | None = None) -> QueueKey:
     """Return the place of a queue in their order, at present or with what it will hold."""
-    queues = bounds.snapshot.queues
+    queues, limits = bounds.snapshot.queues, bounds.limits
     row = queues.row_of[queue]
-    limits = bounds.current_limits()
-    policy: list[float] = []
+    policy: tuple[float, ...] = ()
     if bounds.by_share and isinstance(limits, WeightedLimits):
-        rows = np.array([row])
-        amounts = queues.allocated_or_pipelined[:, row] if held is None else np.array(held)
-        policy = limits.order(amounts[:, None], rows)[:, 0].tolist()
+        amounts = bounds.held(row) if held is None else held
+        policy = limits.key_of(row, amounts, bounds.deserved(limits, row))
     return *policy, float(queues.created[row]), queue
 
 
@@ -52,9 +48,18 @@ class Admission:
             return [*runs] if self._admits(runs[0]) else []
         by_queue = _by_queue(runs)
         order = [*by_queue]
-        if len(order) > 1:
+        if len(order) > 1 and not self._has_clear_room(runs, order):
             order.sort(key=lambda queue: _queue_key(self._bounds, queue))
         return [run for queue in order for run in by_queue[queue] if self._admits(run)]
+
+    def _has_clear_room(self, runs: Sequence[JobRun], queues: Iterable[str]) -> bool:
+        """Return whether all jobs are admitted in any order."""
+        needed: dict[int, float] = {}
+        for run in runs:
+            for at, amount in run.kind.reserved_amounts:
+                needed[at] = needed.get(at, 0.0) + amount
+        rooms = [self._bounds.clear_room(queue) for queue in queues]
+        return all(room[at] >= amount for room in rooms for at, amount in needed.items())
 
     def _admits(self, run: JobRun) -> bool:
         kind, taken, get = run.kind, self._taken, self._taken.get
@@ -77,10 +82,10 @@ class Admission:
             for limit in self._bounds.admission_limits:
                 if isinstance(limit, ClusterLimit):
                     idle, reserved = self._bounds.idle_and_reserved(limit)
-                    known.append(("", reserved.tolist(), idle.tolist()))
+                    known.append(("", reserved, idle))
                 elif isinstance(limit, WeightedLimits):
                     most = limit.real_capability[:, row].tolist()
-                    known.append((queue, limit.committed()[:, row].tolist(), most))
+                    known.append((queue, self._bounds.committed(limit, row), most))
             self._used_and_limits[queue] = known
         return known
 
@@ -100,13 +105,10 @@ class Turns:
                 self._learn(queue, bounds.limits)
 
     def _learn(self, queue: str, limits: WeightedLimits) -> None:
-        queues = self._bounds.snapshot.queues
-        row, current = queues.row_of[queue], None
-        if len(self._waiting) > 1 or not limits.meets_demand(row):
-            current = self._bounds.current_limits()
-        if current is not None:
-            self._deserved[queue] = current.deserved[:, row].tolist()
-            self._held[queue] = queues.allocated_or_pipelined[:, row].tolist()
+        bounds, row = self._bounds, self._bounds.snapshot.queues.row_of[queue]
+        if bounds.is_divided or len(self._waiting) > 1 or not bounds.meets_demand(limits, row):
+            self._deserved[queue] = bounds.deserved(limits, row)
+            self._held[queue] = [*bounds.held(row)]
 
     def next(self) -> tuple[JobRun, int] | None:
         """Return whose turn it is and how many of its pods its queue allows; None: all had one."""
@@ -128,7 +130,7 @@ class Turns:
         """Count what a job has taken."""
         held = self._held.get(run.kind.queue)
         if held is not None:
-            for at, amount in enumerate(run.kind.request.tolist()):
+            for at, amount in run.kind.requested_amounts:
                 held[at] += amount
             self._keys.pop(run.kind.queue, None)
 

@@ -21,9 +21,9 @@ from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_classes import JobClasses
+from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, queue
-from pumice.testing.samples import snapshot_of
 
 
 @dataclass(kw_only=True)
@@ -144,9 +144,10 @@ def test_a_plugin_limits_queues_unless_it_is_switched_off() -> None:
 
 
 def bounds(*plugins: str, objects: list[Manifest]) -> tuple[Bounds, JobClasses]:
-    snapshot = snapshot_of(objects)
-    classes = JobClasses(snapshot)
-    return Bounds(snapshot, classes, shortcuts(*plugins)), classes
+    cluster = SimCluster()
+    cluster.load([from_manifest(in_namespace(each)) for each in objects], ())
+    classes = JobClasses(cluster.snapshot)
+    return Bounds(cluster, classes, shortcuts(*plugins)), classes
 
 
 def job(name: str = "a", cpu: str = "1") -> JobSpec:

@@ -1,13 +1,16 @@
 """Limits by weight: each queue deserves a part of the cluster, and holds no more."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, dominant_share, fits, is_empty
+from pumice.core.resources import Column, dominant_share, dominant_share_of_one
 from pumice.core.snapshot import Snapshot
+from pumice.framework.queue_limits.division import FewQueues, Terms, divide, is_for_numbers
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
     flat_real_capability,
@@ -65,71 +68,79 @@ class WeightedLimits(QueueLimits):
         """The most that a queue may hold: its part."""
         return self.deserved
 
-    def meets_demand(self, queue: int) -> bool:
-        """Return whether a queue gets all that its jobs hold and ask for, for certain.
+    def meets_demand(self, queue: int, asked: Sequence[float], busy: Iterable[int]) -> bool:
+        """Return whether a queue gets all that its jobs hold and ask for (R,), for certain.
 
-        It does if the first round already offers as much; more is never taken back.
+        It does if the first round, among the queues that have jobs, already offers as much; more is
+        never taken back.
         """
-        queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
-        request = queues.allocated_or_pipelined[:, queue] + queues.pending[:, queue]
-        if not queues.weight[queue]:
+        weight, most, _ = self._terms[queue]
+        all_weights = sum([self._terms[row].weight for row in busy])
+        if weight <= 0 or all_weights <= 0:
             return False
-        first = self.total * (queues.weight[queue] / queues.weight[rows].sum())
-        most = self.real_capability[:, queue]
-        return bool(((request <= first) & (request <= most)).all())
+        part = weight / all_weights
+        return all(
+            amount <= limit and amount <= total * part
+            for amount, limit, total in zip(asked, most, self._total, strict=True)
+        )
 
     def order(self, held: Column, rows: NDArray[np.intp]) -> Column:
         """Return keys of queues that hold amounts (R, n): priority, then how much of their part."""
         priority = -self.snapshot.queues.priority[rows].astype(float)
         return np.stack([priority, dominant_share(held, self.deserved[:, rows])])
 
+    def key_of(
+        self, queue: int, held: Sequence[float], part: Sequence[float]
+    ) -> tuple[float, float]:
+        """Return the same keys of one queue that holds amounts of its part (R,)."""
+        return -float(self.snapshot.queues.priority[queue]), dominant_share_of_one(held, part)
+
+    def parts(self, asked: Mapping[int, Sequence[float]]) -> dict[int, list[float]] | None:
+        """Return what queues deserve that ask for amounts, by row; others have no jobs.
+
+        None if that is for columns to tell.
+        """
+        known = self._divided_among.get(tuple(asked))
+        if known is None:
+            rows = sorted(asked, key=self.snapshot.queues.names.__getitem__)
+            terms = [self._terms[row] for row in rows]
+            is_few = bool(rows) and is_for_numbers([each.weight for each in terms])
+            known = rows, FewQueues(terms, self._total) if is_few else None
+            self._divided_among.clear()  # queues come up and disappear now and then
+            self._divided_among[tuple(asked)] = known
+        rows, queues = known
+        if queues is None:
+            return None
+        return dict(zip(rows, queues.parts([asked[row] for row in rows]), strict=True))
+
+    @cached_property
+    def _total(self) -> list[float]:
+        return self.total.tolist()
+
+    @cached_property
+    def _divided_among(self) -> dict[tuple[int, ...], tuple[list[int], FewQueues | None]]:
+        """The queues of the last division."""
+        return {}
+
+    @cached_property
+    def _terms(self) -> list[Terms]:
+        queues = self.snapshot.queues
+        columns = queues.weight, self.real_capability.T, queues.guarantee.T
+        return list(map(Terms, *[column.tolist() for column in columns]))
+
     def current(self) -> Self:
         """Divide the cluster again, unless the requests of jobs are those of the last time."""
-        queues, rows = self.snapshot.queues, _queues_with_jobs(self.snapshot)
+        queues, rows = self.snapshot.queues, queues_with_jobs(self.snapshot)
         request = queues.allocated_or_pipelined + queues.pending
         key = (self.stated, rows.tobytes(), request.tobytes())
         known = self.snapshot.derived.get(_DIVIDED)
         if known is None or known[0] != key:
-            deserved = _divide(self.snapshot, rows, request, self.total, self.real_capability)
+            deserved = divide(self.snapshot, rows, request, self.total, self.real_capability)
             known = self.snapshot.derived[_DIVIDED] = key, deserved
         return replace(self, deserved=known[1])
 
 
-def _divide(
-    snapshot: Snapshot, rows: NDArray[np.intp], request: Column, total: Column, limit: Column
-) -> Column:
-    """Divide the cluster among the queues that have jobs, round by round (R, Q).
-
-    A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
-    what one queue leaves goes to the others.
-    """
-    queues, remaining, n_rounds = snapshot.queues, total, 0
-    in_order = sorted(rows.tolist(), key=queues.names.__getitem__)
-    rows = np.array(in_order, dtype=np.intp)  # sums in one order, whatever queue came first
-    deserved, most = np.zeros_like(limit), np.minimum(limit, request)
-    while True:
-        weights = queues.weight[rows]
-        weight = weights.sum()
-        if weight == 0:
-            return deserved
-        old = deserved[:, rows]
-        new = np.minimum(old + remaining[:, None] * (weights / weight), most[:, rows])
-        new = np.maximum(new, queues.guarantee[:, rows])
-        deserved[:, rows] = new
-        met = fits(request[:, rows], new)
-        if n_rounds:  # Volcano: the first part is a change even if it is nothing
-            met |= (new == old).all(axis=0)
-        if met.all():
-            return deserved
-        more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
-        before = remaining
-        remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
-        if is_empty(remaining) or np.array_equal(remaining, before):
-            return deserved
-        rows = rows[~met]
-        n_rounds += 1
-
-
-def _queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
+def queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
+    """Return the rows of queues that have jobs."""
     jobs = snapshot.jobs
     return np.bincount(jobs.queue[jobs.listed]).nonzero()[0]

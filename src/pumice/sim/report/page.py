@@ -34,6 +34,7 @@ def render(
     measured: Sequence[Measures],
     files: Iterable[str],
     *,
+    charts: dict[str, Any] | None = None,
     title: str = "",
     introduction: str = "",
     chapters: Iterable[Any] = (),
@@ -44,11 +45,12 @@ def render(
         summary: The figures of all configurations.
         measured: The same configurations, for the charts.
         files: Tables beside the page, named as its sources.
+        charts: The data of the charts, if somebody has gathered it before.
         title: Of the page; otherwise it names the trace.
         introduction: The first sentence; otherwise it describes the simulation.
         chapters: The first parts: each with a title, a text and lines.
     """
-    data = chart_data(measured)
+    data = charts or chart_data(measured)
     confs = data["configurations"]
     script = f'"use strict";\n{_file(f"vendor/{UPLOT}/uPlot.iife.min.js")}\n{_file("charts.js")}'
     return _ENVIRONMENT.from_string(_file("report.html")).render(

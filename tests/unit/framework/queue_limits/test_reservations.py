@@ -195,12 +195,14 @@ def test_a_queue_that_asks_for_no_more_than_its_first_part_gets_it(
     wants: int, more: Any, wanted: bool
 ) -> None:
     snapshot, limits = shares((1, wants, more), (3, 30, {}), (7, 0, {}))
-    row = snapshot.queues.row_of["q0"]
-    assert limits.meets_demand(row) == wanted
+    row, others = snapshot.queues.row_of["q0"], [snapshot.queues.row_of["q1"]]
+    asked = snapshot.queues.pending[:, row].tolist()
+    assert limits.meets_demand(row, asked, [row, *others]) == wanted
     if wanted:
         assert limits.deserved[CPU, row] == wants * 1000
     snapshot.queues.weight[row] = 0
-    assert not limits.meets_demand(row)
+    without = WeightedLimits.of(snapshot, snapshot.total())
+    assert not without.meets_demand(row, asked, [row, *others])
 
 
 def test_a_division_is_kept_until_an_input_changes() -> None:
