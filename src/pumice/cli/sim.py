@@ -123,6 +123,8 @@ def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: 
     """Print the summary; problems of the runs go to stderr."""
     if form == "table":
         _print_table(summary, timings)
+        for note in summary["trace"]["notes"]:
+            click.echo(f"note: {note}", err=True)
     else:
         print_data(summary, form)
     for each in summary["configurations"]:

@@ -13,7 +13,7 @@ from pumice.sim.inputs import SimulationInput, prepare, read_workload
 from pumice.sim.traces.files import form_of, write_trace
 from pumice.sim.traces.sample import sample as draw
 from pumice.sim.traces.sample import window
-from pumice.sim.traces.summary import summarise
+from pumice.sim.traces.summary import IN_GIB, summarise
 from pumice.sim.wording import duration
 from pumice.sim.workload import Workload
 
@@ -115,8 +115,16 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("pods of a job", _spread(found["pods_per_job"], "{:,.3g}".format)),
         ("run time", _spread(found["run_seconds"], duration)),
         ("requested time", stated),
-        *((f"{name} hours", f"{hours:,.4g}") for name, hours in found["work_hours"].items()),
+        *(
+            (f"{name} {'GiB ' * (name in IN_GIB)}hours", f"{hours:,.{_places(hours)}f}")
+            for name, hours in found["work_hours"].items()
+        ),
     ]
+
+
+def _places(number: float) -> int:
+    """Return how many decimal places make four digits of a number, where that takes any."""
+    return max(3 - int(math.log10(number)), 0) if number > 1 else 3
 
 
 def _spread(figures: dict[str, float], write: Any) -> str:

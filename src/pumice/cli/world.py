@@ -71,4 +71,6 @@ def _ask_cluster(
         with make(ConnectOptions(kubeconfig, master)) as cluster:
             return read(cluster)
     except (ServiceError, ClusterError) as error:
-        raise click.ClickException(f"{trouble(error)}; or name files") from error
+        raise click.ClickException(
+            f"{trouble(error)}; no cluster is needed for files: name them"
+        ) from error

@@ -120,6 +120,20 @@ def test_a_folder_is_named_in_the_new_way_or_the_old_one(
     assert (tmp_path / "new" / "summary.json").is_file()
 
 
+@pytest.mark.parametrize("command", ["sim", "sweep"])
+def test_a_misspelt_form_is_not_taken_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = pumice(command, "--trace", TRACE, "-o", "jsn")
+    assert done.exit_code == 2
+    assert "'jsn' is no form; did you mean 'json'?" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "jsn").mkdir()
+    assert pumice(command, "--trace", TRACE, "-o", "jsn").exit_code == 0
+    assert (tmp_path / "jsn" / "summary.json").is_file()
+
+
 @pytest.mark.parametrize(("form", "parse"), [("json", json.loads), ("yaml", yaml.safe_load)])
 @pytest.mark.parametrize("command", ["sim", "sweep"])
 def test_the_summary_is_printed_in_the_form_asked_for(
@@ -141,6 +155,12 @@ def test_without_a_folder_nothing_is_written(
     assert done.exit_code == 0
     assert "makespan" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_nodes_that_a_trace_runs_on_are_noted_below_the_table() -> None:
+    done = pumice("sim", "--trace", ROOT / "tests" / "data" / "traces" / "small.swf")
+    assert "nodes as the trace states" in done.stderr
+    assert "would be in use while jobs arrive" in done.stderr
 
 
 def test_each_configuration_of_a_sweep_is_compared_with_the_first(tmp_path: Path) -> None:

@@ -55,7 +55,10 @@ def test_a_description_counts_what_is_in_a_trace(log: Path) -> None:
 def test_every_trace_can_be_described(name: str) -> None:
     found = json.loads(run("describe", TRACES / name, "-o", "json"))
     assert found["jobs"] == len(read_workload(TRACES / name).jobs)
-    assert "run time" in run("describe", TRACES / name)
+    printed = run("describe", TRACES / name)
+    assert "run time" in printed
+    assert ("memory GiB hours" in printed) == ("memory" in found["work_hours"])
+    assert "e+" not in printed
 
 
 def test_a_workload_that_is_drawn_and_manifests_can_be_described() -> None:

@@ -100,9 +100,19 @@ class Output:
 
 
 def _output(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> Output:
-    """Distinguish forms from folders: any other value names the folder, as it always did."""
+    """Distinguish forms from folders: any other value names the folder, as it always did.
+
+    A misspelt form is refused, unless there is a folder of that name.
+    """
+    from pumice.api.wording import nearest
+
     forms = [value for value in values if value in OUTPUT_FORMS]
     folders = [Path(value) for value in values if value not in OUTPUT_FORMS]
+    for folder in folders:
+        form = nearest(str(folder), OUTPUT_FORMS)
+        if form is not None and not folder.exists():
+            text = f"'{folder}' is no form; did you mean '{form}'? (a folder is named with --dir)"
+            raise click.BadParameter(text)
     return Output(forms[-1] if forms else "table", folders[-1] if folders else None)
 
 

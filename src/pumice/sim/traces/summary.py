@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from pumice.sim.inputs import SimulationInput
 from pumice.sim.readers.node_sizes import amounts_of
 from pumice.sim.workload import Workload
 
+IN_GIB: Final = frozenset({"memory", "ephemeral-storage"})
+"""Resources that are counted in GiB."""
 _HOUR = 3600.0
 _PERCENTILES = {"min": 0, "median": 50, "p95": 95, "max": 100}
 
@@ -78,7 +80,7 @@ def _work(workload: Workload) -> dict[str, float]:
             if id(task.spec) not in known:
                 known[id(task.spec)] = amounts_of(task.spec)
             for name, amount in known[id(task.spec)].items():
-                unit = 1 << 30 if name in ("memory", "ephemeral-storage") else 1
+                unit = 1 << 30 if name in IN_GIB else 1
                 hours = amount / unit * task.count * task.run_seconds / _HOUR
                 found[name] = found.get(name, 0.0) + hours
     return {name: round(hours, 3) for name, hours in found.items()}
