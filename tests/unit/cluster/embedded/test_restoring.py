@@ -61,6 +61,13 @@ def test_objects_loaded_one_by_one_or_together_or_into_a_copy_are_the_same(
     assert made[0] == made[1] == made[2]
 
 
+def test_owners_without_a_uid_do_not_count() -> None:
+    nobody = {key: value for key, value in OWNER.items() if key != "uid"}
+    one = cluster()
+    one.restore([bare(pod("p"), ownerReferences=[nobody, OWNER])])
+    assert one.get("Pod", "default", "p")["metadata"]["ownerReferences"] == [OWNER]
+
+
 def test_a_copy_and_its_origin_change_alone() -> None:
     first = cluster()
     first.restore([node("n"), pod("p"), pod("kept")])
