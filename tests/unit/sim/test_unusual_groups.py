@@ -3,6 +3,7 @@
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec
 from pumice.sim.engine import Engine
 from pumice.sim.outcome import Outcome
@@ -34,7 +35,7 @@ def test_a_job_without_a_queue_counts_for_the_default_one() -> None:
 
 @pytest.mark.parametrize(("amount", "n_finished"), [("0", 3), ("1", 2)])
 def test_a_group_may_reserve_a_resource_that_nobody_has(amount: str, n_finished: int) -> None:
-    reserved = {"cpu": "1", "example.com/licence": amount}
+    reserved: ResourceList = {"cpu": "1", "example.com/licence": amount}
     group = PodGroupSpec(min_member=1, queue="default", min_resources=reserved)
     outcome = simulated(job(0), job(1, group=group), job(2))
     assert sum(run.is_finished for run in outcome.runs) == n_finished
