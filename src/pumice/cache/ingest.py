@@ -143,6 +143,7 @@ class Ingest:
         if isinstance(thing, Pod):
             self._tasks.delete(key)
             return
+        self._tasks.write_gathered()  # they may be all that a group or a node has
         self._counts.add_up()
         match thing:
             case Node():

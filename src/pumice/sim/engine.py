@@ -65,8 +65,7 @@ class Engine:
         if self.sim_cluster.has_own_groups:  # they are admitted, and reserve, in sessions only
             kept = None
         self._direct = DirectCycle(self._scheduler, self._shortcuts, kept, self.sim_cluster)
-        specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
-        self.waiting_jobs.job_classes.learn(list(specs.values()))
+        self.waiting_jobs.job_classes.learn(workload.jobs)
         self._execution = Execution(
             self.sim_cluster, self.waiting_jobs, evicted, self._direct.may_go_on_unlisted
         )

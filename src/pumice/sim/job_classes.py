@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec, PodSpec
 from pumice.cache.requests import learn, pod_request, resource_lists
@@ -70,10 +71,13 @@ class JobClasses:
         """Distinct requests of pods (R,)."""
         self._numbers: dict[bytes, int] = {}
 
-    def learn(self, specs: Sequence[PodSpec]) -> None:
-        """Add a row for every resource that pods request, before anything is counted."""
-        for spec in specs:
+    def learn(self, jobs: Sequence[JobSpec]) -> None:
+        """Add a row for every resource that jobs request, before anything is counted."""
+        for spec in {id(task.spec): task.spec for job in jobs for task in job.tasks}.values():
             learn(self._snapshot, *resource_lists(spec))
+        for job in jobs:
+            if job.group is not None:
+                learn(self._snapshot, job.group.min_resources)
 
     def of(self, job: JobSpec) -> JobClass:
         """Return the class of a job."""
@@ -107,9 +111,10 @@ class JobClasses:
         reserve[PODS] = 0.0  # no limit counts the number of pods
         numbers = {self._number(request) for request in requests}
         shape = numbers.pop() if len(numbers) == 1 else -1
+        queue = job.queue or DEFAULT_QUEUE  # where the tables count a group that names none
         group = job.group or PodGroupSpec(
             min_member=job.min_member,
-            queue=job.queue,
+            queue=queue,
             priority_class_name=job.priority_class,
             min_resources=self._amounts(reserve),
         )
@@ -118,7 +123,7 @@ class JobClasses:
         least = np.minimum.reduce(requests) * to_start
         return JobClass(
             size=job.size,
-            queue=job.queue,
+            queue=queue,
             group=group,
             request=request,
             requested_amounts=above_zero(request),

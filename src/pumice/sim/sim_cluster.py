@@ -53,7 +53,7 @@ class SimCluster:
         self.has_own_groups = any(isinstance(thing, PodGroup) for thing in things)
         known = {thing.metadata.name for thing in things if isinstance(thing, Queue)}
         missing = dict.fromkeys(
-            name for name in (_ROOT, DEFAULT_QUEUE, *queues) if name not in known
+            name for name in (_ROOT, DEFAULT_QUEUE, *queues) if name and name not in known
         )
         things += [open_queue(name) for name in missing]
         self.ingest.load([_opened(thing) for thing in things])

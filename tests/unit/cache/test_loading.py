@@ -195,6 +195,21 @@ def test_objects_may_also_go_while_a_cluster_is_loaded(seed: int) -> None:
     assert_same(whole.settle(), single.settle())
 
 
+def test_a_group_that_goes_while_a_cluster_is_loaded_leaves_its_pods() -> None:
+    group, task = (
+        from_manifest(in_namespace(each))
+        for each in (pod_group("a", min_member=1, queue="q"), pod("a-w-0", group="a"))
+    )
+    ingest = Ingest(Snapshot())
+    with ingest.counting_once():
+        ingest.upsert(group)
+        ingest.upsert(task)
+        ingest.delete(group)
+    snapshot = ingest.settle()
+    check(snapshot)
+    assert snapshot.jobs.tasks[snapshot.jobs.row_of["default/a"]] == [0]
+
+
 def test_the_later_of_two_groups_of_one_name_counts() -> None:
     groups = [pod_group("a", min_member=n, queue=name) for n, name in ((1, "p"), (3, "q"))]
     objects = [queue("p"), queue("q"), pod_group("b", min_member=2, queue="q"), *groups]

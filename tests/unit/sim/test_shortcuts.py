@@ -1,4 +1,4 @@
-"""EventKind the simulator leaves out follows from what plugins declare, and changes nothing."""
+"""What the simulator leaves out follows from what plugins declare, and changes nothing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -71,7 +71,7 @@ def _outcome(played: StoryRecord) -> Outcome:
     snapshot = Ingest(Snapshot()).load([from_manifest(one) for one in story.objects])
     specs = [_spec(chapter.at, job) for chapter, job in story.jobs.values()]
     job_classes = JobClasses(snapshot)
-    job_classes.learn([task.spec for spec in specs for task in spec.tasks])
+    job_classes.learn(specs)
     runs = [JobRun(number, spec, job_classes.of(spec)) for number, spec in enumerate(specs)]
     by_name = {run.spec.name: run for run in runs}
     log = EventLog()

@@ -6,7 +6,7 @@ place: a change stores a new one that may share parts with the old.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from pumice.api.kinds import Kind, Kinds, Manifest
@@ -104,22 +104,23 @@ _STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only aft
 class Identity:
     """Assigns each new object its identity."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, taken: Container[str] = ()) -> None:
+        """Make one; uids that are ``taken`` are not assigned again."""
         self._prefix = f"{seed & 0xFFFFFFFF:08x}-0000-4000-8000-"
         self._seed = seed
+        self._taken = taken
         self._uids = 0
         self._names = 0
 
-    def copy(self) -> "Identity":
-        """Return one that assigns the same from here on."""
-        other = Identity(self._seed)
+    def copy(self, taken: Container[str]) -> "Identity":
+        """Return one that assigns the same from here on, to the objects of another cluster."""
+        other = Identity(self._seed, taken)
         other._uids, other._names = self._uids, self._names
         return other
 
     def stamp(self, metadata: Manifest, now: float) -> None:
         """Write uid, creationTimestamp and generation of a new object."""
-        self._uids += 1
-        metadata["uid"] = f"{self._prefix}{self._uids:012x}"
+        metadata["uid"] = self._next_uid()
         metadata["creationTimestamp"] = rfc3339(now)
         metadata["generation"] = 1
         for field in _MAYBE_EMPTY:
@@ -127,9 +128,10 @@ class Identity:
 
     def complete(self, metadata: Manifest, now: float) -> None:
         """Write what the metadata of an object lacks that another cluster had."""
-        self._uids += 1
-        if not metadata.get("uid"):
-            metadata["uid"] = f"{self._prefix}{self._uids:012x}"
+        if metadata.get("uid"):
+            self._uids += 1
+        else:
+            metadata["uid"] = self._next_uid()
         if not metadata.get("creationTimestamp"):
             metadata["creationTimestamp"] = rfc3339(now)
         if not metadata.get("generation"):
@@ -137,6 +139,12 @@ class Identity:
         for field in _MAYBE_EMPTY:
             if field in metadata and not metadata[field]:
                 del metadata[field]
+
+    def _next_uid(self) -> str:
+        self._uids += 1
+        while (uid := f"{self._prefix}{self._uids:012x}") in self._taken:
+            self._uids += 1
+        return uid
 
     def name(self, prefix: str) -> str:
         """Make a name of a prefix and five letters."""
@@ -266,6 +274,11 @@ class ObjectTables:
     def find(self, ref: Ref) -> Manifest | None:
         """Return one object, None if there is none."""
         return self.table(ref.kind).find(ref.namespace, ref.name)
+
+    @property
+    def uids(self) -> Container[str]:
+        """The uids of all objects."""
+        return self._by_uid
 
     def owner(self, uid: str) -> Ref | None:
         """Return the place of the object with a uid."""

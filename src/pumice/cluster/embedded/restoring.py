@@ -36,6 +36,9 @@ def restore(
             own = named(kind, new)
             home = own.get("namespace") or ""
         identity.complete(own, now)
+        if owners := own.get("ownerReferences"):
+            # a file may lack the uid; an API server accepts no such reference
+            own["ownerReferences"] = [owner for owner in owners if owner.get("uid")]
         if old := table.find(own.get("namespace", ""), own["name"]):
             tables.drop(table, old)
         tables.put(table, new, None)

@@ -68,7 +68,7 @@ class EmbeddedCluster:
         """Held during each call; hold it to make several calls atomic."""
         self.admission = admission
         self._tables = tables or ObjectTables(history)
-        self._identity = Identity(seed)
+        self._identity = Identity(seed, self._tables.uids)
         self._services = self._tables.version  # counts services; each has another address
         self._garbage = GarbageCollector(self._tables, lambda s: rfc3339(self.now() + s))
         self._events = EventRecorder(self) if record_events else None
@@ -186,7 +186,7 @@ class EmbeddedCluster:
         Into this one objects were only restored: there are no events and no garbage to copy.
         """
         other = EmbeddedCluster(clock, record_events=False, tables=self._tables.copy())
-        other._identity, other._services = self._identity.copy(), self._services
+        other._identity, other._services = self._identity.copy(other._tables.uids), self._services
         return other
 
     def update(self, manifest: Manifest) -> Manifest:

@@ -61,6 +61,28 @@ def test_objects_loaded_one_by_one_or_together_or_into_a_copy_are_the_same(
     assert made[0] == made[1] == made[2]
 
 
+def test_owners_without_a_uid_do_not_count() -> None:
+    nobody = {key: value for key, value in OWNER.items() if key != "uid"}
+    one = cluster()
+    one.restore([bare(pod("p"), ownerReferences=[nobody, OWNER])])
+    assert one.get("Pod", "default", "p")["metadata"]["ownerReferences"] == [OWNER]
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_new_objects_do_not_get_the_uid_of_another(is_copy: bool) -> None:
+    first = cluster()
+    next_uid = first.create(bare(pod("a")))["metadata"]["uid"]
+    last = f"{int(next_uid[-12:], 16) + 2:012x}"
+    other = bare(pod("b"))
+    other["metadata"]["uid"] = next_uid[:-12] + last  # as an equal cluster has given it before
+    first.restore([other])
+    found = first.copy(VirtualClock(1000.0)) if is_copy else first
+    assert found.create(bare(pod("c")))["metadata"]["uid"] != other["metadata"]["uid"]
+    for name in "abc":
+        found.delete("Pod", "default", name, grace_s=0)
+    assert not found.list("Pod")[0]
+
+
 def test_a_copy_and_its_origin_change_alone() -> None:
     first = cluster()
     first.restore([node("n"), pod("p"), pod("kept")])
