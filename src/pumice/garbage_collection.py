@@ -20,7 +20,7 @@ def collect_rarely() -> None:
 def reading() -> Iterator[None]:
     """Search for nothing while a command reads its input, and never among what it has read.
 
-    After that, search once as many objects are new as there are already.
+    After that, search once as many objects are new as were read.
     """
     gc.disable()
     try:

@@ -1,6 +1,7 @@
 """Whether installed distributions may offer plugins."""
 
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,12 @@ import pytest
 from pumice.framework.entry_point_files import may_offer
 
 GROUP = "pumice.plugins"
+
+
+@pytest.fixture(autouse=True)
+def _no_other_finders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out finders that libraries of other tests have added."""
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
 
 
 def install(folder: Path, name: str, text: str) -> None:
