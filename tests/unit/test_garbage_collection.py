@@ -19,7 +19,7 @@ def _as_before() -> Iterator[None]:
 def test_searches_pause_and_pass_over_what_was_read() -> None:
     with reading():
         assert not gc.isenabled()
-        read = [{"name": i} for i in range(200_000)]
+        read = [[i] for i in range(200_000)]
     assert gc.isenabled()
     assert gc.get_freeze_count() >= len(read)
     assert gc.get_threshold()[0] >= len(read)
