@@ -80,7 +80,8 @@ class Timeline:
         for pod in self.pods():
             if (pod.get("status") or {}).get("phase") in _OVER:
                 self._ended.add(pod["metadata"]["uid"])
-            self._note_leaving(pod)
+            if "deletionTimestamp" in pod["metadata"]:
+                self._note_leaving(pod)
         self._changed = True
         self.story = Story()
         self.next_at: float | None = world.now
@@ -366,11 +367,12 @@ def check_run_times(world: ClusterState) -> None:
     Raises:
         InputError: one is not a number of seconds.
     """
+    stated = [
+        one for one in world.objects if RUN_SECONDS in (one["metadata"].get("annotations") or ())
+    ]
     for kind in ("Pod", "PodGroup"):
-        for one in world.objects:
-            if one["kind"] != kind:
-                continue
-            text = (one["metadata"].get("annotations") or {}).get(RUN_SECONDS)
+        for one in (one for one in stated if one["kind"] == kind):
+            text = one["metadata"]["annotations"][RUN_SECONDS]
             if text is not None and not _is_span(text):
                 field_name = f"{key_of(one)}: annotation {RUN_SECONDS}"
                 raise InputError(wanted="a number of seconds", found=text, field=field_name)

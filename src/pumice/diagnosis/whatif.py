@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.api.wording import counted
@@ -181,11 +182,18 @@ class Played:
         groups = self.timeline.cluster.list(POD_GROUP)[0]
         titles = {key_of(group): title_of(group) for group in groups}
         found: dict[str, dict[str, Manifest]] = {}
+        # of no Volcano job, by namespace and pod group, whose title is asked once
+        grouped: dict[tuple[str, str | None], dict[str, Manifest]] = {}
         for key, pod in self.pods.items():
-            name = owner_of(pod) or titles.get(group := group_of(pod), group)
-            mine = found.get(name)
+            meta = pod["metadata"]
+            if meta.get("ownerReferences") and (owner := owner_of(pod)):
+                found.setdefault(owner, {})[key] = pod
+                continue
+            place = meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME)
+            mine = grouped.get(place)
             if mine is None:
-                mine = found[name] = {}
+                name = titles.get(group := group_of(pod), group)
+                mine = grouped[place] = found.setdefault(name, {})
             mine[key] = pod
         return found
 
