@@ -226,19 +226,6 @@ class Timeline:
         """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
         return owner_of(pod) or self._group_title(group_of(pod))
 
-    def jobs(self) -> set[str]:
-        """Name the jobs that have pods now."""
-        owned, free = set[str](), set[tuple[str, str]]()
-        for pod in self.pods():
-            meta = pod["metadata"]
-            owner = owner_of(pod) if meta.get("ownerReferences") else ""
-            if owner:
-                owned.add(owner)
-            else:
-                free.add((meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME) or ""))
-        keys = (f"{space}/{name}" if name else "" for space, name in free)
-        return owned | set(map(self._group_title, keys))
-
     def _group_title(self, key: str) -> str:
         space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)

@@ -104,16 +104,17 @@ class Played:
 
     def __init__(self, world: ClusterState, question: Question) -> None:
         timeline = Timeline(world, default_s=question.default_runtime_s)
-        self.known = set(timeline.pods_by_key())
-        self.had_pods = timeline.jobs()
+        self._first_pods = timeline.pods_by_key()
+        self._first_groups = timeline.cluster.list(POD_GROUP)[0]
         self.course = Course(timeline, question.horizon_s)
         self.course.settle()
         self.settled_in_s = None if self.course.storm else timeline.now - timeline.start
         self.timeline = timeline
         self.decisions = timeline.look()
         self.pods = timeline.pods_by_key()
-        self.known |= {*self.pods, *(each.pod for each in timeline.story.binds)}
-        self.had_pods |= {each.job for each in timeline.story.binds}
+        bound = timeline.story.binds
+        self.known = {*self._first_pods, *self.pods, *(each.pod for each in bound)}
+        self._started = {each.job for each in bound}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def differing(self, other: "Played") -> list[str]:
@@ -148,11 +149,12 @@ class Played:
         whom = f" for {self.evicted[pod]}" if self.evicted[pod] else ""
         return f"evicted{whom}, now {where}"
 
-    def states(self, had_pods: Container[str] = ()) -> dict[str, tuple[str, str]]:
+    def states(self, earlier: "Played | None" = None) -> dict[str, tuple[str, str]]:
         """Describe every job: pods that run and its phase, and why it waits.
 
-        ``had_pods`` are jobs that had pods before a change.
+        Jobs that had pods ``earlier``, before a change, may have lost them.
         """
+        sides = (self,) if earlier is None else (self, earlier)
         found = {}
         for group in self.timeline.cluster.list(POD_GROUP)[0]:
             name = title_of(group)
@@ -163,7 +165,7 @@ class Played:
                 not pod["spec"].get("nodeName") and _phase(pod) == "Pending" for pod in mine
             )
             why = waiting_text(self.decisions, key_of(group)) if waits else ""
-            had_some = name in self.had_pods or name in had_pods
+            had_some = not mine and any(name in side.had_pods for side in sides)
             found[name] = _state(mine, phase, had_some=had_some), why
         return found
 
@@ -179,23 +181,34 @@ class Played:
     @cached_property
     def _by_job(self) -> dict[str, dict[str, Manifest]]:
         """Pods by job, and by key."""
-        groups = self.timeline.cluster.list(POD_GROUP)[0]
-        titles = {key_of(group): title_of(group) for group in groups}
-        found: dict[str, dict[str, Manifest]] = {}
-        # of no Volcano job, by namespace and pod group, whose title is asked once
-        grouped: dict[tuple[str, str | None], dict[str, Manifest]] = {}
-        for key, pod in self.pods.items():
-            meta = pod["metadata"]
-            if meta.get("ownerReferences") and (owner := owner_of(pod)):
-                found.setdefault(owner, {})[key] = pod
-                continue
-            place = meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME)
-            mine = grouped.get(place)
-            if mine is None:
-                name = titles.get(group := group_of(pod), group)
-                mine = grouped[place] = found.setdefault(name, {})
-            mine[key] = pod
-        return found
+        return _pods_by_job(self.pods, self.timeline.cluster.list(POD_GROUP)[0])
+
+    @cached_property
+    def had_pods(self) -> set[str]:
+        """Jobs that had pods at some time; few answers ask for them."""
+        return {*_pods_by_job(self._first_pods, self._first_groups), *self._started}
+
+
+def _pods_by_job(
+    pods: Mapping[str, Manifest], groups: Iterable[Manifest]
+) -> dict[str, dict[str, Manifest]]:
+    """Return pods by job, and by key."""
+    titles = {key_of(group): title_of(group) for group in groups}
+    found: dict[str, dict[str, Manifest]] = {}
+    # of no Volcano job, by namespace and pod group, whose title is asked once
+    grouped: dict[tuple[str, str | None], dict[str, Manifest]] = {}
+    for key, pod in pods.items():
+        meta = pod["metadata"]
+        if meta.get("ownerReferences") and (owner := owner_of(pod)):
+            found.setdefault(owner, {})[key] = pod
+            continue
+        place = meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME)
+        mine = grouped.get(place)
+        if mine is None:
+            name = titles.get(group := group_of(pod), group)
+            mine = grouped[place] = found.setdefault(name, {})
+        mine[key] = pod
+    return found
 
 
 def what_if(world: ClusterState, question: Question) -> Answer:
@@ -209,7 +222,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     job = _asked(changed, question)
     before = Played(world, question)
     after = Played(changed, question) if changes else before
-    jobs = after.states(before.had_pods)
+    jobs = after.states(before)
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
     differing = [] if before is after else before.differing(after)
