@@ -4,7 +4,7 @@ Both sides, as it is and as it would be, are played until nothing changes any mo
 side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -113,17 +113,24 @@ class Played:
         self.decisions = timeline.look()
         self.pods = timeline.pods_by_key()
         bound = timeline.story.binds
-        self.known = {*self._first_pods, *self.pods, *(each.pod for each in bound)}
+        self._bound = {each.pod for each in bound}
         self._started = {each.job for each in bound}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def differing(self, other: "Played") -> list[str]:
-        """Name the pods that are not the very same on both sides."""
-        pods = self.known | other.known
-        mine, others = map(self.pods.get, pods), map(other.pods.get, pods)
-        return [
-            pod for pod, a, b in zip(pods, mine, others, strict=True) if a is not b or a is None
-        ]
+        """Name the pods that are not the very same on both sides, and those that are gone."""
+        mine, others = self.pods, other.pods
+        differ = {pod for pod, one in mine.items() if others.get(pod) is not one}
+        differ.update(pod for pod in others if pod not in mine)
+        return [*differ.union(self.gone(), other.gone())]
+
+    def knows(self, pod: str) -> bool:
+        """Return whether there was such a pod at some time."""
+        return pod in self.pods or pod in self._first_pods or pod in self._bound
+
+    def gone(self) -> list[str]:
+        """Name the pods that were there at some time and are no longer."""
+        return [pod for pod in (*self._first_pods, *self._bound) if pod not in self.pods]
 
     def nodes(self, pods: Iterable[str]) -> dict[str, str]:
         """Running ones of these pods, to their nodes."""
@@ -134,12 +141,13 @@ class Played:
             if pod["spec"].get("nodeName") and _phase(pod) == "Running"
         }
 
-    def fate(self, pod: str, known: Container[str] = ()) -> str:
-        """Describe the fate of a pod; ``known`` are pods that existed before a change."""
+    def fate(self, pod: str, earlier: "Played | None" = None) -> str:
+        """Describe the fate of a pod, which may have existed ``earlier``, before a change."""
         found = self.pods.get(pod)
         node = "" if found is None else found["spec"].get("nodeName")
         if found is None:
-            where = "gone" if pod in self.known or pod in known else "not there"
+            was_there = self.knows(pod) or (earlier is not None and earlier.knows(pod))
+            where = "gone" if was_there else "not there"
         elif _phase(found) in ("Succeeded", "Failed"):
             where = "ended"
         else:
@@ -325,9 +333,9 @@ def _effects(
 
 def _fates(before: Played, after: Played, differing: Iterable[str]) -> dict[str, tuple[str, str]]:
     evicted = () if before is after else {*before.evicted, *after.evicted}
-    known = (pod for pod in evicted if pod in before.known or pod in after.known)
+    known = (pod for pod in evicted if before.knows(pod) or after.knows(pod))
     pods = {*differing, *known}
-    fates = {pod: (before.fate(pod), after.fate(pod, before.known)) for pod in sorted(pods)}
+    fates = {pod: (before.fate(pod), after.fate(pod, before)) for pod in sorted(pods)}
     return {pod: (left, right) for pod, (left, right) in fates.items() if left != right}
 
 
