@@ -20,7 +20,8 @@ def collect_rarely() -> None:
 def reading() -> Iterator[None]:
     """Search for nothing while a command reads its input, and never among what it has read.
 
-    After that, search once as many objects are new as were read.
+    After that, search once twice as many objects are new as were read: an answer plays what was
+    read as it is and as it would be, and both stay.
     """
     gc.disable()
     try:
@@ -28,5 +29,5 @@ def reading() -> Iterator[None]:
     finally:
         new = gc.get_count()[0]  # those that are frozen would have to be counted one by one
         gc.freeze()
-        gc.set_threshold(max(_RARELY, new), 20, 100)
+        gc.set_threshold(max(_RARELY, 2 * new), 20, 100)
         gc.enable()

@@ -7,7 +7,7 @@ line.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -22,8 +22,7 @@ TEXT: Final = "<text>"
 """The name of a text without a file."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Document:
+class Document(NamedTuple):
     """One document of a file, or one item of a list: its content and its place."""
 
     content: Any

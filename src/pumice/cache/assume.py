@@ -72,6 +72,11 @@ class Assumptions:
         self._volumes: dict[str, ClaimReference] = {}
         self._claims: dict[str, tuple[str, str]] = {}
 
+    @property
+    def has_pods(self) -> bool:
+        """Whether anything is assumed of a pod."""
+        return bool(self._pods)
+
     def bound(self, key: str, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
         """Assume a pod to be on a node, with more annotations."""
         thought = self._of(key, pod.metadata.uid)

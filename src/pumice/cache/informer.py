@@ -268,8 +268,11 @@ class Informer:
     def _show_all(self) -> None:
         with self._ingest.counting_once():
             for kind, things in self._known.items():
-                for key, thing in list(things.items()):
-                    self._show(kind, key, thing)
+                keys, values, place = [*things], [*things.values()], 0
+                while place < len(keys):
+                    self._show(kind, keys[place], values[place])
+                    is_plain = kind == "Pod" and not (self._torn or self._assumed.has_pods)
+                    place = self._ingest.add_alike(values, place + 1) if is_plain else place + 1
 
     def _watch(self, kind: str, since: str) -> int:
         """Apply changes to objects of a kind; only the last one of each object."""
@@ -307,8 +310,7 @@ class Informer:
         if self._torn:
             return True
         thought = self._as_assumed(key, thing)
-        error = self._put(thought)
-        if error is None:
+        if (error := self._put(thought)) is None:
             return True
         self._skip(kind, key, thing.metadata.resource_version, error)
         rest = (

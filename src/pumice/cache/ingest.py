@@ -97,7 +97,7 @@ class Ingest:
         An object that cannot be applied raises.  Unless ``torn`` is then set, nothing has changed.
         """
         if isinstance(thing, Pod):
-            if self._tasks.new_tasks.add_alike(thing):
+            if self._tasks.new_tasks.add_alike((thing,)):
                 return
             row = self._tasks.moved_row(thing)
             cells = self._tasks.read(thing) if row is None else None
@@ -112,6 +112,13 @@ class Ingest:
             self.torn = True
             self._write(thing)
         self.torn = False
+
+    def add_alike(self, things: Sequence[KubeObject], start: int) -> int:
+        """Add new pods, from a place on, while each is like the last one; return where that ends.
+
+        The rest is left to ``upsert``.
+        """
+        return self._tasks.new_tasks.add_alike(things, start)
 
     def waiting_class(self, pod: Pod, before: Pod) -> tuple[int, int] | None:
         """Return job and shape of a pod that waits and only gets a node; None for any other."""

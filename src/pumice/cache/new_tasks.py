@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import force_setattr
 
+from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod
 from pumice.cache.identity import index_of
 from pumice.cache.pod_cells import (
@@ -51,12 +52,8 @@ class _Run:
 class _Columns:
     """Pods that have rows, but no cells yet: what is known of each, in their order."""
 
-    rows: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
-    uids: list[str] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
-    indices: list[int] = field(default_factory=list)
-    node_names: list[str] = field(default_factory=list)
     runs: list[_Run] = field(default_factory=list)
     different: list[int] = field(default_factory=list)
     """Places of pods that differ from the first of their run in times or status."""
@@ -85,22 +82,34 @@ class NewTasks:
         self._last = _Run(len(new.pods), pod, cells, job, prefix)
         self._like = copy(pod.spec)
         new.runs.append(self._last)
-        self._append(row, key, pod)
+        new.keys.append(key)
+        new.pods.append(pod)
         return row
 
-    def add_alike(self, pod: Pod) -> bool:
-        """Take a new pod if it is like the last one; return whether it is.
+    def add_alike(self, things: Sequence[KubeObject], start: int = 0) -> int:
+        """Take new pods from a place on while each is like the last one; return where that ends."""
+        run, new, row_of = self._last, self._new, self._snapshot.tasks.row_of
+        if run is None:
+            return start
+        row = self._snapshot.tasks.n + len(new.pods)
+        for place in range(start, len(things)):
+            pod = things[place]
+            if not isinstance(pod, Pod) or not self._is_alike(run, pod):
+                return place
+            key = run.prefix + pod.metadata.name
+            if row_of.setdefault(key, row) != row:
+                return place
+            if self._share(pod, run.first):
+                new.different.append(len(new.pods))
+            new.keys.append(key)
+            new.pods.append(pod)
+            row += 1
+        return len(things)
 
-        Equal parts of pods alike become one object.
-        """
-        run, meta = self._last, pod.metadata
-        if run is None or not self._is_alike(run, pod):
-            return False
-        new, tasks, first, shared = self._new, self._snapshot.tasks, run.first, run.first.metadata
-        key, row = run.prefix + meta.name, tasks.n + len(new.pods)
-        if tasks.row_of.setdefault(key, row) != row:
-            return False
-        if pod.spec is not first.spec:
+    def _share(self, pod: Pod, first: Pod) -> bool:
+        """Make equal parts of pods alike one object; return whether times or status differ."""
+        meta, shared = pod.metadata, first.metadata
+        if pod.spec.containers is not self._like.containers:  # else they were shared before
             force_setattr(pod, "spec", self._like.__copy__())
         force_setattr(meta, "annotations", shared.annotations)
         force_setattr(meta, "labels", shared.labels)
@@ -114,10 +123,7 @@ class NewTasks:
             force_setattr(pod, "status", first.status)
         else:
             differs = True
-        if differs:
-            new.different.append(len(new.pods))
-        self._append(row, key, pod)
-        return True
+        return differs
 
     def _is_alike(self, run: _Run, pod: Pod) -> bool:
         """Return whether a pod is like those of a run, which is the last.
@@ -141,15 +147,6 @@ class NewTasks:
         force_setattr(like, "node_name", spec.node_name)
         return bool(spec == like)
 
-    def _append(self, row: int, key: str, pod: Pod) -> None:
-        new, meta = self._new, pod.metadata
-        new.rows.append(row)
-        new.keys.append(key)
-        new.uids.append(meta.uid or key)
-        new.pods.append(pod)
-        new.indices.append(index_of(meta.name))
-        new.node_names.append(pod.spec.node_name)
-
     def write(self) -> Iterator[tuple[int, str]]:
         """Write all of them; yield the rows whose node is not known yet, and its name."""
         if not self._new.pods:
@@ -159,21 +156,26 @@ class NewTasks:
         tasks = self._snapshot.tasks
         rows = tasks.add_rows(len(new.pods))
         several = slice(rows.start, rows.stop)
-        tasks.keys[several], tasks.uids[several], tasks.pods[several] = new.keys, new.uids, new.pods
-        tasks.index[several] = new.indices
-        self._write_runs(new, several)
-        nodes = [self._snapshot.nodes.row_of.get(name, NOWHERE) for name in new.node_names]
+        tasks.keys[several], tasks.pods[several] = new.keys, new.pods
+        tasks.uids[several] = [
+            pod.metadata.uid or key for key, pod in zip(new.keys, new.pods, strict=True)
+        ]
+        tasks.index[several] = [index_of(pod.metadata.name) for pod in new.pods]
+        self._write_runs(new, rows)
+        row_of = self._snapshot.nodes.row_of
+        nodes = [row_of.get(pod.spec.node_name, NOWHERE) for pod in new.pods]
         on_node = _COUNTS_ON_NODE[tasks.status[several]]
         tasks.node[several] = np.where(on_node, nodes, NOWHERE)
         tasks.in_view[several] = tasks.node[several] != NOWHERE
-        self._list_on_nodes(new, tasks.node[several].tolist())
+        self._list_on_nodes(new, rows, tasks.node[several].tolist())
         for place in np.flatnonzero(on_node & ~tasks.in_view[several]).tolist():
-            if name := new.node_names[place]:
-                yield new.rows[place], name
+            if name := new.pods[place].spec.node_name:
+                yield rows[place], name
 
-    def _write_runs(self, new: _Columns, several: slice) -> None:
+    def _write_runs(self, new: _Columns, rows: range) -> None:
         """Write the cells that the pods of a run have in common, and those that differ."""
         tasks, jobs, runs = self._snapshot.tasks, self._snapshot.jobs, new.runs
+        several = slice(rows.start, rows.stop)
         bounds = [*(run.start for run in runs), len(new.pods)]
         sizes = np.diff(bounds)
         columns = zip(*(run.cells for run in runs), strict=True)
@@ -186,11 +188,11 @@ class NewTasks:
             write_own_cells(tasks, several.start + np.array(new.different), columns)
         for run, (start, end) in zip(runs, pairwise(bounds), strict=True):
             if run.job != NOWHERE:
-                jobs.tasks[run.job] += new.rows[start:end]
+                jobs.tasks[run.job] += rows[start:end]
 
-    def _list_on_nodes(self, new: _Columns, nodes: Sequence[int]) -> None:
+    def _list_on_nodes(self, new: _Columns, rows: range, nodes: Sequence[int]) -> None:
         tasks, names = self._snapshot.nodes.tasks, self._snapshot.nodes.names
-        for row, pod, node in zip(new.rows, new.pods, nodes, strict=True):
+        for row, pod, node in zip(rows, new.pods, nodes, strict=True):
             if node != NOWHERE:
                 tasks[node].append(row)
                 force_setattr(pod.spec, "node_name", names[node])

@@ -49,14 +49,18 @@ class ObjectIndex:
         return old
 
     def fill(self, manifests: Iterable[Manifest]) -> None:
-        """Add all objects of an empty index."""
+        """Add all objects of an empty index; of two with one name the later one counts."""
         for manifest in manifests:
             metadata = manifest["metadata"]
             namespace = metadata.get("namespace") or ""
             objects = self._namespaces.get(namespace)
             if objects is None:
                 objects = self._namespaces[namespace] = {}
-            objects[metadata["name"]] = manifest
+            name = metadata["name"]
+            if name in objects:
+                self.put(manifest)
+                continue
+            objects[name] = manifest
             if metadata.get("ownerReferences") and (owner := _owner_uid(manifest)):
                 self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
 
@@ -111,8 +115,7 @@ class ManifestView:
         index = self._indices.get(kind)
         if index is None:
             index = self._indices[kind] = ObjectIndex()
-            for manifest in self._given.pop(kind, ()):
-                index.put(manifest)
+            index.fill(self._given.pop(kind, ()))
         return index
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:

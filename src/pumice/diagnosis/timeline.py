@@ -80,7 +80,8 @@ class Timeline:
         for pod in self.pods():
             if (pod.get("status") or {}).get("phase") in _OVER:
                 self._ended.add(pod["metadata"]["uid"])
-            self._note_leaving(pod)
+            if "deletionTimestamp" in pod["metadata"]:
+                self._note_leaving(pod)
         self._changed = True
         self.story = Story()
         self.next_at: float | None = world.now
@@ -225,19 +226,6 @@ class Timeline:
         """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
         return owner_of(pod) or self._group_title(group_of(pod))
 
-    def jobs(self) -> set[str]:
-        """Name the jobs that have pods now."""
-        owned, free = set[str](), set[tuple[str, str]]()
-        for pod in self.pods():
-            meta = pod["metadata"]
-            owner = owner_of(pod) if meta.get("ownerReferences") else ""
-            if owner:
-                owned.add(owner)
-            else:
-                free.add((meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME) or ""))
-        keys = (f"{space}/{name}" if name else "" for space, name in free)
-        return owned | set(map(self._group_title, keys))
-
     def _group_title(self, key: str) -> str:
         space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
@@ -366,11 +354,12 @@ def check_run_times(world: ClusterState) -> None:
     Raises:
         InputError: one is not a number of seconds.
     """
+    stated = [
+        one for one in world.objects if RUN_SECONDS in (one["metadata"].get("annotations") or ())
+    ]
     for kind in ("Pod", "PodGroup"):
-        for one in world.objects:
-            if one["kind"] != kind:
-                continue
-            text = (one["metadata"].get("annotations") or {}).get(RUN_SECONDS)
+        for one in (one for one in stated if one["kind"] == kind):
+            text = one["metadata"]["annotations"][RUN_SECONDS]
             if text is not None and not _is_span(text):
                 field_name = f"{key_of(one)}: annotation {RUN_SECONDS}"
                 raise InputError(wanted="a number of seconds", found=text, field=field_name)

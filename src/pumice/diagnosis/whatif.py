@@ -4,11 +4,12 @@ Both sides, as it is and as it would be, are played until nothing changes any mo
 side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.api.wording import counted
@@ -103,25 +104,33 @@ class Played:
 
     def __init__(self, world: ClusterState, question: Question) -> None:
         timeline = Timeline(world, default_s=question.default_runtime_s)
-        self.known = set(timeline.pods_by_key())
-        self.had_pods = timeline.jobs()
+        self._first_pods = timeline.pods_by_key()
+        self._first_groups = timeline.cluster.list(POD_GROUP)[0]
         self.course = Course(timeline, question.horizon_s)
         self.course.settle()
         self.settled_in_s = None if self.course.storm else timeline.now - timeline.start
         self.timeline = timeline
         self.decisions = timeline.look()
         self.pods = timeline.pods_by_key()
-        self.known |= {*self.pods, *(each.pod for each in timeline.story.binds)}
-        self.had_pods |= {each.job for each in timeline.story.binds}
+        bound = timeline.story.binds
+        self._bound = {each.pod for each in bound}
+        self._started = {each.job for each in bound}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def differing(self, other: "Played") -> list[str]:
-        """Name the pods that are not the very same on both sides."""
-        pods = self.known | other.known
-        mine, others = map(self.pods.get, pods), map(other.pods.get, pods)
-        return [
-            pod for pod, a, b in zip(pods, mine, others, strict=True) if a is not b or a is None
-        ]
+        """Name the pods that are not the very same on both sides, and those that are gone."""
+        mine, others = self.pods, other.pods
+        differ = {pod for pod, one in mine.items() if others.get(pod) is not one}
+        differ.update(pod for pod in others if pod not in mine)
+        return [*differ.union(self.gone(), other.gone())]
+
+    def knows(self, pod: str) -> bool:
+        """Return whether there was such a pod at some time."""
+        return pod in self.pods or pod in self._first_pods or pod in self._bound
+
+    def gone(self) -> list[str]:
+        """Name the pods that were there at some time and are no longer."""
+        return [pod for pod in (*self._first_pods, *self._bound) if pod not in self.pods]
 
     def nodes(self, pods: Iterable[str]) -> dict[str, str]:
         """Running ones of these pods, to their nodes."""
@@ -132,12 +141,13 @@ class Played:
             if pod["spec"].get("nodeName") and _phase(pod) == "Running"
         }
 
-    def fate(self, pod: str, known: Container[str] = ()) -> str:
-        """Describe the fate of a pod; ``known`` are pods that existed before a change."""
+    def fate(self, pod: str, earlier: "Played | None" = None) -> str:
+        """Describe the fate of a pod, which may have existed ``earlier``, before a change."""
         found = self.pods.get(pod)
         node = "" if found is None else found["spec"].get("nodeName")
         if found is None:
-            where = "gone" if pod in self.known or pod in known else "not there"
+            was_there = self.knows(pod) or (earlier is not None and earlier.knows(pod))
+            where = "gone" if was_there else "not there"
         elif _phase(found) in ("Succeeded", "Failed"):
             where = "ended"
         else:
@@ -147,11 +157,12 @@ class Played:
         whom = f" for {self.evicted[pod]}" if self.evicted[pod] else ""
         return f"evicted{whom}, now {where}"
 
-    def states(self, had_pods: Container[str] = ()) -> dict[str, tuple[str, str]]:
+    def states(self, earlier: "Played | None" = None) -> dict[str, tuple[str, str]]:
         """Describe every job: pods that run and its phase, and why it waits.
 
-        ``had_pods`` are jobs that had pods before a change.
+        Jobs that had pods ``earlier``, before a change, may have lost them.
         """
+        sides = (self,) if earlier is None else (self, earlier)
         found = {}
         for group in self.timeline.cluster.list(POD_GROUP)[0]:
             name = title_of(group)
@@ -162,7 +173,7 @@ class Played:
                 not pod["spec"].get("nodeName") and _phase(pod) == "Pending" for pod in mine
             )
             why = waiting_text(self.decisions, key_of(group)) if waits else ""
-            had_some = name in self.had_pods or name in had_pods
+            had_some = not mine and any(name in side.had_pods for side in sides)
             found[name] = _state(mine, phase, had_some=had_some), why
         return found
 
@@ -178,16 +189,34 @@ class Played:
     @cached_property
     def _by_job(self) -> dict[str, dict[str, Manifest]]:
         """Pods by job, and by key."""
-        groups = self.timeline.cluster.list(POD_GROUP)[0]
-        titles = {key_of(group): title_of(group) for group in groups}
-        found: dict[str, dict[str, Manifest]] = {}
-        for key, pod in self.pods.items():
-            name = owner_of(pod) or titles.get(group := group_of(pod), group)
-            mine = found.get(name)
-            if mine is None:
-                mine = found[name] = {}
-            mine[key] = pod
-        return found
+        return _pods_by_job(self.pods, self.timeline.cluster.list(POD_GROUP)[0])
+
+    @cached_property
+    def had_pods(self) -> set[str]:
+        """Jobs that had pods at some time; few answers ask for them."""
+        return {*_pods_by_job(self._first_pods, self._first_groups), *self._started}
+
+
+def _pods_by_job(
+    pods: Mapping[str, Manifest], groups: Iterable[Manifest]
+) -> dict[str, dict[str, Manifest]]:
+    """Return pods by job, and by key."""
+    titles = {key_of(group): title_of(group) for group in groups}
+    found: dict[str, dict[str, Manifest]] = {}
+    # of no Volcano job, by namespace and pod group, whose title is asked once
+    grouped: dict[tuple[str, str | None], dict[str, Manifest]] = {}
+    for key, pod in pods.items():
+        meta = pod["metadata"]
+        if meta.get("ownerReferences") and (owner := owner_of(pod)):
+            found.setdefault(owner, {})[key] = pod
+            continue
+        place = meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME)
+        mine = grouped.get(place)
+        if mine is None:
+            name = titles.get(group := group_of(pod), group)
+            mine = grouped[place] = found.setdefault(name, {})
+        mine[key] = pod
+    return found
 
 
 def what_if(world: ClusterState, question: Question) -> Answer:
@@ -201,7 +230,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     job = _asked(changed, question)
     before = Played(world, question)
     after = Played(changed, question) if changes else before
-    jobs = after.states(before.had_pods)
+    jobs = after.states(before)
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
     differing = [] if before is after else before.differing(after)
@@ -304,9 +333,9 @@ def _effects(
 
 def _fates(before: Played, after: Played, differing: Iterable[str]) -> dict[str, tuple[str, str]]:
     evicted = () if before is after else {*before.evicted, *after.evicted}
-    known = (pod for pod in evicted if pod in before.known or pod in after.known)
+    known = (pod for pod in evicted if before.knows(pod) or after.knows(pod))
     pods = {*differing, *known}
-    fates = {pod: (before.fate(pod), after.fate(pod, before.known)) for pod in sorted(pods)}
+    fates = {pod: (before.fate(pod), after.fate(pod, before)) for pod in sorted(pods)}
     return {pod: (left, right) for pod, (left, right) in fates.items() if left != right}
 
 

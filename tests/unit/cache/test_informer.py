@@ -282,6 +282,17 @@ def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(
     assert placed(informer.snapshot) == {"default/p": ("n", "BOUND")}
 
 
+def test_of_pods_alike_only_the_assumed_one_has_a_node_after_a_start_anew(cluster: Any) -> None:
+    cluster.restore([pod(name, group="g", cpu=1) for name in ("q", "r", "s")])
+    informer = follow(cluster)
+    informer.assume("default/r", "n")
+    informer._start_anew()
+    informer.settle()
+    found = placed(informer.snapshot)
+    assert [name for name, (at, _) in found.items() if at == "n"] == ["default/r"]
+    assert len(found) == 4
+
+
 # What is not there, and what starts over
 
 

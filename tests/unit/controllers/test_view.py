@@ -73,6 +73,12 @@ def test_objects_are_listed_by_namespace_and_labels_in_the_order_of_names() -> N
     assert index.get("absent", "b") is None
 
 
+def test_of_objects_given_twice_only_the_later_one_has_an_owner() -> None:
+    view = ManifestView([thing("a", owner="o"), thing("a", owner="p"), thing("b", owner="o")])
+    assert names(view.owned_by("Pod", {"metadata": {"uid": "o"}})) == ["b"]
+    assert names(view.owned_by("Pod", {"metadata": {"uid": "p"}})) == ["a"]
+
+
 def test_a_view_of_given_manifests() -> None:
     view = ManifestView([thing("a", owner="o", labels={"l": "1"})], 7.0)
     assert view.now == 7.0

@@ -190,20 +190,31 @@ class Table:
         space = self.spaces.get(namespace)
         return None if space is None else space.get(name)
 
-    def all(self, namespace: str = "") -> Iterator[Manifest]:
+    def all(self, namespace: str = "") -> list[Manifest]:
         """Return the objects of one namespace or of all, by namespace and name."""
+        found: list[Manifest] = []
         for space in (namespace,) if namespace else sorted(self.spaces):
-            objects = self.spaces.get(space)
-            if objects:
-                yield from map(objects.__getitem__, sorted(objects))
+            found += self._sorted(space).values()
+        return found
 
     def by_key(self) -> dict[str, Manifest]:
         """Return all objects by "namespace/name", in the order of ``all``."""
         return {
-            f"{space}/{name}": objects[name]
-            for space, objects in sorted(self.spaces.items())
-            for name in sorted(objects)
+            f"{space}/{name}": manifest
+            for space in sorted(self.spaces)
+            for name, manifest in self._sorted(space).items()
         }
+
+    def _sorted(self, namespace: str) -> dict[str, Manifest]:
+        """Return the objects of a namespace by name, in order.
+
+        They stay in order, here and in copies, so that the next call has only new ones to sort.
+        """
+        objects = self.spaces.get(namespace, {})
+        names = sorted(objects)
+        if names != list(objects):
+            objects = self.spaces[namespace] = {name: objects[name] for name in names}
+        return objects
 
     def events(self, namespace: str, since: str, version: int) -> list[Event]:
         """Return what happened after a resourceVersion, or without one all objects as added.

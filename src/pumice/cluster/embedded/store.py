@@ -118,11 +118,11 @@ class EmbeddedCluster:
     ) -> tuple[list[Manifest], str]:
         """Return all objects of a kind and the resourceVersion from which to watch."""
         with self.lock:
-            items: Iterable[Manifest] = self._tables.table(kind).all(namespace)
+            items = self._tables.table(kind).all(namespace)
             if labels:
                 wanted = labels.items()
-                items = (m for m in items if wanted <= (m["metadata"].get("labels") or {}).items())
-            return list(items), str(self._tables.version)
+                items = [m for m in items if wanted <= (m["metadata"].get("labels") or {}).items()]
+            return items, str(self._tables.version)
 
     def watch(
         self, kind: str, namespace: str = "", since: str = "", *, bookmarks: bool = False

@@ -250,3 +250,23 @@ def test_a_change_of_another_version_or_object_is_a_conflict(
     else:
         with pytest.raises(ConflictError, match=field):
             check_versions(kind, old, {"metadata": asked})
+
+
+def test_objects_are_listed_by_name_whatever_came_and_went_and_in_copies_too() -> None:
+    tables = ObjectTables(100)
+    table = tables.table("ConfigMap")
+    for name in ("c", "a", "d"):
+        tables.put(table, config(name), None)
+    assert listed(table) == ["a", "c", "d"]
+    tables.put(table, config("b"), None)
+    tables.put(table, config("z", space="before"), None)
+    copied = tables.copy().table("ConfigMap")
+    tables.drop(table, config("a"))
+    assert listed(table) == ["z", "b", "c", "d"]
+    assert listed(copied) == ["z", "a", "b", "c", "d"]
+    assert [*table.by_key()] == ["before/z", "ns/b", "ns/c", "ns/d"]
+    assert table.all("nowhere") == []
+
+
+def listed(table: Table) -> list[str]:
+    return [one["metadata"]["name"] for one in table.all()]
