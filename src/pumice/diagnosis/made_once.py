@@ -15,6 +15,10 @@ class MadeOnce(Generic[_T]):
         self._make = make
         self._known: dict[int, tuple[Manifest, _T]] = {}
 
+    def __reduce__(self) -> tuple[type["MadeOnce[_T]"], tuple[Callable[[Manifest], _T]]]:
+        """Leave the results behind on the way to another process: there, identities are others."""
+        return MadeOnce, (self._make,)
+
     def __call__(self, manifest: Manifest) -> _T:
         """Return what is made of a manifest."""
         known = self._known.get(id(manifest))

@@ -27,6 +27,10 @@ class RestoredObjects:
         """Objects of that cluster as the scheduler reads them, by identity."""
         self.started = MadeOnce(_started)
 
+    def __reduce__(self) -> tuple[type["RestoredObjects"], tuple[()]]:
+        """Leave the objects behind on the way to another process: there, identities are others."""
+        return RestoredObjects, ()
+
     def cluster(self, manifests: Sequence[Manifest], clock: VirtualClock) -> EmbeddedCluster:
         """Return a cluster of its own with these objects, restored in this order.
 

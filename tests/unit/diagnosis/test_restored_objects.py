@@ -1,5 +1,6 @@
 """Worlds share the objects of an embedded cluster."""
 
+import pickle
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from pumice.api.objects import from_manifest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.restored_objects import RestoredObjects
 from pumice.testing import node, pod, queue
 
@@ -69,3 +71,13 @@ def test_only_shared_objects_are_read_once() -> None:
     assert shared.read("Pod", b) is shared.read("Pod", same)
     assert shared.read("Pod", bound) == from_manifest(bound) != shared.read("Pod", a)
     assert shared.read("Pod", bound) is not shared.read("Pod", bound)
+
+
+def test_a_world_that_was_asked_about_travels_to_another_process() -> None:
+    world = ClusterState(objects=(node("n1", cpu=4), queue("q1")), now=0.0)
+    world.typed()
+    world.restored.cluster(list(world.objects), VirtualClock(0.0))
+    sent = pickle.loads(pickle.dumps(world))  # noqa: S301
+    assert sent == world
+    assert not sent._typed._known  # identities of this process mean nothing in another one
+    assert [one.metadata.name for one in sent.typed()] == ["n1", "q1"]
