@@ -72,5 +72,5 @@ def _ask_cluster(
             return read(cluster)
     except (ServiceError, ClusterError) as error:
         raise click.ClickException(
-            f"{trouble(error)}; no cluster is needed for files: name them"
+            f"{trouble(error)}; to work without a cluster, name files"
         ) from error

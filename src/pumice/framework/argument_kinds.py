@@ -2,8 +2,7 @@
 
 Volcano's rules of typing: an integer is a YAML integer and nothing else, a number may be an
 integer, a boolean may be quoted, a duration is Go text. A few integers may have a fraction, which
-is cut off. Readers raise ValueError and know
-neither keys nor defaults.
+is cut off. Readers raise ValueError and know neither keys nor defaults.
 """
 
 import math

@@ -76,10 +76,11 @@ class Placeholder:
         self._note(n, share.reserved)
 
     def _note(self, n: int, reserved: Column | None) -> None:
-        was_empty = not self._n
+        was_empty = self._n == 0
         self._n += n
-        if was_empty is not (not self._n):
-            self._ingest.set_aside(self._key, aside=not self._n)
+        is_empty = self._n == 0
+        if is_empty != was_empty:
+            self._ingest.set_aside(self._key, aside=is_empty)
         if reserved is not None:
             self._snapshot.jobs.min_resources[:, self._row] += reserved * n
 

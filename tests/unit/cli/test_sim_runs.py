@@ -127,7 +127,7 @@ def test_a_misspelt_form_is_not_taken_for_a_folder(
     monkeypatch.chdir(tmp_path)
     done = pumice(command, "--trace", TRACE, "-o", "jsn")
     assert done.exit_code == 2
-    assert "'jsn' is no form; did you mean 'json'?" in done.stderr
+    assert "'jsn' is no format; did you mean 'json'?" in done.stderr
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "jsn").mkdir()
     assert pumice(command, "--trace", TRACE, "-o", "jsn").exit_code == 0

@@ -102,7 +102,7 @@ class Output:
 def _output(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> Output:
     """Distinguish forms from folders: any other value names the folder, as it always did.
 
-    A misspelt form is refused, unless there is a folder of that name.
+    A misspelt format is refused, unless there is a folder of that name.
     """
     from pumice.api.wording import nearest
 
@@ -111,7 +111,7 @@ def _output(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
     for folder in folders:
         form = nearest(str(folder), OUTPUT_FORMS)
         if form is not None and not folder.exists():
-            text = f"'{folder}' is no form; did you mean '{form}'? (a folder is named with --dir)"
+            text = f"'{folder}' is no format; did you mean '{form}'? (--dir names a folder)"
             raise click.BadParameter(text)
     return Output(forms[-1] if forms else "table", folders[-1] if folders else None)
 
