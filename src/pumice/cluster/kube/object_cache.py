@@ -73,17 +73,20 @@ class ObjectCache:
     def replace(self, items: Iterable[Manifest], version: str) -> bool:
         """Start over from a complete list; return whether anything has changed.
 
-        Readers get GoneError for older versions, and list again from here.
+        Readers get GoneError for older versions, and list again from here.  A list in pages may
+        hold objects that are newer than its version; its readers know them nevertheless.
         """
+        listed = int(version or 0)
         found = [(_key(item), _version(item["metadata"]), item) for item in items]
         found.sort(key=lambda each: each[1])
         with self._lock:
             known, self._entries = self._entries, {}
             for key, changed, item in found:
                 old = known.get(key)
-                same = old is not None and old.changed == changed
-                self._entries[key] = old if same and old else _Entry(changed, changed, item)
-            self.version = int(version or 0)
+                same = old if old is not None and old.changed == changed else None
+                appeared = min(same.appeared if same else changed, listed)
+                self._entries[key] = _Entry(changed, appeared, same.object if same else item)
+            self.version = listed
             differs = not self.synced or self._entries != known
             if differs:
                 self._deleted.clear()

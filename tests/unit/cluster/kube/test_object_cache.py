@@ -47,6 +47,17 @@ def test_an_object_that_came_and_went_unseen_is_not_reported() -> None:
     assert reported(store, "11") == [("DELETED", "c")]
 
 
+def test_a_deletion_of_an_object_newer_than_its_list_is_reported() -> None:
+    """A list in pages holds objects that changed after its first page was read."""
+    for known in ([], [pod("a", 25)]):
+        store = ObjectCache("Pod")
+        store.replace(known, "30")
+        store.replace([pod("a", 25), pod("b", 28)], "20")
+        version = store.list()[1]
+        store.apply([Event("MODIFIED", pod("a", 25)), Event("DELETED", pod("a", 31))])
+        assert reported(store, version) == [("MODIFIED", "b"), ("DELETED", "a")]
+
+
 def test_a_successor_of_the_same_name_comes_after_the_deletion() -> None:
     steps = Event("DELETED", pod("a", 11)), Event("ADDED", pod("a", 12, uid="new"))
     assert reported(filled(*steps), "10") == [("DELETED", "a"), ("ADDED", "a")]
