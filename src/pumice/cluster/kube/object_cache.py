@@ -104,7 +104,7 @@ class ObjectCache:
                 if version <= self.version:  # already known
                     continue
                 self.version = version
-                if event.type != "BOOKMARK":
+                if event.type != "BOOKMARK" and not self._is_outdated(event, version):
                     news += 1
                     self._take(event, version)
         return news
@@ -161,6 +161,8 @@ class ObjectCache:
         for entry in reversed(self._entries.values()):
             if entry.changed <= start:
                 break
+            if start and entry.changed > self.version:  # known from the list; its step is to come
+                continue
             step: Event = Event("ADDED" if entry.appeared > start else "MODIFIED", entry.object)
             found.append((entry.changed, step))
         if start:  # a reader without a version has missed nothing
@@ -170,6 +172,11 @@ class ObjectCache:
                 if entry.appeared <= start:  # else it was created and deleted unseen
                     found.append((entry.changed, Event("DELETED", entry.object)))
         return found
+
+    def _is_outdated(self, event: Event, version: int) -> bool:
+        """Return whether a newer state of the object came with a list that was read in pages."""
+        known = self._entries.get(_key(event.object))
+        return known is not None and known.changed > version
 
     def _take(self, event: Event, version: int) -> None:
         key = _key(event.object)
