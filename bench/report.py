@@ -99,8 +99,13 @@ POLICIES = [
 
 
 def main() -> None:
-    """Write the page."""
+    """Write the page; results that lack a line of its tables are refused."""
     rows = {row["name"]: row for row in json.loads(RESULTS.read_text())}
+    if lacking := [line.name for line in (*LINES, *POLICIES) if line.name not in rows]:
+        raise SystemExit(
+            f"{RESULTS}: wanted all cases of the tables, found none of {', '.join(lacking[:3])} "
+            f"({len(lacking)} are missing); run python -m bench.run first"
+        )
     page = Template(TEMPLATE.read_text())
     PAGE.write_text(
         page.substitute(
@@ -124,13 +129,12 @@ def _against(rows: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for line in LINES:
-        if line.name in rows:
-            ours = _value(line, rows[line.name])
-            met = "yes" if ours <= line.goal else f"no, {ours / line.goal:.1f} times the goal"
-            out.append(
-                f"| {line.what} | {line.volcano:,.4g} | {line.sampled} | {ours:.3g} | "
-                f"{line.volcano / ours:,.0f} | {line.goal:g} | {met} |"
-            )
+        ours = _value(line, rows[line.name])
+        met = "yes" if ours <= line.goal else f"no, {ours / line.goal:.1f} times the goal"
+        out.append(
+            f"| {line.what} | {line.volcano:,.4g} | {line.sampled} | {ours:.3g} | "
+            f"{line.volcano / ours:,.0f} | {line.goal:g} | {met} |"
+        )
     return "\n".join(out)
 
 
@@ -145,7 +149,6 @@ def _policies(rows: dict[str, Any]) -> str:
         f"| {line.what} | {line.before:.3g} | {_value(line, rows[line.name]):.3g} | "
         f"{'-' if line.goal is None else format(line.goal, 'g')} |"
         for line in POLICIES
-        if line.name in rows
     ]
     return "\n".join(out)
 

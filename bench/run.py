@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from bench.clusters import Case
 from bench.policy_clusters import StillExtender
+from bench.report import RESULTS
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
@@ -199,8 +200,9 @@ def main() -> None:
     parser.add_argument("--huge", action="store_true", help="50,000 and 100,000 nodes, too")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=1, help="run all and keep the best of each")
-    parser.add_argument("--json", type=Path, default=Path("bench/results.json"))
+    parser.add_argument("--json", type=Path, help=f"a file for the results (of all cases: {RESULTS})")
     args = parser.parse_args()
+    written = args.json or (None if args.quick or args.only else RESULTS)
     known = QUICK if args.quick else [*SPECIAL, *GRID, *(HUGE if args.huge else ())]
     cases = [case for case in known if args.only in case.name]
     print(f"{'case':38} {'placed':>7} {'cpu s':>8} {'wall s':>8} {'ms/pod':>8} {'load s':>7}")
@@ -213,7 +215,8 @@ def main() -> None:
             f"{row.cpu_ms_per_pod:8.4f} {row.load_s:7.2f}",
             flush=True,
         )
-    args.json.write_text(json.dumps([asdict(row) for row in best.values()], indent=1) + "\n")
+    if written:  # a few cases do not replace the results of which the page is made
+        written.write_text(json.dumps([asdict(row) for row in best.values()], indent=1) + "\n")
 
 
 if __name__ == "__main__":
