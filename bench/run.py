@@ -200,7 +200,9 @@ def main() -> None:
     parser.add_argument("--huge", action="store_true", help="50,000 and 100,000 nodes, too")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=1, help="run all and keep the best of each")
-    parser.add_argument("--json", type=Path, help=f"a file for the results (of all cases: {RESULTS})")
+    parser.add_argument(
+        "--json", type=Path, help=f"a file for the results (of all cases: {RESULTS})"
+    )
     args = parser.parse_args()
     written = args.json or (None if args.quick or args.only else RESULTS)
     known = QUICK if args.quick else [*SPECIAL, *GRID, *(HUGE if args.huge else ())]
