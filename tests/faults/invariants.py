@@ -26,6 +26,8 @@ _AGAIN: Final = 6
 """Times that a bind may be sent again after it was done unheard: thrice by recovery, and so on."""
 _ROUNDS: Final = 3
 """Times that two jobs may evict each other in turn; more is a cycle."""
+_WRITTEN_S: Final = 30.0
+"""How long the write of an eviction may take: requests are lost, refused and sent again."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,17 @@ class Invariants:
             self.fail(f"node {name} is over-committed: {used} CPUs are taken")
 
     def _check_queues(self, pod: Manifest) -> None:
-        """No queue holds more than its capability, nor does any of its ancestors."""
+        """No queue holds more than its capability, nor does any of its ancestors.
+
+        Pods that leave do not count, as in Volcano; nor do those whose eviction is being written.
+        """
         used: Counter[str] = Counter()
+        since = self._elapsed() - _WRITTEN_S
+        evicted = {each.pod for each in self.evictions if each.at > since}
         for each in self._held():
-            if not each["metadata"].get("deletionTimestamp"):
+            meta = each["metadata"]
+            leaves = f"{meta['namespace']}/{meta['name']}" in evicted
+            if not leaves and not meta.get("deletionTimestamp"):
                 for name in self._ancestors(self._queue_of(each)):
                     used[name] += _cpus(each)
         for name in self._ancestors(self._queue_of(pod)):

@@ -207,8 +207,8 @@ def _of_podgroup(group: Manifest, view: View) -> tuple[Key, ...]:
     """Name the job of a PodGroup; of one that is gone only if the job would not change otherwise.
 
     A running job changes with its pods, and its PodGroup comes back then, as in the original.
-    Pods that are yet to run are never placed without a PodGroup, and those that have ended
-    change no more: nothing else would ever happen to such a job.
+    Pods that wait are never placed without a PodGroup, and those that have ended change no more:
+    nothing else would ever happen to a job of such pods alone.
     """
     keys = _owner(group)
     if not keys or view.get(*_place(group)) is not None:
@@ -216,7 +216,7 @@ def _of_podgroup(group: Manifest, view: View) -> tuple[Key, ...]:
     job = view.get(JOB, keys[0].namespace, keys[0].name)
     if job is None or phase_of(job) in QUIET:
         return ()
-    return keys if phase_of(job) in _YET_TO_RUN or JobState.read(job, view).ended else ()
+    return keys if phase_of(job) in _YET_TO_RUN or JobState.read(job, view).is_still else ()
 
 
 def _target(command: Manifest) -> tuple[Key, ...]:

@@ -120,9 +120,9 @@ class JobState:
                 yield self.pods[task][name]
 
     @property
-    def ended(self) -> bool:
-        """Whether no pod of the job will change any more by itself."""
-        return all(pod_phase(pod) in ENDED for pod in self.all_pods())
+    def is_still(self) -> bool:
+        """Whether no pod of the job changes by itself: each has ended, or waits for a node."""
+        return all(pod_phase(pod) in ENDED or _waits(pod) for pod in self.all_pods())
 
     def left_over(self, pod: Manifest) -> bool:
         """Return whether a kill pass should have removed a pod and was interrupted.
@@ -155,6 +155,11 @@ def version_of(pod: Manifest) -> int:
     """Return the version of its job under which a pod was created."""
     text = annotation(pod, JOB_VERSION)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+def _waits(pod: Manifest) -> bool:
+    """Return whether a pod has no node yet."""
+    return pod_phase(pod) == "Pending" and not pod["spec"].get("nodeName")
 
 
 def pod_phase(pod: Manifest) -> str:

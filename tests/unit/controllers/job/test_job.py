@@ -132,6 +132,17 @@ def test_a_job_whose_pods_ended_while_its_pod_group_was_gone_finishes() -> None:
     assert stage.phase == "Completed"
 
 
+def test_a_job_of_ended_and_waiting_pods_gets_its_pod_group_back() -> None:
+    """It runs by its phase, but no pod of it does: the others are never placed without one."""
+    stage = Stage().start(job(minAvailable=1), running=False)
+    stage.put("j-w-0", "Running")
+    stage.put("j-w-0", "Succeeded")
+    stage.cluster.delete(PODGROUP, "ns", stage.podgroup["metadata"]["name"])
+    stage.settle()
+    assert stage.phase == "Running"
+    assert stage.podgroup is not None
+
+
 def test_a_running_job_gets_its_pod_group_back_when_a_pod_changes() -> None:
     stage = Stage().start(job())
     stage.cluster.delete(PODGROUP, "ns", stage.podgroup["metadata"]["name"])
