@@ -57,6 +57,8 @@ class Invariants:
         """Node on which a process itself has bound a pod, by process and uid."""
         self._again: Counter[tuple[str, str]] = Counter()
         self._decided: dict[str, set[str]] = defaultdict(set)
+        self._group_gone_at: dict[str, float] = {}
+        """When a pod group was last deleted, by name."""
         cluster.listeners.append(self._hear)
 
     def fail(self, problem: str) -> None:
@@ -66,6 +68,8 @@ class Invariants:
     # The store, event by event
 
     def _hear(self, kind: str, event: Event) -> None:
+        if kind == POD_GROUP and event.type == "DELETED":
+            self._group_gone_at[event.object["metadata"]["name"]] = self._elapsed()
         if kind != "Pod" or event.type == "DELETED":
             return
         pod = event.object
@@ -98,14 +102,16 @@ class Invariants:
     def _check_queues(self, pod: Manifest) -> None:
         """No queue holds more than its capability, nor does any of its ancestors.
 
-        Pods that leave do not count, as in Volcano; nor do those whose eviction is being written.
+        Pods that leave do not count, as in Volcano; nor do those whose eviction is being written,
+        or whose group was away: a scheduler that has not seen it come back knows no queue of them.
         """
         used: Counter[str] = Counter()
         since = self._elapsed() - _WRITTEN_S
         evicted = {each.pod for each in self.evictions if each.at > since}
+        away = {name for name, at in self._group_gone_at.items() if at > since}
         for each in self._held():
             meta = each["metadata"]
-            leaves = f"{meta['namespace']}/{meta['name']}" in evicted
+            leaves = f"{meta['namespace']}/{meta['name']}" in evicted or _group(each) in away
             if not leaves and not meta.get("deletionTimestamp"):
                 for name in self._ancestors(self._queue_of(each)):
                     used[name] += _cpus(each)
