@@ -45,6 +45,8 @@ def test_an_argument_that_cannot_be_used_is_reported_and_passed_over(
     scheduler = Scheduler(parse_conf(CONF.replace("gang", "sla\n    arguments: {x: 1}")))
     (problem,) = scheduler.warnings
     assert (problem.line, problem.severity) == (5, "ignored")
+    assert not caplog.messages  # most schedulers only try a configuration
+    scheduler.log_warnings()
     assert caplog.messages == [f"configuration: {problem}"]
 
 
