@@ -1,6 +1,7 @@
 """The loop: one configuration, cycle after cycle, and a snapshot that stays as it was."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -126,5 +127,9 @@ def test_a_plugin_that_fails_is_passed_over_and_reported() -> None:
 
     text = CONF.replace("gang", "gang\n  - name: broken")
     decisions = Scheduler(parse_conf(text), plugins={"broken": Broken}).cycle(WORLD, 0.0)
-    assert decisions.failures == ["plugin broken failed in order_jobs: KeyError: 'job'"]
+    line = Broken.order_jobs.__code__.co_firstlineno + 1
+    assert decisions.failures == [
+        "plugin broken failed in order_jobs: KeyError: 'job' "
+        f"({Path(__file__).relative_to(Path.cwd())}:{line})"
+    ]
     assert decisions.binds == {"default/p": "n1"}
