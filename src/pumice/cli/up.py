@@ -58,6 +58,8 @@ def up(
         _refuse_second_cluster(file)
     manifests = _read_manifests(nodes_file) if nodes_file else []
     text = DEFAULT_CONF if conf is None else _read_conf(conf)
+    if with_ui:
+        _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
     try:
         cluster = ServedCluster(text, port=port, speed=speed, data=disk)
@@ -77,6 +79,12 @@ def up(
         cluster.stop()
         _take_away(file, cluster.url)
         click.echo("stopped", err=True)
+
+
+def _check_ui_port(port: int) -> None:
+    from pumice.dashboard.serving import ServingOptions  # noqa: PLC0415
+
+    ServingOptions(port=port).check_early("--ui-port")
 
 
 def _dashboard(
