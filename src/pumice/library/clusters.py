@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from pumice.api.decisions import Decisions
 from pumice.api.duration import parse_duration
+from pumice.api.field_lines import pointing_to_fields
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch
 from pumice.api.wording import counted
@@ -129,6 +130,7 @@ class WhatIf:
         return render("answer.html", **{**self.to_dict(), "job": job and job.sentence})
 
 
+@pointing_to_fields()
 def load(
     *sources: str | Path,
     conf: Configuration = None,
@@ -167,6 +169,7 @@ def explain(
     return Explained(explain_job(cluster.state, job, unblock=remedies, foresee=forecast))
 
 
+@pointing_to_fields()
 def whatif(
     cluster: Cluster,
     job: str | Path = "",

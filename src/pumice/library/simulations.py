@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pumice.api.field_lines import pointing_to_fields
 from pumice.core.resources import Column
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource, load_plugins
@@ -192,6 +193,7 @@ def simulate(
     return next(iter(found.values()))
 
 
+@pointing_to_fields()
 def compare(
     workload: str | Path | Workload,
     confs: Mapping[str, Configuration] | Sequence[str | Path],
