@@ -129,7 +129,9 @@ def test_a_plugin_that_fails_is_passed_over_and_reported() -> None:
     decisions = Scheduler(parse_conf(text), plugins={"broken": Broken}).cycle(WORLD, 0.0)
     line = Broken.order_jobs.__code__.co_firstlineno + 1
     assert decisions.failures == [
-        "plugin broken failed in order_jobs: KeyError: 'job' "
-        f"({Path(__file__).relative_to(Path.cwd())}:{line})"
+        (
+            "plugin broken failed in order_jobs: KeyError: 'job' "
+            f"({Path(__file__).relative_to(Path.cwd())}:{line})"
+        )
     ]
     assert decisions.binds == {"default/p": "n1"}

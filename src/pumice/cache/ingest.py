@@ -81,7 +81,7 @@ class Ingest:
 
     @contextmanager
     def counting_once(self) -> Iterator[None]:
-        """Take objects into an empty snapshot with all counting at the end, also after a failure."""
+        """Take objects into an empty snapshot and count all of them at the end, failed or not."""
         later = not self._snapshot.tasks.n
         self._counts.later = self._jobs.gathers = self._nodes.gathers = later
         try:

@@ -4,7 +4,7 @@ Errors refuse a configuration.  Everything else is a warning: what Volcano ignor
 effect here either, and odd settings work as written.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -36,19 +36,19 @@ def check_conf(
     for tier in conf.tiers:
         for entry in tier.plugins:
             if entry.name in plugins:
-                found = _check_arguments(entry, plugins[entry.name])
-                known = [row.key for row in describe_arguments(plugins[entry.name])]
+                cls = plugins[entry.name]
                 problems += [
-                    _unread(_of_other_plugin(problem, plugins), entry.name, known)
-                    for problem in found
+                    _unread(_of_other_plugin(problem, plugins), entry.name, cls)
+                    for problem in _check_arguments(entry, cls)
                 ]
     for action, arguments in conf.configurations.items():
         if action in actions:
             declared = ACTION_ARGUMENTS.get(action, NoArguments)
             lines = conf.configuration_argument_lines.get(action, {})
-            known = [row.key for row in describe_arguments(declared)]
-            found = bind_arguments(declared, arguments, lines)[1]
-            problems += [_unread(problem, f"the action {action}", known) for problem in found]
+            problems += [
+                _unread(problem, f"the action {action}", declared)
+                for problem in bind_arguments(declared, arguments, lines)[1]
+            ]
     if not errors_of(problems):
         problems += [*_check_plugins(conf), *check_guards(conf, plugins)]
     return sorted(problems, key=lambda problem: problem.line)
@@ -89,10 +89,11 @@ def _check_limits(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> l
     ]
 
 
-def _unread(problem: Problem, reader: str, known: Sequence[str]) -> Problem:
+def _unread(problem: Problem, reader: str, declared: type) -> Problem:
     """Name who does not read an unknown argument, and the arguments that exist."""
     if problem.wanted != UNKNOWN:
         return problem
+    known = [row.key for row in describe_arguments(declared)]
     listed = f"its arguments: {first_of(known, _SHOWN)}" if known else "it has no arguments"
     return replace(problem, hint=f"{reader} does not read it; {problem.hint or listed}")
 

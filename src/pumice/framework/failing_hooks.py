@@ -44,8 +44,7 @@ class Failures:
     def lines(self) -> list[str]:
         """Return one line for each."""
         return [
-            _line(*where, error, self.places.get(where, ""))
-            for where, error in self.errors.items()
+            _line(*where, error, self.places.get(where, "")) for where, error in self.errors.items()
         ]
 
     def note(

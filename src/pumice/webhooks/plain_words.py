@@ -13,18 +13,24 @@ _KEY: Final = f"letters, digits, '-', '_' and '.', {_ENDS}"
 _NOT_WORDS: Final = "and must start and end with an alphanumeric character"
 _SENTENCES: Final = (
     (
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-        f"{_NOT_WORDS}",
+        (
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+            f"{_NOT_WORDS}"
+        ),
         _LABEL,
     ),
     (
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-        f"'-' or '.', {_NOT_WORDS}",
+        (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+            f"'-' or '.', {_NOT_WORDS}"
+        ),
         _SUBDOMAIN,
     ),
     (
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-        f"'.', {_NOT_WORDS}",
+        (
+            "a valid label must be an empty string or consist of alphanumeric characters, "
+            f"'-', '_' or '.', {_NOT_WORDS}"
+        ),
         f"nothing, or {_KEY}",
     ),
     (
@@ -32,8 +38,10 @@ _SENTENCES: Final = (
         f"a name of {_KEY}",
     ),
     (
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with "
-        "an alphabetic character, and end with an alphanumeric character",
+        (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+            "start with an alphabetic character, and end with an alphanumeric character"
+        ),
         "lower case letters, digits and '-', a letter first, a letter or digit last",
     ),
     (
@@ -57,8 +65,10 @@ _SENTENCES: Final = (
         ", behind a prefix with '/' if need be (such as 'example.com/MyName')",
     ),
     (
-        "a valid environment variable name must consist of alphabetic characters, digits, '_', "
-        "'-', or '.', and must not start with a digit",
+        (
+            "a valid environment variable name must consist of alphabetic characters, digits, '_', "
+            "'-', or '.', and must not start with a digit"
+        ),
         "letters, digits, '_', '-' and '.', no digit first",
     ),
     (
@@ -85,7 +95,7 @@ _LONGEST: Final = 1000
 
 
 def plainly(detail: str) -> str:
-    """Say in plain words what a message of Kubernetes or Volcano wants."""
+    """Describe in plain words what a message of Kubernetes or Volcano wants."""
     if len(detail) > _LONGEST:
         return detail
     if found := _BOUND.fullmatch(detail):

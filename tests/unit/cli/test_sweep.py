@@ -95,7 +95,9 @@ def test_a_kind_of_trace_that_is_not_known_is_refused() -> None:
 
 
 def test_figures_have_units_and_differences_from_the_first_configuration(tmp_path: Path) -> None:
-    text = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
+    text = (
+        'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
+    )
     first, second = tmp_path / "a.conf", tmp_path / "b.conf"
     first.write_text(text)
     second.write_text(f"{text}  - name: proportion\n")

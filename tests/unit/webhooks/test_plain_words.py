@@ -29,7 +29,9 @@ def job(metadata: Any = None, container: Any = None, **task: Any) -> Manifest:
 
 
 def member(**selector: Any) -> Manifest:
-    return made("HyperNode", {"name": "h"}, tier=1, members=[{"type": "Node", "selector": selector}])
+    return made(
+        "HyperNode", {"name": "h"}, tier=1, members=[{"type": "Node", "selector": selector}]
+    )
 
 
 ENDS = "a letter or digit first and last"
@@ -48,14 +50,18 @@ CASES = [
     (
         job({"labels": {"a b": "c"}}),
         "metadata.labels",
-        f"a name of letters, digits, '-', '_' and '.', {ENDS} "
-        "(such as 'MyName' or 'my.name' or '123-abc')",
+        (
+            f"a name of letters, digits, '-', '_' and '.', {ENDS} "
+            "(such as 'MyName' or 'my.name' or '123-abc')"
+        ),
     ),
     (
         job({"labels": {"a": "c d"}}),
         "metadata.labels",
-        f"nothing, or letters, digits, '-', '_' and '.', {ENDS} "
-        "(such as 'MyValue' or 'my_value' or '12345')",
+        (
+            f"nothing, or letters, digits, '-', '_' and '.', {ENDS} "
+            "(such as 'MyValue' or 'my_value' or '12345')"
+        ),
     ),
     (
         job({"labels": {"A_b/c": "d"}}),
@@ -65,15 +71,20 @@ CASES = [
     (
         job({"labels": {"a/b/c": "d"}}),
         "metadata.labels",
-        f"letters, digits, '-', '_' and '.', {ENDS} (such as 'MyName' or 'my.name' or '123-abc'), "
-        "behind a prefix with '/' if need be (such as 'example.com/MyName')",
+        (
+            f"letters, digits, '-', '_' and '.', {ENDS} "
+            "(such as 'MyName' or 'my.name' or '123-abc'), "
+            "behind a prefix with '/' if need be (such as 'example.com/MyName')"
+        ),
     ),
     (job({"labels": {"a": True}}), "metadata.labels.a", "a text (quote it)"),
     (
         job(container={"env": [{"name": "1=2"}]}),
         "spec.tasks[0].template.spec.containers[0].env[0].name",
-        "letters, digits, '_', '-' and '.', no digit first "
-        "(such as 'my.env-name' or 'MY_ENV.NAME' or 'MyEnvName1')",
+        (
+            "letters, digits, '_', '-' and '.', no digit first "
+            "(such as 'my.env-name' or 'MY_ENV.NAME' or 'MyEnvName1')"
+        ),
     ),
     (
         made("Queue", {"name": "q"}, guarantee={"resource": {"cpu": "4"}}),
