@@ -23,6 +23,7 @@ from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
+from pumice.cli.option_errors import value_of
 from pumice.cli.connect import endpoint_file
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError
@@ -49,8 +50,9 @@ def up(
 ) -> None:
     """Start a cluster in this process and serve it until Ctrl-C."""
     resources = {"cpu": node_cpu, "memory": node_memory}
-    for amount in resources.values():
-        parse_quantity(amount)
+    for name, amount in resources.items():
+        with value_of(f"--node-{name}"):
+            parse_quantity(amount)
     if count is None:
         count = 0 if nodes_file else 3
     file = kubeconfig or endpoint_file()

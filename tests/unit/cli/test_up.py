@@ -91,7 +91,8 @@ def test_a_port_of_the_dashboard_that_is_taken_is_said_before_a_cluster_runs(inv
 def test_a_bad_amount_of_a_node_is_said(invoke: Any) -> None:
     result = invoke("--node-cpu", "many")
     assert result.exit_code == 2
-    assert "many" in result.output
+    assert "--node-cpu: wanted a quantity such as" in result.output
+    assert "found 'many'" in result.output
 
 
 def test_a_file_without_manifests_is_said(invoke: Any, tmp_path: Path) -> None:
