@@ -23,8 +23,8 @@ from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.option_errors import value_of
 from pumice.cli.connect import endpoint_file
+from pumice.cli.option_errors import value_of
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError
 
