@@ -116,6 +116,12 @@ class Scheduler:
         for action in conf.actions:
             ACTIONS[action].load()  # now, not in the first cycle
         self._kept = KeptPlugins.of(self.tiers())
+
+    def log_warnings(self) -> None:
+        """Log the settings without effect, for a scheduler that serves.
+
+        Most schedulers only try a configuration, which others have reported.
+        """
         for problem in self.warnings:
             log.warning("configuration: %s", problem)
 

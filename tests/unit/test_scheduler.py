@@ -1,6 +1,7 @@
 """The loop: one configuration, cycle after cycle, and a snapshot that stays as it was."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -45,6 +46,8 @@ def test_an_argument_that_cannot_be_used_is_reported_and_passed_over(
     scheduler = Scheduler(parse_conf(CONF.replace("gang", "sla\n    arguments: {x: 1}")))
     (problem,) = scheduler.warnings
     assert (problem.line, problem.severity) == (5, "ignored")
+    assert not caplog.messages  # most schedulers only try a configuration
+    scheduler.log_warnings()
     assert caplog.messages == [f"configuration: {problem}"]
 
 
@@ -124,5 +127,11 @@ def test_a_plugin_that_fails_is_passed_over_and_reported() -> None:
 
     text = CONF.replace("gang", "gang\n  - name: broken")
     decisions = Scheduler(parse_conf(text), plugins={"broken": Broken}).cycle(WORLD, 0.0)
-    assert decisions.failures == ["plugin broken failed in order_jobs: KeyError: 'job'"]
+    line = Broken.order_jobs.__code__.co_firstlineno + 1
+    assert decisions.failures == [
+        (
+            "plugin broken failed in order_jobs: KeyError: 'job' "
+            f"({Path(__file__).relative_to(Path.cwd())}:{line})"
+        )
+    ]
     assert decisions.binds == {"default/p": "n1"}

@@ -40,6 +40,7 @@ def check_names(
             line=conf.configuration_lines.get(name, 0),
             path="configurations",
             severity="ignored",
+            hint="no action has this name",
         )
         for name in conf.configurations
         if name not in actions

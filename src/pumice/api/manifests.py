@@ -52,7 +52,7 @@ def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
     file, text = _open(path_or_text)
     json_documents = _parse_json(text, file)
     if json_documents is None:
-        return [_read(document) for document in _parse_yaml(text, file)]
+        return [_read(document) for document in yaml_documents(text, file)]
     try:
         return [_read(document) for document in json_documents]
     except ManifestError as error:
@@ -76,7 +76,7 @@ def documents_in(text: str, file: str) -> list[Document]:
         ManifestError: a text that cannot be parsed.
     """
     documents = _parse_json(text, file)
-    return list(_parse_yaml(text, file)) if documents is None else documents
+    return list(yaml_documents(text, file)) if documents is None else documents
 
 
 def load_values(path_or_text: Path | str) -> list[Any]:
@@ -114,8 +114,12 @@ def _read(document: Document) -> KubeObject:
         raise
 
 
-def _parse_yaml(text: str, file: str) -> Iterator[Document]:
-    """Yield the content of the documents, with the marks of every field."""
+def yaml_documents(text: str, file: str) -> Iterator[Document]:
+    """Yield the documents of a text in YAML, or in JSON, which is YAML too; with their nodes.
+
+    Raises:
+        ManifestError: a text that cannot be parsed.
+    """
     for root in compose_all(text, file):
         content = Builder(file).build(root)
         for step, item in _items(content, f"{file}:{line_of(root)}"):
@@ -165,7 +169,7 @@ def _item_node(root: yaml.Node, step: int) -> yaml.Node:
 def _with_line(error: ManifestError, text: str, file: str) -> ManifestError:
     """Find the line of a fault in JSON by reading it as the YAML it also is."""
     try:
-        for document in _parse_yaml(text, file):
+        for document in yaml_documents(text, file):
             _read(document)
     except ManifestError as placed:
         if (placed.subject, placed.path) == (error.subject, error.path):

@@ -69,9 +69,9 @@ class SchedulerConfigMap:
         except PumiceError as error:
             self._record(found, "Warning", "InvalidConfiguration", f"{error}; the last one is kept")
         else:
-            self._record(
-                found, "Normal", "Reloaded", f"actions: {', '.join(live.scheduler.conf.actions)}"
-            )
+            actions = f"actions: {', '.join(live.scheduler.conf.actions)}"
+            lines = [actions, *map(str, live.scheduler.warnings)]
+            self._record(found, "Normal", "Reloaded", "; ".join(lines))
 
     def _record(self, about: Manifest, event_type: str, reason: str, message: str) -> None:
         self._cluster.record(about, event_type, reason, message, _SOURCE)

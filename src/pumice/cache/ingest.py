@@ -81,15 +81,19 @@ class Ingest:
 
     @contextmanager
     def counting_once(self) -> Iterator[None]:
-        """Take objects into an empty snapshot with all counting at the end."""
+        """Take objects into an empty snapshot and count all of them at the end, failed or not."""
         later = not self._snapshot.tasks.n
         self._counts.later = self._jobs.gathers = self._nodes.gathers = later
-        yield
-        self._nodes.write_gathered()
-        self._tasks.write_gathered()
-        self._jobs.write_gathered()
-        self._counts.later = self._jobs.gathers = self._nodes.gathers = False
-        self._counts.rounded |= later
+        try:
+            yield
+        finally:
+            try:
+                self._nodes.write_gathered()
+                self._tasks.write_gathered()
+                self._jobs.write_gathered()
+            finally:
+                self._counts.later = self._jobs.gathers = self._nodes.gathers = False
+                self._counts.rounded |= later
 
     def upsert(self, thing: KubeObject) -> None:
         """Add an object or replace the one of the same name.

@@ -30,7 +30,7 @@ from pumice.core.status import N_STATUS
 from pumice.core.tables import NOWHERE
 
 _BATCH = 2048
-"""After how many pods they are written: while their names are still close at hand."""
+"""From how many pods on they are written, at the next that differs from the one before it."""
 _COUNTS_ON_NODE = np.isin(np.arange(N_STATUS), [*ON_NODE])
 """Whether a task counts on a node, by its status."""
 
@@ -87,7 +87,10 @@ class NewTasks:
         return row
 
     def add_alike(self, things: Sequence[KubeObject], start: int = 0) -> int:
-        """Take new pods from a place on while each is like the last one; return where that ends."""
+        """Take new pods from a place on while each is like the last one; return where that ends.
+
+        However many they are, they are one run; ``is_full`` is asked after it.
+        """
         run, new, row_of = self._last, self._new, self._snapshot.tasks.row_of
         if run is None:
             return start

@@ -16,7 +16,7 @@ from pumice.api.wording import counted, nearest
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
 from pumice.errors import ManifestError
-from pumice.webhooks.fields import OMITTED, Key, Shown, path_text
+from pumice.webhooks.fields import OMITTED, Key, Missing, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
 from pumice.webhooks.lint import lint_object
 
@@ -231,7 +231,7 @@ def _line(document: Any, finding: Any) -> Line:
     found = finding.found
     if isinstance(found, Shown):
         found = found.text
-    elif found is OMITTED or found == "":
+    elif found is OMITTED or found == "" or isinstance(found, Missing):
         found = None
     return Line(
         _file(document),

@@ -20,7 +20,7 @@ import click
 
 from pumice import __version__
 from pumice.cli.interrupts import INTERRUPTED, raise_on_interrupt
-from pumice.errors import PumiceError
+from pumice.errors import ManifestError, PumiceError
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ def _as_message() -> Iterator[None]:
     except PumiceError as error:
         if os.environ.get("PUMICE_DEBUG") == "1":
             raise
+        if isinstance(error, ManifestError):
+            _point_to_field(error)
         raise BadInputError(str(error)) from error
     except (OSError, UnicodeError) as error:
         if isinstance(error, BrokenPipeError) and _reader_left():
@@ -151,6 +153,12 @@ def _as_message() -> Iterator[None]:
         if os.environ.get("PUMICE_DEBUG") == "1":
             raise
         raise BadInputError(_file_trouble(error)) from error
+
+
+def _point_to_field(error: ManifestError) -> None:
+    from pumice.api.field_lines import point_to_field  # noqa: PLC0415 - what reads YAML
+
+    point_to_field(error)
 
 
 def _reader_left() -> bool:

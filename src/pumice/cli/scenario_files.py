@@ -13,7 +13,7 @@ import click
 from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_values
 from pumice.api.text_files import STDIN, read_text
-from pumice.api.times import epoch
+from pumice.cli.option_errors import time_of
 from pumice.errors import ScenarioError
 from pumice.garbage_collection import reading
 from pumice.scenarios.scenario import (
@@ -34,7 +34,7 @@ def read_scenario(
         InputError: a file cannot be read or used.
     """
     with reading():
-        return _read(files, conf, epoch(now) if now else None)
+        return _read(files, conf, time_of(now))
 
 
 def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenario:

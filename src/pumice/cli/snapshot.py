@@ -28,8 +28,10 @@ def save(
     world = read_world(sources, conf, now, kubeconfig=kubeconfig, master=master)
     as_json = target.suffix == ".json"
     target.write_text(save_world(world, name=target.stem, as_json=as_json), encoding="utf-8")
-    left = ", ".join(f"{n} {kind}" for kind, n in sorted(world.left_out.items()))
-    note = f"; left out what scheduling does not read: {left}" if left else ""
+    left = [f"{n} {kind}" for kind, n in sorted(world.left_out.items())]
+    if world.jobs:
+        left.append(f"{len(world.jobs)} Job, whose pod groups and pods are written")
+    note = f"; left out what scheduling does not read: {', '.join(left)}" if left else ""
     click.echo(f"wrote {len(world.objects)} objects to {target}{note}", err=True)
 
 

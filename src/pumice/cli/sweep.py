@@ -10,6 +10,7 @@ import click
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.meta import KubeObject
+from pumice.api.wording import counted
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.command_lines.simulation_options import Output
 from pumice.cli.conf_problems import warn_of_conf
@@ -36,8 +37,9 @@ from pumice.sim.wording import NOTHING
 from pumice.sim.workload import Workload
 
 _COLUMNS = (
-    *("configuration", "trace", "seed", "finished", "makespan", "wait", "p50", "p90", "p99"),
-    *("slowdown", "used", "evictions", "fairness", "wall", "cpu", "error"),
+    *("configuration", "trace", "seed", "finished", "makespan (s)", "mean wait (s)"),
+    *("p50 (s)", "p90 (s)", "p99 (s)", "slowdown", "used", "evictions", "fairness"),
+    *("wall (s)", "cpu (s)", "error"),
 )
 _SECONDS = ("makespan", "wait_mean", "wait_p50", "wait_p90", "wait_p99")
 
@@ -99,7 +101,8 @@ def sweep(
     for path in written:
         click.echo(f"written: {path}", err=to_stderr)
     failed = sum(bool(row.error) for row in rows)
-    click.echo(f"{len(rows) - failed} runs done, {failed} failed", err=to_stderr)
+    done = counted(len(rows) - failed, "run")
+    click.echo(f"{done} done, {failed} failed", err=to_stderr)
     ctx.exit(1 if failed else 0)
 
 
@@ -136,6 +139,8 @@ def _print(rows: Sequence[SweepRow], form: str) -> None:
     plain = records(rows)
     if form == "table":
         print_rows(_COLUMNS, [_cells(record) for record in plain])
+        if any(record["differences"] for record in plain):
+            click.echo(f"in brackets: the difference from {plain[0]['configuration']}")
         if any(row.figures and row.figures.finished < row.figures.jobs for row in rows):
             click.echo(_LEFT_OUT)
     else:
@@ -150,19 +155,19 @@ def _cells(record: dict[str, Any]) -> list[str]:
         record["trace"],
         str(record["seed"]),
         "" if record["jobs"] is None else f"{record['finished']} of {record['jobs']}",
-        *(_compared(record, name) for name in _SECONDS),
-        _figure(record, "bounded_slowdown", 2),
+        *(_compared(record, name, 0) for name in _SECONDS),
+        _compared(record, "bounded_slowdown", 2),
         f"{used[busiest]:.0%} {busiest}" if busiest else _nothing(record),
-        _figure(record, "evictions", 0),
-        _figure(record, "fairness", 3),
-        *(_figure(record, name, 1, " s") for name in ("wall_seconds", "cpu_seconds")),
+        _compared(record, "evictions", 0),
+        _compared(record, "fairness", 3),
+        *(_figure(record, name, 1) for name in ("wall_seconds", "cpu_seconds")),
         record["error"],
     ]
 
 
-def _figure(record: dict[str, Any], name: str, digits: int, unit: str = "") -> str:
+def _figure(record: dict[str, Any], name: str, digits: int) -> str:
     value = record[name]
-    return _nothing(record) if value is None else f"{value:.{digits}f}{unit}"
+    return _nothing(record) if value is None else f"{value:.{digits}f}"
 
 
 def _nothing(record: dict[str, Any]) -> str:
@@ -170,7 +175,7 @@ def _nothing(record: dict[str, Any]) -> str:
     return "" if record["error"] else NOTHING
 
 
-def _compared(record: dict[str, Any], name: str) -> str:
-    """Write seconds and their difference from those of the first configuration."""
-    change = (record["differences"] or {}).get(name)
-    return _figure(record, name, 0) + ("" if not change else f" ({change:+.0f})")
+def _compared(record: dict[str, Any], name: str, digits: int) -> str:
+    """Write a figure and its difference from that of the first configuration, if it shows."""
+    change = round((record["differences"] or {}).get(name) or 0.0, digits)
+    return _figure(record, name, digits) + (f" ({change:+.{digits}f})" if change else "")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pumice.api.text_files import STDIN
-from pumice.api.wording import counted
+from pumice.api.wording import counted, first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data
 from pumice.cli.scenario_files import read_scenario, with_expectations
@@ -20,6 +20,8 @@ from pumice.scenarios.many_files import run_files
 from pumice.scenarios.runner import CaseResult, default_scheduler, find_scenarios, run_scenario
 
 _SHOWN_DIFFERENCES = 10
+_APART = ".scenario"
+"""Ends the names of scenarios that only make sense with a plugin of their own."""
 
 
 def test(
@@ -70,13 +72,29 @@ def test(
     if junit is not None:
         write_junit(results, junit)
     skipped = 0 if stop_early or expect else len(files) - len(results)
-    ctx.exit(_sum_up(results, skipped, output))
+    apart = _apart(given, substring)
+    if not results:
+        raise click.UsageError(f"no scenario found{f'; {apart}' if apart else ''}")
+    code = _sum_up(results, skipped, output)
+    if apart:
+        click.echo(f"note: {apart}", err=True)
+    ctx.exit(code)
+
+
+def _apart(given: Sequence[Path], substring: str) -> str:
+    """Describe the scenarios of folders that are run only by name: they need a plugin each."""
+    folders = [path for path in given if path.is_dir()]
+    found = {one for folder in folders for one in folder.rglob(f"*{_APART}") if one.is_file()}
+    found = {one for one in found if substring in str(one)} - {*given}
+    if not found:
+        return ""
+    files = counted(len(found), f"{_APART} file")
+    shown = first_of([str(one) for one in sorted(found)], 2)
+    return f"{files} not run: {shown}; name one, with its --plugin"
 
 
 def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     """Print the results; return the exit code, 2 if nothing could be run."""
-    if not results:
-        raise click.UsageError("no scenario found")
     passed, errors = (
         sum(result.outcome == outcome for result in results) for outcome in ("passed", "error")
     )

@@ -37,7 +37,7 @@ def ui(
 ) -> None:
     """Serve the dashboard until Ctrl-C."""
     serving = ServingOptions(**given)
-    serving.check()
+    serving.check_early()
     if demo and plugins:
         raise click.UsageError("--plugin needs files or a cluster: the demo has its own policy")
     if demo:

@@ -24,6 +24,7 @@ from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
+from pumice.cli.option_errors import value_of
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError
 
@@ -49,8 +50,9 @@ def up(
 ) -> None:
     """Start a cluster in this process and serve it until Ctrl-C."""
     resources = {"cpu": node_cpu, "memory": node_memory}
-    for amount in resources.values():
-        parse_quantity(amount)
+    for name, amount in resources.items():
+        with value_of(f"--node-{name}"):
+            parse_quantity(amount)
     if count is None:
         count = 0 if nodes_file else 3
     file = kubeconfig or endpoint_file()
@@ -58,6 +60,8 @@ def up(
         _refuse_second_cluster(file)
     manifests = _read_manifests(nodes_file) if nodes_file else []
     text = DEFAULT_CONF if conf is None else _read_conf(conf)
+    if with_ui:
+        _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
     try:
         cluster = ServedCluster(text, port=port, speed=speed, data=disk)
@@ -77,6 +81,12 @@ def up(
         cluster.stop()
         _take_away(file, cluster.url)
         click.echo("stopped", err=True)
+
+
+def _check_ui_port(port: int) -> None:
+    from pumice.dashboard.serving import ServingOptions  # noqa: PLC0415
+
+    ServingOptions(port=port).check_early("--ui-port")
 
 
 def _dashboard(

@@ -16,6 +16,7 @@ from pumice.api.text_files import STDIN, read_text, shown_name
 from pumice.api.wording import first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
+from pumice.cli.option_errors import value_of
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world
@@ -60,10 +61,10 @@ def whatif(
     makers: list[Callable[[ClusterState], Change]] = [
         *(partial(_listed, path=path) for path in lists),
         *([] if new_conf is None else [partial(_conf, path=new_conf, plugins=plugins)]),
-        *(partial(setting_from_text, text=text) for text in settings),
-        *(partial(nodes_from_text, text=text) for text in add_nodes),
-        *(partial(_removed, name=name) for name in removed),
-        *(partial(drain_node, name=name) for name in drained),
+        *(_named("--set", partial(setting_from_text, text=text)) for text in settings),
+        *(_named("--add-nodes", partial(nodes_from_text, text=text)) for text in add_nodes),
+        *(_named("--remove-node", partial(_removed, name=name)) for name in removed),
+        *(_named("--drain", partial(drain_node, name=name)) for name in drained),
     ]
     if not job and not makers:
         raise click.UsageError(
@@ -77,6 +78,11 @@ def whatif(
     else:
         print_data(answer.to_dict(), output)
     end_if_plugins_failed(world)
+
+
+def _named(option: str, make: Callable[[ClusterState], Change]) -> Callable[[ClusterState], Change]:
+    """Name the option in the errors of a change."""
+    return value_of(option)(make)
 
 
 def _answer(world: ClusterState, question: Question) -> Answer:

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from pumice.api.text_files import STDIN, read_text
-from pumice.api.times import epoch
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import ConnectOptions, connect, trouble
+from pumice.cli.option_errors import time_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.sources import load_world
@@ -34,7 +34,7 @@ def read_world(
 
     Settings without effect, and what a cluster did not show, are printed.
     """
-    at = epoch(now) if now else None
+    at = time_of(now)
     if files:
         texts = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
         with reading():

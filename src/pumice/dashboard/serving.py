@@ -1,5 +1,6 @@
 """How a dashboard is served: address, access, and checks before it starts."""
 
+import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,6 +87,28 @@ class ServingOptions:
                 found="neither",
                 hint="only loopback is served without login",
             )
+
+    def check_early(self, port_option: str = "--port") -> None:
+        """Find what would stop it, before a cluster is loaded for it.
+
+        Raises:
+            InputError: the options, the certificate, the token or the address cannot be used.
+        """
+        self.check()
+        self.tls()
+        self.token()
+        if not self.port:
+            return
+        family = socket.AF_INET6 if ":" in self.listen else socket.AF_INET
+        try:
+            socket.create_server((self.listen, self.port), family=family).close()
+        except OSError as error:
+            raise InputError(
+                wanted=f"a port that is free on {self.listen}",
+                found=self.port,
+                field=port_option,
+                hint=(error.strerror or str(error)).partition(" (")[0],  # else again the address
+            ) from None
 
     def token(self) -> str:
         """Read the token.

@@ -6,16 +6,20 @@ effect here either, and odd settings work as written.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from pumice.api.conf import PluginConf, Problem, SchedulerConf
 from pumice.api.conf_checks import check_names, check_repeats
 from pumice.api.conf_lines import summary
 from pumice.api.usage_conf import read_usage_conf
+from pumice.api.wording import first_of
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import UNKNOWN, bind_arguments, describe_arguments
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.victim_guards import check_guards
+
+_SHOWN: Final = 6
+"""Arguments that are listed for an unknown one."""
 
 
 def check_conf(
@@ -32,13 +36,19 @@ def check_conf(
     for tier in conf.tiers:
         for entry in tier.plugins:
             if entry.name in plugins:
-                found = _check_arguments(entry, plugins[entry.name])
-                problems += [_of_other_plugin(problem, plugins) for problem in found]
+                cls = plugins[entry.name]
+                problems += [
+                    _unread(_of_other_plugin(problem, plugins), entry.name, cls)
+                    for problem in _check_arguments(entry, cls)
+                ]
     for action, arguments in conf.configurations.items():
         if action in actions:
             declared = ACTION_ARGUMENTS.get(action, NoArguments)
             lines = conf.configuration_argument_lines.get(action, {})
-            problems += bind_arguments(declared, arguments, lines)[1]
+            problems += [
+                _unread(problem, f"the action {action}", declared)
+                for problem in bind_arguments(declared, arguments, lines)[1]
+            ]
     if not errors_of(problems):
         problems += [*_check_plugins(conf), *check_guards(conf, plugins)]
     return sorted(problems, key=lambda problem: problem.line)
@@ -77,6 +87,15 @@ def _check_limits(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> l
         for entry in limiting[1:]
         if entry.name != limiting[0].name
     ]
+
+
+def _unread(problem: Problem, reader: str, declared: type) -> Problem:
+    """Name who does not read an unknown argument, and the arguments that exist."""
+    if problem.wanted != UNKNOWN:
+        return problem
+    known = [row.key for row in describe_arguments(declared)]
+    listed = f"its arguments: {first_of(known, _SHOWN)}" if known else "it has no arguments"
+    return replace(problem, hint=f"{reader} does not read it; {problem.hint or listed}")
 
 
 def _of_other_plugin(problem: Problem, plugins: Mapping[str, type[Plugin]]) -> Problem:

@@ -172,7 +172,7 @@ def guard(
             failed = Failed(plugin.name, name, plugin.reasons)
             spared = _spare(partial(_ask_strictly, plugin, method, check), args, answer, failed)
             found, subjects = spared or (answer.safe(args, failed), _askers(args))
-            failures.note(plugin.name, name, error, subjects)
+            failures.note(plugin.name, name, error, subjects, method)
             return found
 
     return call

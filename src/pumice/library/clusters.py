@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from pumice.api.decisions import Decisions
 from pumice.api.duration import parse_duration
+from pumice.api.field_lines import pointing_to_fields
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch
 from pumice.api.wording import counted
@@ -21,7 +22,7 @@ from pumice.diagnosis.sources import load_job, load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Answer, Question, what_if
 from pumice.framework.plugin_loading import PluginSource, load_plugins
-from pumice.library.configurations import Configuration, read_configuration
+from pumice.library.configurations import Configuration, log_warnings, read_configuration
 from pumice.library.html import render
 from pumice.library.tables import Table
 
@@ -129,6 +130,7 @@ class WhatIf:
         return render("answer.html", **{**self.to_dict(), "job": job and job.sentence})
 
 
+@pointing_to_fields()
 def load(
     *sources: str | Path,
     conf: Configuration = None,
@@ -151,7 +153,9 @@ def load(
     if conf is not None:
         found = read_configuration(conf)
         state = replace(state, conf=found.text, conf_source=found.source)
-    return Cluster(replace(state, plugins=load_plugins(plugins)))
+    state = replace(state, plugins=load_plugins(plugins))
+    log_warnings(state.scheduler_conf, state.conf_source, state.plugins)
+    return Cluster(state)
 
 
 def explain(
@@ -165,6 +169,7 @@ def explain(
     return Explained(explain_job(cluster.state, job, unblock=remedies, foresee=forecast))
 
 
+@pointing_to_fields()
 def whatif(
     cluster: Cluster,
     job: str | Path = "",
@@ -185,7 +190,13 @@ def whatif(
         add_nodes: Number of nodes to add, like the largest; or ``"2=NODE"``.
         drain: A node, or several, to cordon and empty of pods.
         default_runtime: Run time of pods that state none, such as ``"90m"``.
+
+    Raises:
+        TypeError: There is neither a job nor a change to try.
+        InputError: The job, a change or a value cannot be used.
     """
+    if not job and conf is None and not settings and add_nodes is None and not drain:
+        raise TypeError("whatif has nothing to try; pass job, conf, settings, add_nodes or drain")
     state, changes = cluster.state, list[Change]()
 
     def change(one: Change) -> None:
@@ -195,6 +206,7 @@ def whatif(
 
     if conf is not None:
         found = read_configuration(conf)
+        log_warnings(found.conf, found.source, state.plugins)
         change(use_conf(found.text, found.source))
     for field, value in (settings or {}).items():
         change(setting_from_text(state, f"{field}={value}"))

@@ -6,10 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pumice.api.field_lines import pointing_to_fields
 from pumice.core.resources import Column
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import PluginSource
-from pumice.library.configurations import Configuration, read_configuration
+from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.library.configurations import Configuration, log_warnings, read_configuration
 from pumice.library.html import render
 from pumice.library.plots import Plots
 from pumice.library.tables import Table
@@ -192,6 +193,7 @@ def simulate(
     return next(iter(found.values()))
 
 
+@pointing_to_fields()
 def compare(
     workload: str | Path | Workload,
     confs: Mapping[str, Configuration] | Sequence[str | Path],
@@ -215,9 +217,12 @@ def compare(
         workload, cluster, limit=chosen.limit, speed=chosen.speed, late_pods=chosen.late_pods
     )
     named = confs if isinstance(confs, Mapping) else {_name(each): each for each in confs}
+    read = {name: read_configuration(one) for name, one in named.items()}
+    for name, found in read.items():
+        log_warnings(found.conf, name, load_plugins(plugins))
     outcomes = {
-        name: run_to_end(setup, read_configuration(one).conf, chosen, seed=seed, plugins=plugins)
-        for name, one in named.items()
+        name: run_to_end(setup, found.conf, chosen, seed=seed, plugins=plugins)
+        for name, found in read.items()
     }
     end = max(each.end for each in outcomes.values())
     measured = [Measures(name, each, end) for name, each in outcomes.items()]

@@ -176,6 +176,7 @@ def _scheduler(
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
         conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
+        scheduler.log_warnings()
         if conf.queue_gates and not conf.names_plugin("capacity"):
             _log.warning(
                 f"{QUEUE_GATES} is on, but only the plugin capacity reserves room for pods"

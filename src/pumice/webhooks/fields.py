@@ -8,9 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from pumice.webhooks.plain_words import plainly
+
 
 class Words(str):
     """A description instead of the value found."""
+
+    __slots__ = ()
+
+
+class Missing(str):
+    """What a message shows in place of a value that is missing."""
 
     __slots__ = ()
 
@@ -193,4 +201,4 @@ def wanted_of(error: FieldError) -> str:
             return f"nothing here: {detail}"
         case _:
             subject, _, bound = detail.partition(" must be ")
-            return bound if bound and "[" in subject else detail
+            return plainly(bound if bound and "[" in subject else detail)

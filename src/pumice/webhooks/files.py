@@ -114,15 +114,20 @@ def refusals(job: Manifest, verdict: Verdict) -> Iterator[Finding]:
     for part in ("metadata", "spec"):
         if not isinstance(job.get(part), dict) and (part == "spec" or job.get(part) is not None):
             yield Finding("", (part,), wanted="an object")
-    try:
-        decode(job.get("metadata") or {}, "meta.ObjectMeta")
-    except DecodeError as error:
-        read = unreadable(error).findings[0]
-        yield Finding(read.text, ("metadata", *read.path), wanted=read.wanted)
+    yield from misread_metadata(job)
     yield from map(of_field, verdict.errors)
     for call in verdict.calls:
         yield from call.answer.findings
     yield Finding(verdict.message)
+
+
+def misread_metadata(manifest: Manifest) -> Iterator[Finding]:
+    """Yield a value of the wrong type in the metadata of an object, if there is one."""
+    try:
+        decode(manifest.get("metadata") or {}, "meta.ObjectMeta")
+    except DecodeError as error:
+        read = unreadable(error).findings[0]
+        yield Finding(read.text, ("metadata", *read.path), read.found, read.wanted)
 
 
 def value_at(manifest: Any, path: Sequence[Step]) -> Any:

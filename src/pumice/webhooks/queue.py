@@ -6,7 +6,7 @@ from typing import Any, Final
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import Amount, amounts
-from pumice.webhooks.fields import FieldError, aggregate, invalid, quoted
+from pumice.webhooks.fields import FieldError, Missing, aggregate, invalid, quoted
 from pumice.webhooks.names import Steps, each, qualified_name
 from pumice.webhooks.pods.resources import check_amount
 from pumice.webhooks.queue_tree import check_place, check_tree
@@ -106,7 +106,7 @@ def _amounts(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         path = (*_SPEC, "deserved", name)
         if name not in deserved:
             text = f"deserved[{name}] must be >= guarantee[{name}]={asked}"
-            yield invalid(path, "<nil>", text)
+            yield invalid(path, Missing("<nil>"), text)
         elif deserved[name].nano < asked.nano:
             text = f"deserved[{name}]={deserved[name]} must be >= guarantee[{name}]={asked}"
             yield invalid(path, str(deserved[name]), text)

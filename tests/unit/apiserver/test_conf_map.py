@@ -35,6 +35,12 @@ def test_an_edit_holds_from_the_next_cycle(plane: Any) -> None:
     assert plane.scheduler.scheduler.conf.actions == ("allocate",)
 
 
+def test_the_event_of_an_edit_names_settings_without_effect(plane: Any) -> None:
+    edit(plane, 'actions: "allocate"\ntiers:\n- plugins:\n  - {name: sla, arguments: {x: 1}}\n')
+    (event,) = plane.cluster.list("Event", NAMESPACE)[0]
+    assert event["message"].startswith("actions: allocate; line 4: x: ")
+
+
 @pytest.mark.parametrize("text", ["actions: [", 'actions: "alocate"\n'])
 def test_an_edit_that_cannot_be_used_changes_nothing(plane: Any, text: str) -> None:
     before = plane.scheduler.scheduler

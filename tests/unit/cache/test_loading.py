@@ -1,5 +1,6 @@
 """A cluster that is loaded at once has the tables of one that is loaded object by object."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -191,6 +192,24 @@ def test_objects_may_also_go_while_a_cluster_is_loaded(seed: int) -> None:
                 verb = ingest.delete if which in seen else ingest.upsert
                 verb(drawn(seed)[which])
                 seen.add(which)
+    check(whole.settle())
+    assert_same(whole.settle(), single.settle())
+
+
+def test_objects_before_one_that_fails_are_counted_and_later_ones_as_they_come() -> None:
+    things, single, whole = drawn(1), Ingest(Snapshot()), Ingest(Snapshot())
+    half = len(things) // 2
+
+    def failing() -> Iterator[Any]:
+        yield from things[:half]
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        whole.load(failing())
+    for thing in drawn(1):
+        single.upsert(thing)
+    for thing in things[half:]:
+        whole.upsert(thing)
     check(whole.settle())
     assert_same(whole.settle(), single.settle())
 

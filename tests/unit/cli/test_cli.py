@@ -425,3 +425,18 @@ def test_words_are_completed_in_a_shell(shell: str) -> None:
         env |= {"COMP_WORDS": "pumice exp", "COMP_CWORD": "exp" if shell == "fish" else "1"}
     found = CliRunner().invoke(main, prog_name="pumice", env=env)
     assert "explain" in found.output
+
+
+def test_a_folder_names_the_scenarios_that_are_run_by_name_only(tmp_path: Path) -> None:
+    apart, plain = tmp_path / "a.scenario", tmp_path / "b.yaml"
+    apart.write_text("objects: []\nexpect: {binds: {ns/a: n1}}\n")
+    said = f"1 .scenario file not run: {apart}; name one, with its --plugin\n"
+    result = CliRunner().invoke(main, ["test", str(tmp_path)])
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"Error: no scenario found; {said}")
+    plain.write_text(apart.read_text())
+    result = CliRunner().invoke(main, ["test", str(tmp_path)])
+    assert (result.exit_code, result.stderr) == (0, f"note: {said}")
+    result = CliRunner().invoke(main, ["test", str(tmp_path), str(apart)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "2 passed" in result.stdout

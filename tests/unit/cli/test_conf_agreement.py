@@ -144,6 +144,7 @@ def test_a_served_scheduler_agrees(
     scheduler = ConfFile(str(path), Scheduler, strict=True).current
     bare = [line.removesuffix("; it has no effect") for line in warnings]
     assert [str(problem) for problem in scheduler.warnings] == bare
+    scheduler.log_warnings()
     reported = [record.message for record in caplog.records if record.name == "pumice.scheduler"]
     assert reported == [f"configuration: {line}" for line in bare]
 

@@ -50,7 +50,8 @@ def test_an_answer_that_a_failing_plugin_spoilt_is_no_success(
 ) -> None:
     done = CliRunner().invoke(main, [*command, *options])
     assert done.exit_code == 1
-    assert "error: plugin failing failed in order_queues: ValueError: no hours" in done.stderr
+    said = "error: plugin failing failed in order_queues: ValueError: no hours"
+    assert f"{said} ({options[1]}:7)\n" in done.stderr
 
 
 def test_a_sweep_shows_it_as_the_error_of_the_run(options: list[str], tmp_path: Path) -> None:

@@ -338,3 +338,9 @@ spec:
     assert (
         sum("plugin ssh needs the controllers' right to secrets" in one for one in lines) == hints
     )
+
+
+def test_a_missing_value_is_not_shown_as_one(lint: Any) -> None:
+    text = QUEUE.replace("{weight: 1}", "{weight: 1, guarantee: {resource: {cpu: 4}}}")
+    _, lines = lint("q.yaml", files={"q.yaml": text})
+    assert lines[0].endswith("Queue research: spec.deserved.cpu: wanted at least 4, its guarantee")

@@ -165,7 +165,7 @@ def test_sweep_runs_with_it_on_a_dask_cluster(files: Any, pumice_command: Any) -
     with LocalCluster(threads_per_worker=1, **options) as cluster:
         words = ("--trace", "synthetic.yaml", "--plugin", "policy.py", "--conf", "last-node.conf")
         result = pumice_command("sweep", *words, "--dask", cluster.scheduler_address)
-    assert result.output.splitlines()[-1] == "1 runs done, 0 failed"
+    assert result.output.splitlines()[-1] == "1 run done, 0 failed"
 
 
 COMMANDS = {

@@ -76,3 +76,11 @@ def test_diff_is_there_for_programs(cluster: Any, tmp_path: Path) -> None:
     other.write_text(json.dumps({"objects": OBJECTS[:2]}))
     found = json.loads(run("snapshot", "diff", cluster, str(other), "-o", "json").output)
     assert found["removed"] == {"Pod": ["default/j-0"], "PodGroup": ["default/j"]}
+
+
+def test_it_says_that_jobs_are_left_out_and_their_pods_written(tmp_path: Path) -> None:
+    target = tmp_path / "s.yaml"
+    saved = run("snapshot", "save", "examples/train-job.yaml", "-o", str(target))
+    said = "left out what scheduling does not read: 1 Job, whose pod groups and pods are written"
+    assert said in saved.stderr
+    assert "name: finetune-worker-2" in target.read_text()

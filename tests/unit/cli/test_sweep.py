@@ -68,7 +68,7 @@ def test_a_trace_that_cannot_be_read_is_a_row_with_its_place(tmp_path: Path) -> 
     bad.write_text("timestamp,duration,num_gpus\n1,x,1\n", encoding="utf-8")
     result = sweep("--trace", bad, "--trace", TRACES / "philly.csv", "-j", 1, "--output", tmp_path)
     assert result.exit_code == 1
-    assert "1 runs done, 1 failed" in result.output
+    assert "1 run done, 1 failed" in result.output
     with (tmp_path / "summary.csv").open(encoding="utf-8", newline="") as file:
         first, second = csv.DictReader(file)
     assert "bad.csv:2: duration: wanted a number" in first["error"]
@@ -92,3 +92,22 @@ def test_a_kind_of_trace_that_is_not_known_is_refused() -> None:
     result = sweep("--trace", TRACES / "philly.csv", "--format", "tarot")
     assert result.exit_code == 2
     assert "tarot" in result.output
+
+
+def test_figures_have_units_and_differences_from_the_first_configuration(tmp_path: Path) -> None:
+    text = (
+        'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
+    )
+    first, second = tmp_path / "a.conf", tmp_path / "b.conf"
+    first.write_text(text)
+    second.write_text(f"{text}  - name: proportion\n")
+    grid = ("--conf", first, "--conf", second, "--trace", EXAMPLES / "synthetic.yaml", "-j", 1)
+    printed = sweep(*grid).stdout.splitlines()
+    (heading, before, after) = (printed[n].split("   ") for n in (0, 2, 3))
+    names = [cell.strip() for cell in heading if cell.strip()]
+    assert {"makespan (s)", "mean wait (s)", "p99 (s)", "wall (s)", "cpu (s)"} < set(names)
+    found = json.loads(sweep(*grid, "-o", "json").stdout)[1]["differences"]
+    assert f" ({found['bounded_slowdown']:+.2f})" in printed[3]
+    assert f" ({found['fairness']:+.3f})" in printed[3]
+    assert ("(" in "".join(before), "(" in "".join(after)) == (False, True)
+    assert printed[4] == f"in brackets: the difference from {first}"

@@ -119,6 +119,17 @@ def test_a_table_that_loses_the_number_of_nodes_says_so(tmp_path: Path) -> None:
     assert "number of nodes" not in run("convert", TRACES / "small.swf", tmp_path / "t.swf")
 
 
+@pytest.mark.parametrize("target", ["t.csv", "t.parquet", "t.yaml"])
+def test_a_form_that_loses_the_date_says_so(tmp_path: Path, target: str) -> None:
+    said = run("convert", TRACES / "philly.csv", tmp_path / target)
+    lost = "the date of the first job; simulate it with --start 2020-03-01T10:00:00Z"
+    assert f"warning: not written: {lost}\n" in said
+    said = run("convert", TRACES / "philly.csv", tmp_path / "t.swf")
+    assert "--start" not in said
+    before, after = (read_workload(each) for each in (TRACES / "philly.csv", tmp_path / "t.swf"))
+    assert after.start == before.start
+
+
 def test_images_and_restart_policies_are_no_wishes(tmp_path: Path) -> None:
     said = run("convert", ROOT / "examples" / "sim" / "manifests.yaml", tmp_path / "t.csv")
     assert "affinities" not in said

@@ -1,5 +1,6 @@
 """`pumice ui` reports at once what it cannot do."""
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,17 @@ def test_it_is_not_shown_to_other_machines_by_itself(words: Any, wanted: str) ->
     result = run(*words)
     assert result.exit_code == 2
     assert wanted in result.output
+
+
+@pytest.mark.parametrize("words", [("--demo",), ("-f", "examples/first-cluster.yaml"), ()])
+def test_a_port_that_is_taken_is_reported_before_anything_is_loaded(words: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run(*words, "--port", str(port))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    said = f"--port: wanted a port that is free on 127.0.0.1, found {port} (Address already in use)"
+    assert said in result.stderr
 
 
 def test_files_do_not_know_people() -> None:

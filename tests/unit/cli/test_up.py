@@ -79,10 +79,20 @@ def test_a_port_that_is_taken_is_said(invoke: Any) -> None:
     assert "wanted a free port" in result.output
 
 
+def test_a_port_of_the_dashboard_that_is_taken_is_said_before_a_cluster_runs(invoke: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = invoke("--ui", "--ui-port", port)
+    assert result.exit_code == 2
+    assert f"--ui-port: wanted a port that is free on 127.0.0.1, found {port}" in result.stderr
+    assert result.stdout == ""
+
+
 def test_a_bad_amount_of_a_node_is_said(invoke: Any) -> None:
     result = invoke("--node-cpu", "many")
     assert result.exit_code == 2
-    assert "many" in result.output
+    assert "--node-cpu: wanted a quantity such as" in result.output
+    assert "found 'many'" in result.output
 
 
 def test_a_file_without_manifests_is_said(invoke: Any, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_each_problem_is_named_with_its_line(old: str, new: str, wanted: Any) ->
 def test_an_argument_of_another_plugin_is_named_with_it() -> None:
     (found,) = problems(GOOD.replace("leastrequested.weight: 2", "x.NodeAffinityEnable: true"))
     assert found.endswith(
-        "(it is an argument of the plugin predicates: 'predicate.NodeAffinityEnable')"
+        "it is an argument of the plugin predicates: 'predicate.NodeAffinityEnable')"
     )
     (found,) = problems(GOOD.replace("leastrequested.weight: 2", "NodeAffinityEnable: true"))
     assert "it is an argument of" not in found, "only a name with a prefix may have moved"
@@ -104,3 +104,13 @@ def test_guards_are_looked_at_only_without_errors() -> None:
     assert any("wanted conformance last" in each for each in problems(text))
     text = text.replace("name: nodeorder", "name: nodeordor")
     assert not any("wanted conformance last" in each for each in problems(text))
+
+
+def test_a_setting_without_effect_names_who_does_not_read_it() -> None:
+    text = GOOD.replace("name: gang", "{name: gang, arguments: {x: 1}}")
+    text = text.replace("leastrequested.weight: 2", "qwerty: 2")
+    text += "configurations:\n- name: backfill\n  arguments: {y: 1}\n"
+    gang, nodeorder, backfill = problems(text)
+    assert gang.endswith("(gang does not read it; it has no arguments)")
+    assert "(nodeorder does not read it; its arguments: leastrequested.weight, " in nodeorder
+    assert "(the action backfill does not read it; " in backfill

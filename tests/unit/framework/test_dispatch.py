@@ -183,6 +183,8 @@ def test_an_answer_of_the_wrong_size_counts_as_raised(hook: Any, method: Any) ->
     error = ssn.failures.errors["bad", hook]
     assert isinstance(error, BadHookResultError)
     assert error.hook == hook
+    (line,) = ssn.failures.lines()
+    assert line.endswith(f"test_dispatch.py:{method.__code__.co_firstlineno})")
 
 
 def test_keys_and_masks_of_the_wrong_size_count_as_raised() -> None:

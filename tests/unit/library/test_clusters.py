@@ -113,3 +113,25 @@ def test_a_request_lists_what_the_pod_asks_for_and_nothing_else(cluster: pumice.
 def test_one_node_to_drain_needs_no_list(cluster: pumice.Cluster) -> None:
     one, several = (pumice.whatif(cluster, drain=each) for each in ("node-a", ["node-a"]))
     assert one.to_dict() == several.to_dict()
+
+
+def test_settings_without_effect_are_logged_once(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    conf = tmp_path / "odd.conf"
+    conf.write_text(
+        'actions: "enqueue, allocate"\ntiers:\n- plugins:\n'
+        "  - {name: gang, arguments: {x: 1}}\n  - name: predicates\n"
+    )
+    loaded = pumice.load(FIRST, conf=conf)
+    (line,) = caplog.messages
+    assert line.startswith(f"{conf}: line 4: ")
+    loaded.decide()
+    pumice.explain(loaded, waiting_job(loaded))
+    pumice.whatif(loaded, add_nodes=1)
+    assert caplog.messages == [line]
+
+
+def test_a_question_about_nothing_is_refused(cluster: pumice.Cluster) -> None:
+    with pytest.raises(TypeError, match="nothing to try; pass job, conf, settings, add_nodes or"):
+        pumice.whatif(cluster, default_runtime="1h")

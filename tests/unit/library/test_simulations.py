@@ -238,3 +238,10 @@ def test_what_is_no_workload_is_refused() -> None:
     nothing: Any = []
     with pytest.raises(InputError, match=r"workload: wanted a file, or the result of pumice.work"):
         pumice.simulate(nothing)
+
+
+def test_settings_without_effect_are_logged_once_by_name(caplog: pytest.LogCaptureFixture) -> None:
+    odd = FIFO.replace("- name: gang", "- {name: gang, arguments: {x: 1}}")
+    pumice.compare(pumice.workload(jobs(3)), {"plain": FIFO, "odd": odd})
+    (line,) = caplog.messages
+    assert line.startswith("odd: line 5: ")

@@ -221,6 +221,16 @@ def test_a_bad_configuration_ends_it_at_the_start_if_it_must_be_good(
         serve("scheduler", f"--scheduler-conf={conf}", "--disable-default-scheduler-config")
 
 
+def test_settings_without_effect_are_logged_once(
+    kube: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    conf = tmp_path / "conf"
+    conf.write_text("actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {x: 1}}]}]\n")
+    stop_when(kube.stored, lambda kind, _: kind == QUEUE)
+    serve("scheduler", f"--scheduler-conf={conf}", "--schedule-period=10ms")
+    assert capfd.readouterr().err.count("configuration: line 2: x: ") == 1
+
+
 def test_warnings_of_flags_are_logged_once(kube: Any, capfd: pytest.CaptureFixture[str]) -> None:
     stop_when(kube.stored, lambda kind, _: kind == QUEUE)
     serve("scheduler", "--plugins-dir=/x", "--schedule-period=10ms", "--logging-format=json")

@@ -287,7 +287,7 @@ def test_the_command_prints_one_table_and_writes_both_files(
 def test_the_command_shows_a_failed_run_beside_the_others_and_fails(pumice_sweep: Any) -> None:
     result = pumice_sweep("--trace", "bad", "--trace", "good", "-j", "1")
     assert result.exit_code == 1
-    assert "1 runs done, 1 failed" in result.output
+    assert "1 run done, 1 failed" in result.output
     assert "wanted a trace" in result.output
 
 

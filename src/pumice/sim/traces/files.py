@@ -9,7 +9,7 @@ from pumice.sim.options import WRITTEN
 from pumice.sim.traces.job_table_file import as_csv, write_parquet
 from pumice.sim.traces.manifest_file import as_manifests
 from pumice.sim.traces.swf_file import as_swf
-from pumice.sim.traces.uniform_jobs import losses, losses_in_swf, losses_in_table
+from pumice.sim.traces.uniform_jobs import losses, losses_in_swf, losses_in_table, lost_date
 from pumice.sim.workload import Workload
 
 _SUFFIXES: Final = {
@@ -53,6 +53,6 @@ def write_trace(workload: Workload, path: Path, named: str = "") -> list[str]:
     data = text.encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     if form == "manifests":
-        return []
+        return lost_date(workload)
     more = losses_in_table if form == "jobs" else losses_in_swf
     return [*losses(workload), *more(workload)]

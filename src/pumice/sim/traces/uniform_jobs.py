@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pumice.api.pods import PodSpec
+from pumice.api.times import rfc3339
 from pumice.api.wording import counted
 from pumice.sim.readers.node_sizes import amounts_of
 from pumice.sim.workload import JobSpec, Workload
@@ -53,10 +54,17 @@ def losses(workload: Workload) -> list[str]:
 
 def losses_in_table(workload: Workload) -> list[str]:
     """Describe what a table of jobs cannot hold besides."""
-    hint = workload.node_hint
-    if hint is None or hint.count is None:
+    hint, found = workload.node_hint, lost_date(workload)
+    if hint is not None and hint.count is not None:
+        found.append(f"the number of nodes, {hint.count}; name nodes with --nodes")
+    return found
+
+
+def lost_date(workload: Workload) -> list[str]:
+    """Describe when the first job arrived, for forms that count seconds from it."""
+    if workload.start is None:
         return []
-    return [f"the number of nodes, {hint.count}; name nodes with --nodes"]
+    return [f"the date of the first job; simulate it with --start {rfc3339(workload.start)}"]
 
 
 def losses_in_swf(workload: Workload) -> list[str]:
