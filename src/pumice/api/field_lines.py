@@ -14,6 +14,8 @@ from pumice.api.manifests import Document, yaml_documents
 from pumice.api.text_files import read_text
 from pumice.errors import InputError, ManifestError
 
+_MOST_BYTES = 1 << 20
+"""Larger files are not read again for the line of a field: as YAML that takes seconds."""
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -32,6 +34,8 @@ def point_to_field(error: ManifestError) -> None:
     name, _, line = error.file.rpartition(":")
     path = error.path or _steps(error.field)
     if not (path and line.isdigit() and Path(name).is_file()):
+        return
+    if Path(name).stat().st_size > _MOST_BYTES:
         return
     try:
         text = read_text(Path(name))

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import pumice
+from pumice.api import field_lines
 from pumice.api.field_lines import point_to_field, pointing_to_fields
 from pumice.cli.main import main
 from pumice.errors import ManifestError
@@ -55,6 +56,15 @@ def test_a_missing_field_leads_to_what_is_around_it(file: Path) -> None:
 @pytest.mark.parametrize("where", ["", "<text>:1", "missing.yaml:3"])
 def test_a_place_that_cannot_be_read_stays(where: str) -> None:
     assert pointed(where, field="spec") == where
+
+
+def test_a_large_file_is_not_read_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = file.stat().st_size
+    monkeypatch.setattr(field_lines, "_MOST_BYTES", size)
+    named = {"subject": "Job default/train", "field": "spec.tasks[0].replicas"}
+    assert pointed(f"{file}:7", **named) == f"{file}:15"
+    monkeypatch.setattr(field_lines, "_MOST_BYTES", size - 1)
+    assert pointed(f"{file}:7", **named) == f"{file}:7"
 
 
 def test_a_text_that_is_no_yaml_and_an_object_that_is_twice_stay(file: Path) -> None:
