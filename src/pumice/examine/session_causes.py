@@ -235,6 +235,9 @@ def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
             yield failed
             return
     code = record.code or Cause.PLUGIN_REFUSED
+    stated = "resource" in record.numbers and record.numbers["at"] in ssn.snapshot.queues.row_of
+    if code is Cause.PLUGIN_REFUSED and stated:
+        code = Cause.QUEUE_OVER_CAPABILITY  # of devices, which no code of their own counts
     yield refused(ssn, code, record.why, _of_gang(ssn, job, trial), job)
 
 
@@ -252,12 +255,15 @@ def _of_gang(ssn: Session, job: int, trial: Trial) -> dict[str, Any]:
         return numbers
     if not alike and needed < len(rows):
         return numbers  # which of its pods the gang starts with is open
-    asked = np.sum([ssn.task(row).request[:, 0] for row in rows[:needed]], axis=0)
     names, held = ssn.snapshot.resources.names, trial.held
+    asked = np.sum([ssn.task(row).request[:, 0] for row in rows[:needed]], axis=0)
     shorts = [
         replace(each, used=each.used - float(held[at]), request=float(asked[at]))
         for each in short_of(numbers)
+        if each.resource in names
         for at in (names.index(each.resource),)
     ]
+    if not shorts or any(each.used + each.request <= each.limit for each in shorts):
+        return numbers  # devices of claims are not among the requests
     first, *more = (each.numbers() for each in shorts)
     return {**numbers, **first, **({"more": more} if more else {}), "pods": needed}

@@ -9,7 +9,19 @@ from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.trials import played
-from pumice.testing import hyper_node, node, pod, pod_group, priority_class, queue
+from pumice.testing import (
+    device,
+    device_class,
+    device_request,
+    hyper_node,
+    node,
+    pod,
+    pod_group,
+    priority_class,
+    queue,
+    resource_claim,
+    resource_slice,
+)
 from tests.staged.truth import wrong_moves
 
 NODES = [node("n1", cpu=4), node("n2", cpu=4)]
@@ -205,7 +217,7 @@ def test_running_pods_that_go_with_a_resubmitted_job_are_counted() -> None:
         one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
     found = remedies([*PLAIN, job, group, *pods])
     assert found["ask for less: cpu 1 a pod"] == (
-        "3 pods start; its 2 running pods are created anew"
+        "3 pods start; its 2 running pods are created again"
     )
     assert found["add a node like n1"] == "1 pod starts"
 
@@ -337,3 +349,25 @@ def test_room_that_pods_of_the_job_take_is_told_from_room_of_others() -> None:
         "node n1 has too little free cpu for j-2: it lacks all of the 2 cpu "
         "(with 2 pods of the job placed)"
     )
+
+
+def test_a_limit_of_device_classes_is_explained_and_raised() -> None:
+    devices = resource_slice("n1", node="n1", devices=[device(f"gpu-{i}") for i in range(8)])
+    claims = [resource_claim(f"c{i}", requests=[device_request(count=2)]) for i in range(2)]
+    pods = [
+        pod(
+            f"j-{i}",
+            group="j",
+            cpu=1,
+            spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": f"c{i}"}]},
+        )
+        for i in range(2)
+    ]
+    queues = [queue("default", capability={"deviceclass/gpu": 3})]
+    objects = [*queues, node("n1", cpu=4), device_class("gpu"), devices, *claims, *pods]
+    found = explain_job(load([*objects, pod_group("j", min_member=2)], CAPACITY), "j")
+    assert found.causes[0].code.value == "QueueOverCapability"
+    assert "deviceclass/gpu needs 2, in use or reserved 2, limit 3" in found.causes[0].text
+    assert "raise the capability of queue default: deviceclass/gpu from 3 to 4" in {
+        each.text for each in found.remedies
+    }

@@ -22,7 +22,7 @@ class Cost:
     held_back: Mapping[str, int] = field(default_factory=dict)
     """Job to how many of its pods start without the change and not with it."""
     restarted: int = 0
-    """Pods of the job itself that run and are created anew."""
+    """Pods of the job itself that run and are created again."""
 
     @property
     def pods(self) -> list[str]:
@@ -44,7 +44,7 @@ class Cost:
             found.append(f"{counted(n, 'pod')} of {jobs} {wait}")
         if self.restarted:
             pods = f"its {counted(self.restarted, 'running pod')}"
-            found.append(f"{pods} {verb(self.restarted, 'is', 'are')} created anew")
+            found.append(f"{pods} {verb(self.restarted, 'is', 'are')} created again")
         return found
 
 
