@@ -25,6 +25,7 @@ from tests.staged.truth import (
     read,
     stands,
     world_of,
+    wrong_moves,
 )
 
 
@@ -98,6 +99,14 @@ def test_every_remedy_helps(path: Path, tmp_path: Path) -> None:
         assert content.get("invalid") or not complaints(better, tmp_path), remedy["text"]
         with extender(better) as served:
             assert gets_going(world_of(served), content["job"]), remedy["text"]
+
+
+@situations()
+def test_a_remedy_is_offered_once_and_moves_numbers_as_it_says(path: Path) -> None:
+    texts = [remedy["text"] for remedy in explained(path)["remedies"]]
+    assert len(set(texts)) == len(texts)
+    for text in texts:
+        assert wrong_moves(text) == []
 
 
 VERBS = ("onSessionOpen", "predicate", "jobEnqueueable", "jobEnqueued", "allocateFunc", "jobReady")

@@ -6,6 +6,7 @@ changed cluster is decided by the scheduler.
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -258,6 +259,21 @@ def _set(holder: Any, at: Any, step: Mapping[str, Any]) -> None:
     assert step["op"] in ("add", "replace"), f"unknown operation {step}"
     assert step["op"] == "add" or isinstance(holder, list) or at in holder, f"{step} replaces none"
     holder[at] = step["value"]
+
+
+_CLAUSE = re.compile(r"(?=\b(?:lower|raise)\b)")
+_MOVE = re.compile(r"from (\d[\w.]*) to (\d[\w.]*)")
+
+
+def wrong_moves(text: str) -> list[str]:
+    """Return the numbers of a remedy that are lowered upwards, or raised downwards."""
+    found = []
+    for clause in _CLAUSE.split(text):
+        for old, new in _MOVE.findall(clause):
+            move = milli_value(new) - milli_value(old)
+            if not (move > 0 if clause.startswith("raise") else move < 0):
+                found.append(f"{clause}: {old} to {new}")
+    return found
 
 
 # Comparing

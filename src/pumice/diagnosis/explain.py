@@ -10,7 +10,7 @@ from typing import Any
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import Manifest, queue_of
-from pumice.api.wording import counted, first_of
+from pumice.api.wording import counted, first_of, verb
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
@@ -18,7 +18,7 @@ from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected, open_queue
 from pumice.diagnosis.forecast import Forecast, forecast, span
 from pumice.diagnosis.incomplete import missing_input
-from pumice.diagnosis.manifest_causes import manifest_findings
+from pumice.diagnosis.manifest_causes import BARRING, is_barred
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
@@ -29,8 +29,6 @@ from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import funnel_rows
 
 _NAMED = 3
-_BARRING = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
-"""Causes for which a job waits even though its pods, once created, would find nodes."""
 _OVER = ("Completed", "Failed", "Terminated")
 
 
@@ -41,6 +39,21 @@ class Remedy:
     text: str
     changes: list[dict[str, Any]]
     result: str
+    """What happens then, to this job and to others."""
+    evicts: list[str] = field(default_factory=list)
+    """Pods of other jobs that are evicted then, and would not be otherwise."""
+    holds_back: list[str] = field(default_factory=list)
+    """Other jobs that would start otherwise, and then wait, or get fewer pods."""
+
+    def to_data(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "text": self.text,
+            "changes": self.changes,
+            "result": self.result,
+            "evicts": self.evicts,
+            "holdsBack": self.holds_back,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +116,7 @@ class Explanation:
             "funnel": [each.to_data() for each in self.funnel],
             "position": self.position.to_data() if self.position else None,
             "forecast": dict(self.forecast) if self.forecast else None,
-            "remedies": [vars(each) for each in self.remedies],
+            "remedies": [each.to_data() for each in self.remedies],
             "victims": [vars(each) for each in self.victims],
             "places": dict(self.places),
             "tried": self.tried,
@@ -173,7 +186,7 @@ def _forecast(
     world: ClusterState, job: str, causes: list[Finding], default_s: float | None
 ) -> dict[str, Any]:
     """Return when a waiting job starts; never, while something must be done about it first."""
-    barring = next((each for each in causes if each.code in _BARRING), None)
+    barring = next((each for each in causes if each.code in BARRING), None)
     if barring is not None:
         never = Forecast(state="never", text=f"it does not start: {barring.text}")
         return never.to_data()
@@ -229,8 +242,7 @@ def state_of(world: ClusterState, outcome: JobOutcome) -> str:
     state = _session_state(outcome)
     if state != "starts":
         return state
-    barring = [each for each in manifest_findings(world, outcome.job) if each.code in _BARRING]
-    return "waits" if barring else state
+    return "waits" if is_barred(world, outcome.job) else state
 
 
 def _session_state(outcome: JobOutcome) -> str:
@@ -279,23 +291,32 @@ def _part(pods: int, n: int) -> str:
 
 
 def _remedy(way: Way) -> Remedy:
-    return Remedy(text=way.change.text, changes=way.change.to_data(), result=_result(way))
+    return Remedy(
+        text=way.change.text,
+        changes=way.change.to_data(),
+        result="; ".join(_results(way)),
+        evicts=way.cost.pods,
+        holds_back=list(way.cost.held_back),
+    )
 
 
-def _result(way: Way) -> str:
-    """Describe the result of a change."""
+def _results(way: Way) -> list[str]:
+    """Describe the result of a change, and what it costs."""
     outcome = way.outcome
+    later = f" in cycle {outcome.cycle}" if outcome.cycle > 1 else ""
+    later = f" in {span(way.in_s)}" if way.in_s else later
     if outcome.started:
-        later = f" in cycle {outcome.cycle}" if outcome.cycle > 1 else ""
-        later = f" in {span(way.in_s)}" if way.in_s else later
         n = len(outcome.binds)
-        return f"{counted(n, 'pod')} {'starts' if n == 1 else 'start'}{later}"
+        return [f"{counted(n, 'pod')} {verb(n, 'starts', 'start')}{later}", *way.cost.texts()]
     if outcome.is_admitted:
-        return "it is admitted to its queue, and its pods can be made"
+        return ["it is admitted to its queue, and its pods can be made", *way.cost.texts()]
     if not outcome.victims:
-        return "it keeps its place until pods that leave are gone"
+        n = len(outcome.makes_way)
+        those = f"{counted(n, 'leaving pod')} {verb(n, 'is', 'are')}" if n else "leaving pods are"
+        return [f"it starts{later} once {those} gone", *way.cost.texts()]
     evicted = list(outcome.victims)
-    return f"it starts after {counted(len(evicted), 'eviction')}: {first_of(evicted, _NAMED)}"
+    done = f"it starts after {counted(len(evicted), 'eviction')}: {first_of(evicted, _NAMED)}"
+    return [done, *way.cost.texts(known=evicted)]
 
 
 def _victims(world: ClusterState, outcome: JobOutcome) -> list[Victim]:

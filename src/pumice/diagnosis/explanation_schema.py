@@ -89,7 +89,15 @@ EXPLANATION: Final[dict[str, Any]] = {
         funnel=_list(_record(constraint=_TEXT, left=_COUNT, text=_TEXT)),
         position={"oneOf": [{"type": "null"}, _POSITION]},
         forecast={"oneOf": [{"type": "null"}, _FORECAST]},
-        remedies=_list(_record(text=_TEXT, changes=_list(_CHANGE), result=_TEXT)),
+        remedies=_list(
+            _record(
+                text=_TEXT,
+                changes=_list(_CHANGE),
+                result=_TEXT,
+                evicts=_list(_TEXT),
+                holdsBack=_list(_TEXT),
+            )
+        ),
         victims=_list(_record(pod=_TEXT, job=_TEXT, node=_TEXT, queue=_TEXT)),
         places={"type": "object", "additionalProperties": _TEXT},
         tried=_COUNT,

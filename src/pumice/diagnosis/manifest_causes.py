@@ -15,6 +15,8 @@ from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.files import Files
 
 _SUSPENDED: Final = ("Aborting", "Aborted")
+BARRING: Final = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
+"""Causes for which a job waits even though its pods, once created, would find nodes."""
 
 
 def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
@@ -28,6 +30,11 @@ def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
         *_no_priority_class(world, group),
     ]
     return found + list(_depends_on(world, group, job))
+
+
+def is_barred(world: ClusterState, group: str) -> bool:
+    """Return whether the objects of a job alone keep it from starting."""
+    return any(each.code in BARRING for each in manifest_findings(world, group))
 
 
 def _invalid(world: ClusterState, job: Manifest | None) -> Iterator[Finding]:

@@ -34,6 +34,8 @@ class Replacements:
         self._cluster = cluster
         self._due: list[Manifest] = []
         self._replaced: set[str] = set()
+        self._removed: set[str] = set()
+        """Uids of Volcano jobs that were deleted here: their pods go with them."""
         cluster.listeners.append(self._on_event)
 
     def make(self) -> None:
@@ -42,11 +44,15 @@ class Replacements:
         self._cluster.restore(due)  # their owners may be missing
 
     def _on_event(self, kind: str, event: Event) -> None:
+        if kind == JOB and event.type == "DELETED":
+            self._removed.add(str(event.object["metadata"].get("uid")))
         if kind != "Pod":
             return
         pod, meta = event.object, event.object["metadata"]
         owner = controller_of(pod)
         if owner is None or meta["uid"] in self._replaced or self._is_managed(pod):
+            return
+        if owner.get("uid") in self._removed:
             return
         leaves = bool(meta.get("deletionTimestamp")) or event.type == "DELETED"
         gone = event.type == "DELETED" and (pod.get("status") or {}).get("phase") != "Succeeded"

@@ -53,6 +53,11 @@ class Constraint:
     failed: Mask
 
     @property
+    def is_lasting(self) -> bool:
+        """Whether it holds in an empty cluster, too."""
+        return self.name in _LASTING
+
+    @property
     def code(self) -> Cause:
         """The cause of a job for which it leaves no node."""
         return Cause.INSUFFICIENT_RESOURCE if self.name == CAPACITY else Cause(self.name)
@@ -65,6 +70,8 @@ class Funnel:
         self.snapshot = ssn.snapshot
         self.task = task
         self._room = Nodes(ssn.snapshot).future_idle.copy()  # the session continues
+        self.beside = 0
+        """Pods of the same job that were placed for the trial and count as placed."""
         self.plugins: dict[str, set[str]] = {}
         """Constraint to the plugins that refuse nodes for it."""
         self.texts: dict[str, set[str]] = {}
@@ -156,7 +163,7 @@ class Funnel:
     def holds_when_empty(self) -> bool:
         """Whether no node would fit in an empty cluster either."""
         decisive = self.decisive
-        return decisive is not None and decisive.name in _LASTING
+        return decisive is not None and decisive.is_lasting
 
     @property
     def fitting(self) -> Mask:
@@ -168,7 +175,7 @@ class Funnel:
         """The nodes that would fit in an empty cluster (n,)."""
         usable = np.ones(self.snapshot.nodes.n, dtype=bool)
         for each in self.constraints:
-            if each.name in _LASTING:
+            if each.is_lasting:
                 usable &= ~each.failed
         return usable
 

@@ -51,7 +51,10 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
         return Finding(code, text, ObjectRef("ResourceQuota", name, namespace), details)
     words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
     at = _whose_limit(ssn, at, shorts[0]) if code is Cause.QUEUE_OVER_CAPABILITY else at
-    text = f"queue {at} would hold more than it {words}: {compared}"
+    pods = numbers.get("pods", 0)
+    gang = f" with the {pods} pods that the gang needs" if pods else ""
+    details |= {"pods": pods} if pods else {}
+    text = f"queue {at} would hold more than it {words}{gang}: {compared}"
     if _is_whole_cluster(ssn, at, shorts[0]):
         details["wholeCluster"] = True
         text += "; the limit is all the cluster has"

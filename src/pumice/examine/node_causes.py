@@ -33,7 +33,7 @@ def funnel_rows(funnel: Funnel) -> list[FunnelRow]:
     left = np.ones(n, dtype=bool)
     for constraint, after in funnel.left:
         if (constraint.failed & left).any():
-            text = _TEXTS.get(constraint.name, _plain)(funnel, constraint, left)
+            text = _described(funnel, constraint, left)
             rows.append(FunnelRow(str(constraint.name), int(after.sum()), text))
         left = after
     return rows
@@ -70,7 +70,7 @@ def finding_of(funnel: Funnel, constraint: Constraint) -> Finding:
         before = left
     if not (before & constraint.failed).any():
         before = np.ones_like(before)
-    text = _TEXTS.get(constraint.name, _plain)(funnel, constraint, before)
+    text = _described(funnel, constraint, before)
     refused = before & constraint.failed
     numbers: dict[str, Any] = {
         "nodes": funnel.snapshot.nodes.n,
@@ -82,6 +82,14 @@ def finding_of(funnel: Funnel, constraint: Constraint) -> Finding:
         **_NUMBERS.get(constraint.name, _no_numbers)(funnel, constraint, before),
     }
     return Finding(constraint.code, text, _about(funnel, refused, numbers), numbers)
+
+
+def _described(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    """Describe a constraint; where pods of the job itself may be in the way, it says so."""
+    text = _TEXTS.get(constraint.name, _plain)(funnel, constraint, before)
+    if constraint.is_lasting or not funnel.beside:
+        return text
+    return f"{text} (with {counted(funnel.beside, 'pod')} of the job placed)"
 
 
 def _no_numbers(*_: object) -> dict[str, Any]:

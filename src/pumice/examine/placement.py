@@ -14,6 +14,7 @@ from pumice.examine.trial import Trial, pending_rows
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Reason
 from pumice.framework.session import Session
+from pumice.framework.topology.domains import Domain
 
 _CLAIM: Final = "PersistentVolumeClaim"
 _TRIED: Final = (Stage.NODES, Stage.GANG)
@@ -23,7 +24,7 @@ _TRIED: Final = (Stage.NODES, Stage.GANG)
 def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
     """Yield the nodes' reasons against pods that found none, and the state of the gang."""
     if trial.domain is not None:
-        yield _no_domain(trial)
+        yield _no_domain(ssn, job, trial)
         yield from _shut_domains(ssn, job, trial)
     for pod, reason in trial.barred.items():
         yield _barred(ssn, pod, reason)
@@ -104,23 +105,46 @@ def _unbound(ssn: Session, pod: str) -> Iterator[ObjectRef]:
             yield ObjectRef(_CLAIM, wanted, space)
 
 
+def _domains(ssn: Session, job: int) -> list[Domain]:
+    """List the network domains in which a job may be placed."""
+    limit = ssn.topology.limit(job)
+    return [each for each in ssn.topology.tree.domains if limit is None or each.tier <= limit]
+
+
 def _shut_domains(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
     """Yield constraints without which one of the domains would hold the whole job."""
-    limit, rows = ssn.topology.limit(job), pending_rows(ssn, job)
-    funnel = Funnel(ssn, ssn.task(rows[0]))
-    domains = [each for each in ssn.topology.tree.domains if limit is None or each.tier <= limit]
+    funnel = Funnel(ssn, ssn.task(pending_rows(ssn, job)[0]))
+    domains = _domains(ssn, job)
     for constraint, opened in funnel.but_for():
         free = funnel.fitting | opened
         if any(funnel.holds(free & each.mask) >= trial.needed for each in domains):
             yield finding_of(funnel, constraint)
 
 
-def _no_domain(trial: Trial) -> Finding:
-    numbers = dict(trial.domain.numbers) if trial.domain is not None else {}
-    limit, large, total = (numbers.get(key) for key in ("limit", "large", "total"))
+def _no_domain(ssn: Session, job: int, trial: Trial) -> Finding:
+    recorded = dict(trial.domain.numbers) if trial.domain is not None else {}
+    numbers = {key: recorded.get(key) for key in ("limit", "large", "total")}
+    limit = numbers["limit"]
     reach = "" if limit is None else f" up to tier {limit}"
-    looks = verb(int(large or 0), "looks", "look")
-    text = f"no network domain{reach} takes it; {large} of {total} {looks} large enough"
-    return Finding(
-        Cause.NETWORK_DOMAIN, text, None, {"limit": limit, "large": large, "total": total}
-    )
+    text = f"no network domain{reach} takes it"
+    most = _most_room(ssn, job)
+    if most is not None and most[1] < trial.needed:
+        name, held = most
+        numbers |= {"needed": trial.needed, "domain": name, "holds": held}
+        room = f"holds only {held}" if held else "holds none"
+        text += f": its gang needs {trial.needed} pods in one, and the roomiest, {name}, {room}"
+    else:
+        large = int(numbers["large"] or 0)
+        text += f"; {large} of {numbers['total']} {verb(large, 'looks', 'look')} large enough"
+    return Finding(Cause.NETWORK_DOMAIN, text, None, numbers)
+
+
+def _most_room(ssn: Session, job: int) -> tuple[str, int] | None:
+    """Return the domain that takes most pods of a job, and how many; None if pods differ."""
+    rows, shapes = pending_rows(ssn, job), ssn.snapshot.tasks.shape
+    if len({int(shapes[row]) for row in rows}) != 1 or ssn.job(job).ready:
+        return None
+    funnel = Funnel(ssn, ssn.task(rows[0]))
+    room = [(funnel.holds(funnel.fitting & each.mask), each.name) for each in _domains(ssn, job)]
+    held, name = max(room, key=lambda one: one[0], default=(0, ""))
+    return (name, held) if name else None

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import numpy as np
+
 from pumice.api.codes import Cause
+from pumice.api.decisions import short_of
 from pumice.api.wording import counted
 from pumice.core.status import Status
 from pumice.examine.failures import EXTENDER, failed_in
@@ -232,4 +235,35 @@ def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
             yield failed
             return
     code = record.code or Cause.PLUGIN_REFUSED
-    yield refused(ssn, code, record.why, record.numbers, job)
+    stated = "resource" in record.numbers and record.numbers["at"] in ssn.snapshot.queues.row_of
+    if code is Cause.PLUGIN_REFUSED and stated:
+        code = Cause.QUEUE_OVER_CAPABILITY  # of devices, which no code of their own counts
+    yield refused(ssn, code, record.why, _of_gang(ssn, job, trial), job)
+
+
+def _of_gang(ssn: Session, job: int, trial: Trial) -> dict[str, Any]:
+    """Return the numbers of a refusal for all pods that the gang needs.
+
+    The queue refuses the first pod that is too many, and counts those placed before it as used.
+    """
+    numbers = dict(trial.quota.numbers) if trial.quota is not None else {}
+    view, shapes = ssn.job(job), ssn.snapshot.tasks.shape
+    rows = ssn.ordering.sort_tasks(pending_rows(ssn, job))
+    needed = view.min_member - view.ready - view.waiting
+    alike = len({int(shapes[row]) for row in rows}) == 1
+    if "resource" not in numbers or trial.held is None or not (1 < needed <= len(rows)):
+        return numbers
+    if not alike and needed < len(rows):
+        return numbers  # which of its pods the gang starts with is open
+    names, held = ssn.snapshot.resources.names, trial.held
+    asked = np.sum([ssn.task(row).request[:, 0] for row in rows[:needed]], axis=0)
+    shorts = [
+        replace(each, used=each.used - float(held[at]), request=float(asked[at]))
+        for each in short_of(numbers)
+        if each.resource in names
+        for at in (names.index(each.resource),)
+    ]
+    if not shorts or any(each.used + each.request <= each.limit for each in shorts):
+        return numbers  # devices of claims are not among the requests
+    first, *more = (each.numbers() for each in shorts)
+    return {**numbers, **first, **({"more": more} if more else {}), "pods": needed}

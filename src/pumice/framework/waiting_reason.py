@@ -84,14 +84,21 @@ def _nodes(ssn: Session, numbers: Numbers) -> str:
     counted = ", ".join(f"{n} {text}" for text, n in sorted(nodes.items()))
     sentence = f"no node fits {numbers['task']}: 0 of {ssn.snapshot.nodes.n} nodes"
     compared = "".join(
-        f"; it asks for {amount_text(name, need[name])} of {name}, those have at most "
-        f"{amount_text(name, idle[name])} idle"
+        f"; it asks for {name} {amount_text(name, need[name])}, and "
+        + _most_idle(nodes[f"Insufficient {name}"], amount_text(name, max(idle[name], 0.0)))
         for name in need
         if f"Insufficient {name}" in nodes and name in idle
     )
     claim = numbers.get("claim")
     lacking = f"; {claim_reason(claim)}" if claim and "request" in claim else ""
     return f"{sentence} ({counted or 'none was tried'}){compared}{lacking}"
+
+
+def _most_idle(n: int, amount: str) -> str:
+    """Write how much of a resource some nodes have idle, at most."""
+    if n == 1:
+        return f"that node has {'none' if amount == '0' else amount} idle"
+    return "none of those has any idle" if amount == "0" else f"those have at most {amount} idle"
 
 
 def claim_reason(claim: Numbers) -> str:

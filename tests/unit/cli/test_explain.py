@@ -85,7 +85,8 @@ def test_further_causes_follow_the_decisive_one(tmp_path: Path) -> None:
     lines = run("explain", "j", "-f", str(path)).output.splitlines()
     assert lines[2] == "GangShort: only 1 of the 2 pods that its gang needs finds a node"
     assert lines[lines.index("Further causes") + 1] == (
-        "  InsufficientResource   node n1 has too little free cpu for j-1: it lacks 2 of the 3 cpu"
+        "  InsufficientResource   node n1 has too little free cpu for j-1: it lacks 2 of the 3 cpu "
+        "(with 1 pod of the job placed)"
     )
 
 

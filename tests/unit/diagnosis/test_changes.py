@@ -11,7 +11,7 @@ from pumice.diagnosis.cluster_state import group_of
 from pumice.diagnosis.settings import drain_node, remove_node, setting_from_text
 from pumice.diagnosis.sources import load_world
 from pumice.errors import ConfError, InputError
-from pumice.testing import node, pod, priority_class, queue
+from pumice.testing import node, pod, pod_group, priority_class, queue
 from tests.present import present
 
 WORLD = [queue("default"), node("n1", cpu=4)]
@@ -294,3 +294,16 @@ def test_a_wider_quota_counts_at_once(world: Any, job: Any) -> None:
     changed = Change.from_data([{**op, "patch": [step]}])(there)
     status = present(changed.get("ResourceQuota", "default/team"))["status"]
     assert status == {"hard": {"requests.cpu": "5"}, "used": {"requests.cpu": "1"}}
+
+
+def test_the_running_pods_of_a_removed_job_are_not_created_again() -> None:
+    job = volcano_job()
+    job["metadata"]["uid"] = "u1"
+    job["status"] = {"state": {"phase": "Running"}}
+    owner = {"apiVersion": job["apiVersion"], "kind": "Job", "name": "train", "uid": "u1"}
+    group = pod_group("train-u1", min_member=2, phase="Running")
+    running = pod("train-worker-0", group="train-u1", cpu=1, node="n1")
+    for one in (group, running):
+        one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    change = Change("remove it", (Remove(kind="Job", namespace="default", name="train"),))
+    assert pods(change(loaded(job, group, running))) == []

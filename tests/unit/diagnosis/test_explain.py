@@ -44,7 +44,10 @@ def test_a_job_without_room_names_the_nearest_node_and_what_it_lacks(world: Any,
     assert codes(found) == ["GangShort", "InsufficientResource"]
     assert gang.text == "only 1 of the 2 pods that its gang needs finds a node"
     assert gang.numbers == {"found": 1, "minMember": 2}
-    assert room.text == "node n1 has too little free cpu for j-1: it lacks 2 of the 3 cpu"
+    assert room.text == (
+        "node n1 has too little free cpu for j-1: it lacks 2 of the 3 cpu "
+        "(with 1 pod of the job placed)"
+    )
     assert room.about == ObjectRef("Node", "n1")
     assert room.numbers["lacks"] == {"cpu": 2.0}
     assert (room.numbers["request"], room.numbers["free"]) == (3.0, 1.0)
@@ -249,7 +252,7 @@ def test_a_resource_quota_is_raised_as_far_as_others_leave_room(world: Any, job:
         ObjectRef("ResourceQuota", "team", "default"),
     )
     assert cause.numbers.items() >= {"used": 3.0, "request": 2.0, "limit": 4.0}.items()
-    assert changes(found)[0] == "raise resource quota team: cpu to 5"
+    assert changes(found)[0] == "raise resource quota team: cpu from 4 to 5"
 
 
 def test_a_job_whose_pods_have_ended_is_finished(world: Any, job: Any) -> None:

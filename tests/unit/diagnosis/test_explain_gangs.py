@@ -69,5 +69,5 @@ def test_a_smaller_gang_is_offered_once(world: Any, job: Any) -> None:
         one["metadata"]["annotations"]["volcano.sh/task-spec"] = "worker"
     found = explain_job(world([*WORLD, group, *workers]), "j")
     assert [text for text in changes(found) if "minMember" in text] == [
-        "lower the least number of role worker to 1, and minMember to 1"
+        "lower minTaskMember of role worker from 2 to 1 and minMember from 2 to 1"
     ]

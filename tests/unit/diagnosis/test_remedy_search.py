@@ -10,7 +10,7 @@ from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.remedy.search import Search
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.sources import load_world
-from pumice.diagnosis.trials import settled
+from pumice.diagnosis.trials import played, settled
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.testing import node, queue
 
@@ -100,4 +100,23 @@ def test_a_smaller_change_may_have_to_wait_for_pods_that_leave() -> None:
     found = {
         way.text: way.result for way in explain_job(load_world([EXAMPLE]), "ai/sweep").remedies
     }
-    assert found["lower minMember from 4 to 2"] == "2 pods start in 30 s"
+    assert found["lower minMember from 4 to 2"] == (
+        "2 pods start in 30 s; this evicts 1 pod of data/nightly (data/nightly-worker-1)"
+    )
+
+
+def test_a_large_world_is_played_only_for_a_change_that_evicts_or_takes_longer(
+    world: Any, job: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=2)])
+    found = causes(there, "default/j")
+    seen: list[Any] = []
+
+    def watched(world: Any, job: str) -> Any:
+        seen.append(world)
+        return played(world, job)
+
+    monkeypatch.setattr("pumice.diagnosis.remedy.search._MOST_PROVED", 0)
+    monkeypatch.setattr("pumice.diagnosis.remedy.search.played", watched)
+    assert Search(there, "default/j", Replay(there)).ways(found)
+    assert seen == [there]

@@ -64,8 +64,23 @@ def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle() -> N
     }
     assert reported(decisions) == (
         "no node fits default/j-0: 0 of 2 nodes (1 Insufficient cpu, 1 node(s) were unschedulable)"
-        "; it asks for 6 of cpu, those have at most 4 idle"
+        "; it asks for cpu 6, and that node has 4 idle"
     )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "held", "words"),
+    [
+        (1, 4, "it asks for cpu 6, and that node has none idle"),
+        (2, 4, "it asks for cpu 6, and none of those has any idle"),
+        (2, 1, "it asks for cpu 6, and those have at most 3 idle"),
+    ],
+)
+def test_what_is_idle_is_written_as_one_would_say_it(nodes: int, held: int, words: str) -> None:
+    names = [f"n{i}" for i in range(nodes)]
+    old = [pod(f"old-{name}", cpu=held, node=name) for name in names]
+    objects = [queue("default"), *(node(name, cpu=4) for name in names), *old, *job(cpu=6)]
+    assert reported(decide(objects, "gang", "predicates")).endswith(f"; {words}")
 
 
 def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is() -> None:

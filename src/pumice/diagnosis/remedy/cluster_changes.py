@@ -6,18 +6,21 @@ from typing import Any, Final
 from pumice.api.annotations import BIND_COMPLETED, HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
-from pumice.api.wording import counted
+from pumice.api.wording import counted, first_of, verb
 from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
 from pumice.diagnosis.cluster_state import group_of, key_of
 from pumice.diagnosis.expected import is_expected
-from pumice.diagnosis.remedy.target import Target
+from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.diagnosis.settings import add_nodes, biggest_first
 from pumice.examine.findings import Finding
 
 Sized = tuple[Callable[[int], Change | None], int]
 _NANO: Final = 10**9
 _KINDS: Final = 4
+_ENLARGED: Final = 2
+"""How many kinds of nodes are tried with more than they have."""
 _JOBS: Final = 12
+_NAMED: Final = 3
 _NODES: Final = 4
 _TIMES: Final = 4
 _KEPT: Final = (HOSTNAME, NUMA_POLICY)
@@ -39,8 +42,8 @@ def more_nodes(target: Target, cause: Finding) -> Iterator[Change | Sized | None
     for like in list(kinds.values())[:_KINDS]:
         yield _more(target, like, {}, {}), largest
     wanted = _selector(target)
-    for like in list(kinds.values())[:1]:
-        beyond = _beyond(like, cause)
+    for like in list(kinds.values())[:_ENLARGED]:
+        beyond = _beyond(like, target, cause)
         if beyond or wanted:
             yield _more(target, like, beyond, wanted), largest
 
@@ -66,14 +69,16 @@ def _healthy(node: Manifest) -> Manifest:
     return {**node, "spec": {name: value for name, value in spec.items() if value}}
 
 
-def _beyond(like: Manifest, cause: Finding) -> dict[str, str]:
+def _beyond(like: Manifest, target: Target, cause: Finding) -> dict[str, str]:
     """List the resources of which a pod asks for more than a node has, with that amount."""
     offered = (like.get("status") or {}).get("allocatable") or {}
     asked = cause.numbers.get("requests")
+    if not isinstance(asked, dict):
+        asked = requests_of(target.pods[0]["spec"]) if target.pods else {}
     found: dict[str, str] = {}
-    for name, amount in asked.items() if isinstance(asked, dict) else ():
+    for name, amount in asked.items():
         if amount * _NANO > parse_quantity(offered.get(name, 0)):
-            found[name] = format_quantity(name, amount * (1000 if name == "cpu" else 1))
+            found[name] = format_quantity(name, float(amount * (1000 if name == "cpu" else 1)))
     return found
 
 
@@ -82,8 +87,8 @@ def _selector(target: Target) -> dict[str, str]:
     return dict(pods[0]["spec"].get("nodeSelector") or {}) if pods else {}
 
 
-def endings(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Wait for running jobs to end: each alone, those ahead first, then the smallest."""
+def endings(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
+    """Wait for running jobs to end: each alone, those ahead first, then the smallest; then more."""
     running: dict[str, list[str]] = {}
     ahead = set(cause.numbers.get("jobs", ()))
     for pod in target.world.of_kind("Pod").values():
@@ -96,13 +101,22 @@ def endings(target: Target, cause: Finding) -> Iterator[Change | None]:
             running.setdefault(name, []).append(key_of(pod))
     running.pop(target.group, None)
     first = sorted(running.items(), key=lambda one: (one[0] not in ahead, len(one[1]), one[0]))
-    for job, pods in first[:_JOBS]:
-        name = target.world.title(job) if not job.startswith(" ") else f"pod {job[1:]}"
-        yield Change(f"wait for {name} to end ({counted(len(pods), 'pod')})", (Wait(pods=pods),))
+    for some in ([one] for one in first[:_JOBS]):
+        yield _end_of(target, some)
     if len(first) > 1:
-        most = [pod for _, pods in first[:_JOBS] for pod in pods]
-        jobs = counted(len(first[:_JOBS]), "job")
-        yield Change(f"wait for {jobs} to end ({counted(len(most), 'pod')})", (Wait(pods=most),))
+        yield (lambda n: _end_of(target, first[: n + 1])), min(len(first), _JOBS) - 1
+
+
+def _end_of(target: Target, jobs: list[tuple[str, list[str]]]) -> Change:
+    """Wait for some jobs to end; pods without a job are named themselves."""
+    names = [
+        f"pod {job[1:]}" if job.startswith(" ") else target.world.title(job) for job, _ in jobs
+    ]
+    pods = [pod for _, pods in jobs for pod in pods]
+    return Change(
+        f"wait for {first_of(names, _NAMED)} to end ({counted(len(pods), 'pod')})",
+        (Wait(pods=pods),),
+    )
 
 
 def uncordon(target: Target, _: Finding) -> Iterator[Change | None]:
@@ -117,7 +131,7 @@ def uncordon(target: Target, _: Finding) -> Iterator[Change | None]:
         spec = {k: v for k, v in node["spec"].items() if k != "unschedulable"}
         return {**node, "spec": spec}
 
-    yield from _nodes(closed, opened, "uncordon")
+    yield from _nodes(closed, opened, lambda _: "uncordon")
 
 
 def untaint(target: Target, cause: Finding) -> Iterator[Change | None]:
@@ -134,7 +148,12 @@ def untaint(target: Target, cause: Finding) -> Iterator[Change | None]:
         for node in target.world.of_kind("Node").values()
         if any(taint_of(one) in texts for one in (node.get("spec") or {}).get("taints") or ())
     ]
-    yield from _nodes(tainted, clean, f"remove the taint {', '.join(sorted(texts))} from")
+
+    def words(nodes: list[Manifest]) -> str:
+        held = {taint_of(one) for node in nodes for one in node["spec"]["taints"]} & texts
+        return f"remove the {verb(len(held), 'taint', 'taints')} {', '.join(sorted(held))} from"
+
+    yield from _nodes(tainted, clean, words)
 
 
 def taint_of(taint: Mapping[str, Any]) -> str:
@@ -158,17 +177,20 @@ def label_nodes(target: Target, _: Finding) -> Iterator[Change | None]:
 
     if wanted and HOSTNAME not in wanted:
         pairs = ", ".join(f"{k}={v}" for k, v in wanted.items())
-        yield from _nodes(lacking, labelled, f"set the label {pairs} on")
+        set_on = f"set the {verb(len(wanted), 'label', 'labels')} {pairs} on"
+        yield from _nodes(lacking, labelled, lambda _: set_on)
 
 
 def _nodes(
-    nodes: list[Manifest], edit: Callable[[Manifest], Manifest], words: str
+    nodes: list[Manifest],
+    edit: Callable[[Manifest], Manifest],
+    words: Callable[[list[Manifest]], str],
 ) -> Iterator[Change | None]:
     """Change each of some nodes alone, then all of them."""
 
     def change(some: list[Manifest], names: str) -> Change:
         ops = tuple(patched("Node", key_of(node), node, edit(node)) for node in some)
-        return Change(f"{words} {names}", ops)
+        return Change(f"{words(some)} {names}", ops)
 
     for node in nodes[:_NODES]:
         yield change([node], f"node {key_of(node)}")

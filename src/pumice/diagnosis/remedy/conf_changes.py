@@ -11,6 +11,8 @@ from pumice.diagnosis.remedy.target import Target
 from pumice.examine.findings import Finding
 
 _EVICTING: Final = ("preempt", "reclaim")
+_NEVER_REMOVED: Final = frozenset({"gang", "predicates"})
+"""Plugins without which pods of any job are placed where they do not run, or too few of them."""
 Conf_ = dict[str, Any]
 
 
@@ -71,6 +73,8 @@ def without_plugin(target: Target, cause: Finding) -> Iterator[Change | None]:
     named = cause.numbers.get("plugin") or cause.numbers.get("by")
     names = [named] if named else cause.numbers.get("plugins", [])
     for name in names:
+        if name in _NEVER_REMOVED:
+            continue
 
         def edit(conf: Conf_, name: str = str(name)) -> None:
             for tier in conf.get("tiers") or ():

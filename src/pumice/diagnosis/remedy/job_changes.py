@@ -10,7 +10,7 @@ from pumice.api.kinds import SCHEDULER_NAME, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.diagnosis.changes import Add, Change, Operation, patched
 from pumice.diagnosis.cluster_state import key_of
-from pumice.diagnosis.remedy.target import Target
+from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.examine.findings import Finding
 
 Sized = tuple[Callable[[int], Change | None], int]
@@ -189,14 +189,19 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
     room = {name: amount for name, amount in room.items() if amount > 0}
     if not room or set(room) != {name for name, short in lacks.items() if short > 0}:
         return
-    listed = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
     parts = {name: Fraction(amount) / Fraction(asked[name]) for name, amount in room.items()}
 
     def edit(spec: Manifest) -> Manifest:
-        lowered = _containers(spec, lambda one: _with_less(one, parts))
-        return _with_less(lowered, parts) if spec.get("resources") else lowered
+        held = requests_of(spec)
+        large = {name: part for name, part in parts.items() if held.get(name, 0) > room[name]}
+        lowered = _containers(spec, lambda one: _with_less(one, large))
+        return _with_less(lowered, large) if spec.get("resources") else lowered
 
-    yield target.with_pod_specs(f"ask for less: {listed} a pod", edit)
+    most = (
+        "" if len({repr(pod["spec"].get("containers")) for pod in target.pods}) < 2 else "at most "
+    )
+    listed = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
+    yield target.with_pod_specs(f"ask for less: {most}{listed} a pod", edit)
 
 
 def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
@@ -217,85 +222,6 @@ def _text(name: str, amount: float | Fraction) -> str:
     if name == "cpu":
         return format_quantity(name, math.floor(amount * 1000))
     return format_quantity(name, math.floor(amount))
-
-
-def smaller_gang(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
-    """Lower the least number: size n subtracts n."""
-    least = int(target.spec.get("minMember") or 1)
-    if least > 1:
-        yield (lambda n: _gang_of(target, least - n)), least - 1
-
-
-def gang_of_those_there(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Need no more pods than exist."""
-    there = int(cause.numbers.get("pods", 0))
-    if there:
-        yield _gang_of(target, there)
-
-
-def valid_gang(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Need no more pods than the tasks have."""
-    if target.job is not None:
-        tasks = target.job["spec"].get("tasks") or ()
-        yield _gang_of(target, sum(int(task.get("replicas") or 0) for task in tasks))
-
-
-def _gang_of(target: Target, least: int) -> Change | None:
-    old = int(target.spec.get("minMember") or 1)
-    name = "minAvailable" if target.job is not None else "minMember"
-    if target.job is not None:
-        text = f"lower {name} from {old} to {least}"
-        tasks = [
-            {k: v for k, v in task.items() if k != "minAvailable"}
-            for task in target.job["spec"].get("tasks") or ()
-        ]
-        change = target.with_group(text, {"minMember": least})
-        if any("minAvailable" in task for task in target.job["spec"].get("tasks") or ()):
-            both = f"{text} and remove minAvailable from its tasks"
-            change = target.resubmitted(
-                both,
-                lambda job: {
-                    **job,
-                    "spec": {**job["spec"], "minAvailable": least, "tasks": tasks},
-                },
-            )
-        return change
-    fields: dict[str, Any] = {"minMember": least}
-    text = f"lower {name} from {old} to {least}"
-    if target.spec.get("minTaskMember"):
-        fields["minTaskMember"] = None
-        text += " and drop minTaskMember"
-    if target.spec.get("minResources"):
-        fields["minResources"] = None
-        text += " and minResources"
-    return target.with_group(text, fields)
-
-
-def fewer_of_role(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Lower the least number of a role to the pods it has or finds a node for."""
-    role = str(cause.numbers.get("role", ""))
-    there = int(cause.numbers.get("found", cause.numbers.get("pods", 0)))
-    needed = int(cause.numbers.get("needed", 0))
-    if target.job is None:
-        minima = dict(target.spec.get("minTaskMember") or {})
-        if role not in minima:
-            return
-        minima[role] = there
-        least = max(1, int(target.spec.get("minMember") or 1) - (needed - there))
-        text = f"lower the least number of role {role} to {there}, and minMember to {least}"
-        fields = {"minTaskMember": minima, "minMember": least}
-        yield target.with_group(text, fields)
-        return
-    tasks = [
-        {**task, "minAvailable": there} if task.get("name") == role else task
-        for task in target.job["spec"].get("tasks") or ()
-    ]
-    old = int(target.job["spec"].get("minAvailable") or 1)
-    least = max(1, old - (needed - there))
-    yield target.resubmitted(
-        f"lower minAvailable of task {role} to {there}, and that of the job to {least}",
-        lambda job: {**job, "spec": {**job["spec"], "tasks": tasks, "minAvailable": least}},
-    )
 
 
 def wider_domain(

@@ -5,8 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from pumice.api.codes import Cause
-from pumice.diagnosis.changes import Change
-from pumice.diagnosis.remedy import cluster_changes, conf_changes, job_changes, queue_changes
+from pumice.diagnosis.changes import Change, chain
+from pumice.diagnosis.remedy import (
+    cluster_changes,
+    conf_changes,
+    gang_changes,
+    job_changes,
+    queue_changes,
+)
 from pumice.diagnosis.remedy.target import Target
 from pumice.examine.findings import Finding
 
@@ -23,15 +29,25 @@ class Proposal:
 
 Sized = tuple[Callable[[int], Change | None], int]
 _Maker = Callable[[Target, Finding], Iterator[Change | Sized | None]]
+
+
+def _revocable_all_day(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Open the zones for pods that may not use them yet: neither change helps without the other."""
+    for pods in job_changes.revocable(target, cause):
+        for conf in conf_changes.open_window(target, cause):
+            yield None if pods is None or conf is None else chain([pods, conf])
+
+
 _ANY: Final[Mapping[str, _Maker]] = {
     "nodes": cluster_changes.more_nodes,
     "wait": cluster_changes.endings,
     "evict": conf_changes.evicting,
+    "deserve": queue_changes.more_deserved,
     "less": job_changes.ask_for_less,
-    "gang": job_changes.smaller_gang,
+    "gang": gang_changes.smaller_gang,
     "first": job_changes.go_first,
 }
-_ROOM: Final = ("nodes", "wait", "less", "gang", "evict", "first")
+_ROOM: Final = ("nodes", "wait", "less", "gang", "evict", "deserve", "first")
 _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.QUEUE_MISSING: (queue_changes.another_queue, queue_changes.new_queue),
     Cause.QUEUE_CLOSED: (queue_changes.reopen_queue, queue_changes.another_queue),
@@ -44,12 +60,16 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.QUEUE_OVER_DESERVED: (queue_changes.heavier, queue_changes.another_queue),
     Cause.NOT_ADMITTED: (queue_changes.wider_quota, conf_changes.larger_factor),
     Cause.SUSPENDED: (job_changes.resume,),
-    Cause.INVALID: (job_changes.valid_gang, conf_changes.without_plugin),
+    Cause.INVALID: (
+        gang_changes.valid_gang,
+        gang_changes.fewer_parts,
+        conf_changes.without_plugin,
+    ),
     Cause.DEPENDS_ON: (job_changes.no_dependencies,),
     Cause.OTHER_SCHEDULER: (job_changes.our_scheduler,),
     Cause.PRIORITY_CLASS_MISSING: (job_changes.new_priority_class,),
-    Cause.TOO_FEW_PODS: (job_changes.gang_of_those_there,),
-    Cause.ROLE_SHORT: (job_changes.fewer_of_role,),
+    Cause.TOO_FEW_PODS: (gang_changes.gang_of_those_there,),
+    Cause.ROLE_SHORT: (gang_changes.fewer_of_role,),
     Cause.GATED: (job_changes.without_gates,),
     Cause.ACTION_MISSING: (conf_changes.add_action,),
     Cause.PLUGIN_FAILED: (conf_changes.without_plugin,),
@@ -61,7 +81,7 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.NODE_NOT_READY: (cluster_changes.untaint,),
     Cause.NODE_UNSCHEDULABLE: (cluster_changes.uncordon,),
     Cause.NODE_GROUP: (queue_changes.use_node_groups,),
-    Cause.NETWORK_DOMAIN: (job_changes.wider_domain,),
+    Cause.NETWORK_DOMAIN: (job_changes.wider_domain, gang_changes.fewer_parts),
     Cause.POD_AFFINITY: (job_changes.without_affinity,),
     Cause.POD_ANTI_AFFINITY: (job_changes.without_affinity,),
     Cause.TOPOLOGY_SPREAD: (job_changes.without_spread,),
@@ -69,7 +89,7 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.NUMA_POLICY: (job_changes.without_numa_policy, conf_changes.without_plugin),
     Cause.VOLUME: (cluster_changes.provide_volumes,),
     Cause.NODE_USAGE: (conf_changes.without_plugin,),
-    Cause.WINDOW_CLOSED: (job_changes.revocable, conf_changes.open_window),
+    Cause.WINDOW_CLOSED: (job_changes.revocable, conf_changes.open_window, _revocable_all_day),
 }
 _FOR_ROOM: Final = frozenset(
     {
@@ -102,9 +122,9 @@ _FOR_ROOM: Final = frozenset(
 
 
 _GROUPS: Final[Mapping[_Maker, str]] = {
-    job_changes.fewer_of_role: "gang",
-    job_changes.gang_of_those_there: "gang",
-    job_changes.valid_gang: "gang",
+    gang_changes.fewer_of_role: "gang",
+    gang_changes.gang_of_those_there: "gang",
+    gang_changes.valid_gang: "gang",
 }
 """Changes near one cause that do the same as a change for room."""
 

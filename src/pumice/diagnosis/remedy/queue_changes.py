@@ -1,18 +1,21 @@
 """Changes of queues and quotas."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 from pumice.api.annotations import NODE_GROUP
 from pumice.api.kinds import Manifest
-from pumice.api.quantity import format_quantity
+from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import nearest
 from pumice.diagnosis.changes import Add, Change, patched
 from pumice.diagnosis.expected import open_queue
-from pumice.diagnosis.remedy.target import Target
+from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.examine.findings import Finding
 
+Sized = tuple[Callable[[int], Change | None], int]
+_NANO: Final = 10**9
 _PARTS: Final = 4
 _TIMES: Final = 3
 _MOST_WEIGHT: Final = 99
@@ -78,9 +81,7 @@ def place_in_tree(target: Target, cause: Finding) -> Iterator[Change | None]:
             return
 
 
-def raise_limit(
-    target: Target, cause: Finding
-) -> Iterator[Change | tuple[Callable[[int], Change | None], int] | None]:
+def raise_limit(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Raise the capability that is overrun, by the missing amount and more."""
     numbers = cause.numbers
     if cause.about is None or cause.about.kind != "Queue" or "resource" not in numbers:
@@ -91,19 +92,35 @@ def raise_limit(
 
     def make(n: int) -> Change | None:
         stated = dict(spec.get("capability") or {})
-        amounts = []
-        for short in (numbers, *numbers.get("more", ())):
-            resource = str(short["resource"])
-            wanted = short["used"] + short["request"] * (1 + (n - 1) / _PARTS)
-            old = stated.get(resource)
-            stated[resource] = _quantity(resource, wanted)
-            was = f"from {old} " if old is not None else ""
-            amounts.append(f"{resource} {was}to {stated[resource]}")
-        text = f"raise the capability of queue {name}: {', '.join(amounts)}"
-        return _changed(target, name, text, capability=stated)
+        raised = _raised(stated, (numbers, *numbers.get("more", ())), n)
+        text = f"raise the capability of queue {name}: {_amounts(stated, raised)}"
+        return _changed(target, name, text, capability=stated | raised) if raised else None
 
     if spec.get("capability"):
         yield make, _TIMES * _PARTS * pods
+
+
+def _raised(
+    stated: Mapping[str, Any], shorts: Iterable[Mapping[str, Any]], n: int
+) -> dict[str, str]:
+    """Return the stated amounts that are too low, each with a higher one.
+
+    What is not stated has no limit of its own, and a stated amount that already suffices is not
+    the one that stops the job.
+    """
+    found: dict[str, str] = {}
+    for short in shorts:
+        resource = str(short["resource"])
+        wanted = short["used"] + short["request"] * (1 + (n - 1) / _PARTS)
+        new = _quantity(resource, wanted)
+        old = stated.get(resource)
+        if old is not None and parse_quantity(new) > parse_quantity(old):
+            found[resource] = new
+    return found
+
+
+def _amounts(old: Mapping[str, Any], new: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} from {old[name]} to {amount}" for name, amount in new.items())
 
 
 def lower_guarantees(target: Target, cause: Finding) -> Iterator[Change | None]:
@@ -115,17 +132,42 @@ def lower_guarantees(target: Target, cause: Finding) -> Iterator[Change | None]:
         old = stated.pop(resource, None)
         if old is None:
             continue
-        left = cause.numbers["guarantees"][name] - cause.numbers["over"]
+        left = max(0.0, cause.numbers["guarantees"][name] - cause.numbers["over"])
+        amount = _quantity(resource, left, up=False)
         if left > 0:
-            stated[resource] = _quantity(resource, left, up=False)
+            stated[resource] = amount
         new = {**(spec.get("guarantee") or {}), "resource": stated} if stated else None
-        text = f"lower the guarantee of queue {name} for {resource} from {old} to {max(left, 0):g}"
+        text = f"lower the guarantee of queue {name} for {resource} from {old} to {amount}"
         yield _changed(target, name, text, guarantee=new)
 
 
-def heavier(
-    target: Target, cause: Finding
-) -> Iterator[Change | tuple[Callable[[int], Change | None], int] | None]:
+def more_deserved(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
+    """Raise what the queue deserves, so that it may reclaim: size 4 adds the requests of a pod."""
+    name, pods = target.queue, target.pods
+    stated = dict((_queue(target, name).get("spec") or {}).get("deserved") or {})
+    reclaims = {"reclaim", "gangreclaim"} & set(target.world.scheduler_conf.actions)
+    if not stated or not pods or not reclaims:
+        return
+    asked = {
+        resource: amount
+        for resource, amount in requests_of(pods[0]["spec"]).items()
+        if resource in stated and amount > 0
+    }
+
+    def make(n: int) -> Change | None:
+        raised = {
+            resource: _quantity(resource, float(held + n * amount / _PARTS))
+            for resource, amount in asked.items()
+            for held in (Fraction(parse_quantity(stated[resource]), _NANO),)
+        }
+        text = f"raise what queue {name} deserves: {_amounts(stated, raised)}"
+        return _changed(target, name, text, deserved=stated | raised)
+
+    if asked:
+        yield make, _PARTS * max(1, min(len(pods), target.least))
+
+
+def heavier(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Raise the weight of the queue, so that it deserves more."""
     name = cause.about.name if cause.about is not None else target.queue
     old = int((_queue(target, name).get("spec") or {}).get("weight") or 1)
@@ -138,9 +180,7 @@ def heavier(
         yield make, _MOST_WEIGHT
 
 
-def wider_quota(
-    target: Target, cause: Finding
-) -> Iterator[Change | tuple[Callable[[int], Change | None], int] | None]:
+def wider_quota(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Raise the resource quota that is overrun; its pods may already count in it."""
     about, numbers = cause.about, cause.numbers
     if about is None or about.kind != "ResourceQuota":
@@ -151,18 +191,15 @@ def wider_quota(
         return
 
     def make(n: int) -> Change | None:
-        hard = {
-            name: _quantity(name, each["used"] + each["request"] * (1 + (n - 1) / _PARTS))
-            for each in (numbers, *numbers.get("more", ()))
-            for name in (str(each["resource"]),)
-        }
+        old = {**((quota.get("spec") or {}).get("hard") or {})}
+        old = {**((quota.get("status") or {}).get("hard") or {}), **old}
+        hard = _raised(old, (numbers, *numbers.get("more", ())), n)
         new = dict(quota)
         for part in ("spec", "status"):
             if (quota.get(part) or {}).get("hard") is not None:
                 new[part] = {**quota[part], "hard": {**quota[part]["hard"], **hard}}
-        amounts = ", ".join(f"{name} to {amount}" for name, amount in hard.items())
-        text = f"raise resource quota {about.name}: {amounts}"
-        return Change(text, (patched("ResourceQuota", key, quota, new),))
+        text = f"raise resource quota {about.name}: {_amounts(old, hard)}"
+        return Change(text, (patched("ResourceQuota", key, quota, new),)) if hard else None
 
     yield make, _TIMES * _PARTS
 

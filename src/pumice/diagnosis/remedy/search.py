@@ -3,18 +3,21 @@
 Trials are counted, so that an answer about a large cluster does not take forever.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
 from pumice.api.codes import Cause
+from pumice.controllers.job.names import podgroup_name
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.changes import Change, chain
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.manifest_causes import is_barred
+from pumice.diagnosis.remedy.costs import Cost, cost_of, cost_of_cycle, restarted
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.trials import look, settled
+from pumice.diagnosis.trials import Played, look, played, settled
 from pumice.errors import PumiceError
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, ObjectRef
@@ -30,6 +33,8 @@ _OBJECTS_PLAYED: Final = 20_000
 """The same for clusters that are played until they are at rest, which takes longer."""
 _UNLUCKY: Final = 2
 """How much larger a change may become if the draw among equal nodes goes against the job."""
+_MOST_PROVED: Final = 5_000
+"""Objects of a cluster up to which every remedy is played until the cluster is at rest."""
 _SHARE: Final = 8
 """The part of the cycles left that one family of changes may take before one of them works."""
 WANTED: Final = 6
@@ -51,6 +56,7 @@ class Way:
     works: bool
     in_s: float = 0.0
     """Seconds until the job starts, if the cluster was played."""
+    cost: Cost = field(default_factory=Cost)
 
 
 @dataclass
@@ -97,16 +103,35 @@ class Search:
     def _single(
         self, world: ClusterState, causes: list[Finding], prefix: list[Change]
     ) -> list[Way]:
-        found: list[Way] = []
+        found: dict[str, Way] = {}
         done: set[str] = set()
         for proposal in proposals(Target(world, self._key(world)), causes):
             if proposal.group in done or len(found) >= WANTED:
                 continue
             way = self._smallest(proposal, prefix)
+            if way is not None and way.change.text not in found:
+                way = self._proved(way)
             if way is not None:
-                found.append(way)
+                found.setdefault(way.change.text, way)
                 done |= {proposal.group} - {""}
-        return sorted(found, key=lambda way: len(way.change.ops))
+        return sorted(found.values(), key=lambda way: len(way.change.ops))
+
+    def _proved(self, way: Way) -> Way | None:
+        """Return a way with its cost; None if the job does not start by it after all.
+
+        Both sides are played until they are at rest.  In a large cluster that is left out where
+        the job starts at once and nobody is evicted.
+        """
+        title, outcome = self.world.title(self.job), way.outcome
+        if outcome.started and not way.cost.evicted and len(self.world.objects) > _MOST_PROVED:
+            return replace(way, cost=Cost(restarted=restarted(way.change, self.world)))
+        world = way.change(self.world)
+        key = self._key(world)
+        after = played(world, key)
+        if not after.started and (outcome.started or outcome.makes_room):
+            return way if _has_older_name(world, key) else None
+        cost = cost_of(way.change, self.world, title, self._unchanged, after)
+        return replace(way, cost=cost, in_s=way.in_s or (0.0 if outcome.started else after.in_s))
 
     def _smallest(self, proposal: Proposal, prefix: list[Change]) -> Way | None:
         """Find the smallest size that works; None if none of the sizes tried does.
@@ -161,7 +186,12 @@ class Search:
     @cached_property
     def _starts_unchanged(self) -> bool:
         """Whether the job starts without any change once the cluster is at rest."""
-        return settled(self.world, self.job)[0].started
+        return self._unchanged.started
+
+    @cached_property
+    def _unchanged(self) -> Played:
+        """What happens without any change."""
+        return played(self.world, self.job)
 
     def _play(self, proposal: Proposal, size: int, prefix: list[Change]) -> Way | None:
         """Play the cluster with a change until it is at rest; None if the job does not start."""
@@ -176,7 +206,7 @@ class Search:
         except PumiceError:
             return None
         outcome, in_s = settled(world, self._key(world))
-        if not outcome.started:
+        if not outcome.started or is_barred(world, self._key(world)):
             return None
         return (
             known
@@ -243,8 +273,11 @@ class Search:
             world = change(self.world)
         except PumiceError:  # the rules of admission refuse it
             return None
-        outcome = look(world, self._key(world), self.cycles, self.replay)
-        return Way(change, outcome, works(outcome, world))
+        key = self._key(world)
+        seen = look(world, key, self.cycles, self.replay)
+        helps = works(seen.outcome, world) and not is_barred(world, key)
+        cost = cost_of_cycle(change, self.world, self.world.title(self.job), seen.decisions)
+        return Way(change, seen.outcome, helps, cost=cost)
 
     def _key(self, world: ClusterState) -> str:
         """Name the job's pod group: another one, if it was submitted again."""
@@ -260,6 +293,14 @@ def _sizes(largest: int, most: int) -> list[int]:
         sizes.append(round(size))
         size *= factor
     return [*sizes, largest]
+
+
+def _has_older_name(world: ClusterState, group: str) -> bool:
+    """Return whether controllers would make another pod group: older ones named it differently."""
+    job = world.job_of(group)
+    if job is None or not job["metadata"].get("uid"):
+        return False
+    return group.rpartition("/")[2] != podgroup_name(job)
 
 
 def _identity(finding: Finding) -> _Identity:

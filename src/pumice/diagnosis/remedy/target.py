@@ -6,10 +6,13 @@ again: it is removed and added.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest, queue_of
+from pumice.api.quantity import parse_quantity
+from pumice.controllers.job.state import replicas_of
 from pumice.diagnosis.changes import Add, Change, Operation, Remove, patched
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.expected import is_expected
@@ -20,6 +23,7 @@ PodEdit = Callable[[Manifest], Manifest]
 """Turns the spec of a pod into another one."""
 _FRESH: Final = ("name", "namespace", "labels", "annotations", "generateName")
 _MOST_PODS: Final = 2000
+_NANO: Final = 10**9
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,19 @@ class Target:
         """The spec of its pod group."""
         found: Mapping[str, Any] = self.podgroup.get("spec") or {}
         return found
+
+    @property
+    def least(self) -> int:
+        """How many pods it needs to start: as its Volcano job states it, else its pod group."""
+        if self.job is None:
+            return int(self.spec.get("minMember") or 1)
+        stated = self.job["spec"]
+        return int(stated.get("minAvailable") or sum(map(replicas_of, self.tasks)))
+
+    @property
+    def tasks(self) -> list[Manifest]:
+        """The tasks of its Volcano job; none for other jobs."""
+        return list((self.job or {}).get("spec", {}).get("tasks") or ())
 
     @property
     def queue(self) -> str:
@@ -170,3 +187,17 @@ def jobs_of(world: ClusterState, pods: Iterable[str]) -> dict[str, list[str]]:
         if key in known:
             found.setdefault(group_of(known[key]), []).append(key)
     return found
+
+
+def requests_of(spec: Manifest) -> dict[str, Fraction]:
+    """Add up what the containers of a pod ask for, or take what it asks for as a whole."""
+    whole = ((spec.get("resources") or {}).get("requests")) or {}
+    found: dict[str, Fraction] = {}
+    for one in spec.get("containers") or ():
+        resources = one.get("resources") or {}
+        for name, amount in {
+            **(resources.get("limits") or {}),
+            **(resources.get("requests") or {}),
+        }.items():
+            found[name] = found.get(name, Fraction(0)) + Fraction(parse_quantity(amount), _NANO)
+    return found | {name: Fraction(parse_quantity(x), _NANO) for name, x in whole.items()}
