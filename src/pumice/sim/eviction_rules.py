@@ -33,6 +33,8 @@ class EvictionRules:
     """By tier, for preempt."""
     starts_whole: bool
     """Whether a job for which there is not enough room in the end keeps nothing."""
+    oldest_first: bool
+    """Whether queues take jobs of one class by age."""
     claiming: tuple[Plugin, ...]
     """The plugins that all have to allow a queue to reclaim."""
 
@@ -65,6 +67,11 @@ class EvictionRules:
             offers=tuple(_offer(tier) for tier in offering if tier),
             starts_whole=any(
                 entry.plugin.name == "gang" and entry.offers("job_pipelined") for entry in everyone
+            ),
+            oldest_first=all(
+                entry.plugin.simulator.oldest_first
+                for entry in everyone
+                if entry.offers("order_jobs")
             ),
             claiming=tuple(entry.plugin for entry in everyone if entry.offers("preemptive")),
         )

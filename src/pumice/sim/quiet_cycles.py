@@ -76,9 +76,15 @@ class QuietCycles:
             return Outlook.NO_EVICTIONS
         return Outlook.NOTHING
 
-    def has_room(self, kind: JobClass) -> bool:
-        """Return whether one pod of a class fits on some node, evictions aside."""
-        return self._room.has_room_for_pod(kind)
+    def count(self, kind: JobClass, admitted: int) -> int:
+        """Return how many of the admitted jobs of a class make a difference, the oldest first.
+
+        Gangs do, even if they find too little room: they draw lots for nodes until then.
+        """
+        pods = self._room.pods(kind)
+        if pods == 0 or (kind.size == 1 and self._rules.oldest_first):
+            return min(pods, admitted)
+        return admitted
 
     @cached_property
     def _room(self) -> "_FreeRoom":
@@ -148,9 +154,9 @@ class QuietCycles:
 class _FreeRoom(Bounds):
     """Bounds for a cycle without evictions."""
 
-    def has_room_for_pod(self, kind: JobClass) -> bool:
-        """Return whether some node has room for one pod of a class."""
-        return self._pods(kind.pod_shape) > 0
+    def pods(self, kind: JobClass) -> int:
+        """Return how many pods of a class all nodes have room for."""
+        return self._pods(kind.pod_shape)
 
     def holds(self, kind: JobClass, more: Column) -> bool:
         """Return whether a job of a class might fit into all room and some more (R,)."""

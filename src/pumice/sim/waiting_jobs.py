@@ -121,7 +121,7 @@ class WaitingJobs:
     def outlook(self) -> Outlook:
         """Tell what the jobs that were planned may get at most.
 
-        Where nobody is evicted, those take no part of which no pod fits anywhere.
+        Where nobody is evicted, those take no part that make no difference.
         """
         quiet = self._quiet
         if quiet is None or self._partly_running:
@@ -129,7 +129,7 @@ class WaitingJobs:
         found = quiet.outlook([(waiting.kind, new > 0) for waiting, _, new in self._planned])
         if found is Outlook.NO_EVICTIONS:
             self._planned = [
-                (waiting, admitted if quiet.has_room(waiting.kind) else 0, new)
+                (waiting, quiet.count(waiting.kind, admitted), new)
                 for waiting, admitted, new in self._planned
             ]
         return found
