@@ -31,8 +31,6 @@ class EvictionRules:
     actions: frozenset[str]
     offers: tuple[Offer, ...]
     """By tier, for preempt."""
-    starts_whole: bool
-    """Whether a job for which there is not enough room in the end keeps nothing."""
     oldest_first: bool
     """Whether queues take jobs of one class by age."""
     claiming: tuple[Plugin, ...]
@@ -50,7 +48,7 @@ class EvictionRules:
         """Ask the plugins of a configuration.
 
         None unless actions that evict come after all others, backfill aside: what they promise
-        then concerns nobody.
+        then concerns nobody; and unless a job that finds too little room in the end keeps nothing.
         """
         evicting = frozenset(name for name in actions if ACTIONS[name].simulator.evicts)
         others = tuple(name for name in actions if name not in evicting)
@@ -61,13 +59,13 @@ class EvictionRules:
             return None
         entries = [list(tier) for tier in tiers]
         everyone = [entry for tier in entries for entry in tier]
+        gangs = [entry for entry in everyone if entry.plugin.name == "gang"]
+        if not any(entry.offers("job_ready") and entry.offers("job_pipelined") for entry in gangs):
+            return None
         offering = [[each for each in tier if each.offers("preemptable")] for tier in entries]
         return cls(
             actions=evicting,
             offers=tuple(_offer(tier) for tier in offering if tier),
-            starts_whole=any(
-                entry.plugin.name == "gang" and entry.offers("job_pipelined") for entry in everyone
-            ),
             oldest_first=all(
                 entry.plugin.simulator.oldest_first
                 for entry in everyone

@@ -133,7 +133,7 @@ class QuietCycles:
         if not len(victims):
             return False
         held = self._snapshot.jobs.allocated[:, victims].sum(axis=1)
-        return not self._rules.starts_whole or self._room.holds(kind, held)
+        return self._room.holds(kind, held)
 
     def _priority(self, kind: JobClass) -> int:
         """Return the priority of jobs of a class."""

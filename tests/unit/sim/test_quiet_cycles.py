@@ -55,11 +55,6 @@ CONFS = {
         f"{{name: priority}}, {OFF}",
         f"{{name: capacity}}, {NODES}",
     ),
-    "no gangs": conf(
-        "enqueue, allocate, preempt, reclaim",
-        "{name: priority}",
-        f"{{name: proportion}}, {NODES}",
-    ),
 }
 
 
@@ -149,6 +144,7 @@ def test_every_event_is_that_of_whole_sessions(name: str, outlooks: Counter[Outl
 @pytest.mark.parametrize(
     "text",
     [
+        conf("enqueue, allocate, preempt", "{name: priority}", NODES),
         conf("enqueue, reclaim, allocate", "{name: gang}", NODES),
         conf("enqueue, allocate, preempt", "{name: gang}, {name: cdp}", NODES),
         conf("enqueue, allocate, preempt", "{name: gang}, {name: resourcequota}", NODES),

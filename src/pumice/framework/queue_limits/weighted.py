@@ -8,12 +8,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import (
-    Column,
-    dominant_share,
-    dominant_share_of_one,
-    within_requested,
-)
+from pumice.core.resources import Column, dominant_share, dominant_share_of_one, within_requested
 from pumice.core.snapshot import Snapshot
 from pumice.framework.queue_limits.division import FewQueues, Terms, divide, is_for_numbers
 from pumice.framework.queue_limits.limits import (
