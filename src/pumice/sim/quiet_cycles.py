@@ -37,7 +37,7 @@ class _Standing:
 
 
 class QuietCycles:
-    """Tells before a cycle what it may decide at most."""
+    """Finds out before a cycle what it may decide at most."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class QuietCycles:
             self._all_plain &= self._plain[kind]
 
     def outlook(self, planned: Sequence[tuple[JobClass, bool]]) -> Outlook:
-        """Tell what a cycle of waiting jobs decides, by class, and whether some are new.
+        """Return what a cycle decides at most, of waiting classes and whether some jobs are new.
 
         New jobs that take part may be admitted.
         """

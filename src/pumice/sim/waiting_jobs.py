@@ -119,7 +119,7 @@ class WaitingJobs:
         return n_planned > 0
 
     def outlook(self) -> Outlook:
-        """Tell what the jobs that were planned may get at most.
+        """Return what the jobs that were planned may get at most.
 
         Where nobody is evicted, those take no part that make no difference.
         """

@@ -80,7 +80,10 @@ def jobs(rng: np.random.Generator, *, single: bool) -> list[JobSpec]:
 
 def cluster(rng: np.random.Generator) -> list[Any]:
     n = int(rng.integers(1, 5))
-    due = {"cpu": int(rng.integers(0, 2 * n + 1)), "memory": f"{4 * n}Gi"}
+    due: dict[str, str | int | float] = {
+        "cpu": int(rng.integers(0, 2 * n + 1)),
+        "memory": f"{4 * n}Gi",
+    }
     return [
         *(node(f"n{i}", cpu=4, memory="32Gi") for i in range(n)),
         queue("blue", weight=2, deserved=due),
