@@ -1,7 +1,7 @@
 """One scheduling cycle: open a session over a snapshot, run the actions, return the decisions."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -162,13 +162,14 @@ class Scheduler:
         observer: Observer | None = None,
         process: ProcessMemory | None = None,
         placing: MakePlacing | None = None,
+        idle: Container[str] = (),
     ) -> Decisions:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
         With ``only_changes`` pod groups whose status stays as it is are not reported, without
         ``queue_amounts`` neither are the amounts of queues.  ``process`` is the state of earlier
         cycles, also under other configurations; ``placing`` is another evaluation of nodes, with
-        the same answers.
+        the same answers; ``idle`` names actions of which it is known that they would do nothing.
         """
         process, kept = process or self._process, self._kept
         if kept is not None:
@@ -195,7 +196,8 @@ class Scheduler:
                 watching = observer or Observer()
                 watching.opened(session)
                 for action in self.conf.actions:
-                    ACTIONS[action](session)
+                    if action not in idle:
+                        ACTIONS[action](session)
                     watching.action_done(action)
                 decisions = close_session(
                     session, only_changes=only_changes, queue_amounts=queue_amounts

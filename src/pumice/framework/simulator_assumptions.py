@@ -26,6 +26,12 @@ class SimulatorAssumptions:
     about it counts but the sums of its nodes, its queue and its namespace."""
     oldest_first: bool = False
     """Of jobs of equal priority that have not started, puts none before an older one."""
+    offers_lower: bool = False
+    """Offers to a task that preempts none but pods of jobs of lower priority, and never abstains;
+    of its own job, any."""
+    offers_surplus: bool = False
+    """Offers to a task that preempts none but pods of jobs that have more than they need, and
+    never abstains."""
 
 
 UNDECLARED = SimulatorAssumptions()

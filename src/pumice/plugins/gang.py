@@ -29,7 +29,9 @@ class Gang(Plugin, name="gang"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(bounded=True, starts_alone=True, oldest_first=True)
+    simulator = SimulatorAssumptions(
+        bounded=True, starts_alone=True, oldest_first=True, offers_surplus=True
+    )
     judges_alone = frozenset({"gang_evictable"})
     judges_in_turn = frozenset({"preemptable", "reclaimable"})
     spares = Spared.VICTIM_GANG

@@ -17,6 +17,7 @@ from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits, queues_with_jobs
+from pumice.sim.eviction_rules import EvictionRules
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
 from pumice.sim.queue_ledger import QueueLedger
@@ -47,6 +48,8 @@ class Shortcuts:
     refusals_last: bool
     """Whether a job that a cycle refused is refused until something is released."""
     evicts: bool
+    evictions: EvictionRules | None = None
+    """Who may be evicted, if that is known of a configuration that evicts."""
     keep_fits: bool = False
     """Whether the answer of a node holds until a pod is added to it or leaves it."""
     admitting: tuple[Plugin, ...] = ()
@@ -76,13 +79,15 @@ class Shortcuts:
         keep_fits = all(entry.plugin.simulator.nodes_alone for entry in asked)
         limiting = [entry for entry in entries if entry.offers("allocatable")]
         ordering = [entry for entry in entries if entry.offers("order_queues")]
-        refusals_last = bounded and not (timed or evicts or forgets or all_jobs)
+        lasts = bounded and not (timed or forgets or all_jobs)
+        refusals_last = lasts and not evicts
         starts_alone = refusals_last and keep_fits and _starts_alone(actions, entries)
         return cls(
             leave_jobs_out=bounded and not all_jobs,
             await_events=bounded and not timed,
             refusals_last=refusals_last,
             evicts=evicts,
+            evictions=EvictionRules.of(actions, tiers) if lasts and evicts else None,
             keep_fits=keep_fits,
             admitting=_admitting(tiers) if "enqueue" in actions else (),
             limiting=tuple(entry.plugin for entry in limiting),
@@ -185,7 +190,7 @@ class Bounds:
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
-        n = _times_within(kind.least_amounts, self._room_in_all())
+        n = times_within(kind.least_amounts, self._room_in_all())
         if n < 1:
             return 0
         n = min(n, self._within_queue(kind))
@@ -291,7 +296,7 @@ class Bounds:
         if self._evicts or self.limits is None or row is None:
             return UNBOUNDED
         left = self._left_to_hold(self.limits, row)
-        return max(math.floor(_times_within(kind.quota_amounts, left) + _ROUNDING), 0)
+        return max(math.floor(times_within(kind.quota_amounts, left) + _ROUNDING), 0)
 
     def _left_to_hold(self, limits: QueueLimits, queue: int) -> list[float]:
         """Return what a queue may still hold (R,)."""
@@ -318,7 +323,7 @@ class Bounds:
         row = self.snapshot.queues.row_of.get(kind.queue)
         if self._admission is None or row is None:
             return UNBOUNDED
-        return max(int(_times_within(kind.reserved_amounts, self._left(row)) + _ROUNDING), 0)
+        return max(int(times_within(kind.reserved_amounts, self._left(row)) + _ROUNDING), 0)
 
     def committed(self, limit: QueueLimits, queue: int) -> list[float]:
         """Return what a queue holds or has reserved (R,), apart from pods, which no limit counts.
@@ -337,7 +342,7 @@ class Bounds:
         """Return whether a job that reserves amounts might be admitted in some queue."""
         if not isinstance(self._admission, ClusterLimit):
             return True
-        return _times_within(reserved, self._left(0)) + _ROUNDING >= 1.0
+        return times_within(reserved, self._left(0)) + _ROUNDING >= 1.0
 
     def _left(self, queue: int) -> list[float]:
         """Return what jobs of a queue may still reserve."""
@@ -384,7 +389,7 @@ def _has_exact_sums(amounts: Column) -> bool:
     return bool((amounts % 1.0 == 0.0).all() and (amounts.sum(axis=1) < _MOST_EXACT).all())
 
 
-def _times_within(amounts: Amounts, room: list[float]) -> float:
+def times_within(amounts: Amounts, room: list[float]) -> float:
     """Return how often amounts are contained in others, not always a whole number of times."""
     least: float = UNBOUNDED
     for row, amount in amounts:

@@ -6,10 +6,12 @@ decisions are carried out at once.  The same workload, seed and configuration pr
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.objects import KubeObject
+from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.direct_cycle import DirectCycle
@@ -18,6 +20,7 @@ from pumice.sim.job_run import EPOCH, JobRun
 from pumice.sim.kept_fits import KeptFits
 from pumice.sim.options import Evicted
 from pumice.sim.outcome import Outcome
+from pumice.sim.quiet_cycles import Outlook
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.waiting_jobs import WaitingJobs
@@ -58,6 +61,8 @@ class Engine:
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
+        if _promises_more(conf):
+            self._shortcuts = replace(self._shortcuts, evictions=None)
         kept = KeptFits(self.sim_cluster.node_states) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
@@ -199,14 +204,23 @@ class Engine:
         released = self._execution.has_outdated_phases
         self.cost.cycles += 1
         self._cycles_since_event += 1
-        changed = self._decide_directly()
-        if self._decide() if changed is None else changed:
+        if self._decide_at_least_cost():
             self._last_change = now
             self._pause = self._period
             self._plan_follow_up(released=released)
         elif not self._shortcuts.await_events and now - self._last_change < _GIVE_UP_AFTER:
             self._next_cycle = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    def _decide_at_least_cost(self) -> bool:
+        """Decide in a session only if it takes one; return whether anything changed."""
+        changed = self._decide_directly()
+        if changed is not None:
+            return changed
+        outlook = self.waiting_jobs.outlook()
+        if outlook is Outlook.NOTHING:
+            return self._execution.pass_over()
+        return self._decide(evicts=outlook is Outlook.ANYTHING)
 
     def _decide_directly(self) -> bool | None:
         """Decide without a session and carry it out; None if it takes one."""
@@ -218,8 +232,9 @@ class Engine:
         self.cost.deciding_seconds += self._clock() - start
         return None if decisions is None else self._execution.apply_directly(decisions)
 
-    def _decide(self) -> bool:
+    def _decide(self, *, evicts: bool) -> bool:
         """Decide in a session and carry it out; return whether anything changed."""
+        rules = self._shortcuts.evictions
         self.waiting_jobs.show()
         self.sim_cluster.prepare_session()
         start = self._clock()
@@ -229,6 +244,7 @@ class Engine:
             only_changes=True,
             queue_amounts=False,
             placing=self._placing,
+            idle=() if evicts or rules is None else rules.actions,
         )
         self.cost.deciding_seconds += self._clock() - start
         self._failures.update(dict.fromkeys(decisions.failures))
@@ -262,3 +278,9 @@ class Engine:
             if self._cycles_since_event >= _MAX_CYCLES_SINCE_EVENT:
                 reason = f"evicted again and again; {reason}" if run.evictions else reason
             run.reason = reason or "never started"
+
+
+def _promises_more(conf: SchedulerConf) -> bool:
+    """Return whether nodes are promised, or compared, in ways of which nothing is foretold."""
+    preempt = arguments_of(conf.configurations, "preempt", PreemptArguments)
+    return preempt.by_dry_run or bool(conf.queue_gates)

@@ -135,6 +135,12 @@ class Execution:
             self._unlist(run)
         return changed
 
+    def pass_over(self) -> bool:
+        """Do what a session does that decides nothing; return whether anything changed."""
+        changed = any(map(_is_outdated, self._outdated_phases))
+        self.write_outdated_phases()
+        return changed
+
     def write_outdated_phases(self) -> None:
         """Write the phases that skipped cycles would have: jobs with nodes run."""
         for run in self._outdated_phases:

@@ -10,6 +10,7 @@ from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
 from pumice.sim.job_classes import JobClass, JobClasses
 from pumice.sim.job_run import JobRun
 from pumice.sim.placeholders import WAITING, Share
+from pumice.sim.quiet_cycles import Outlook, QuietCycles
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_classes import Line, WaitingClass, WaitingClasses
 
@@ -42,6 +43,9 @@ class WaitingJobs:
         """Classes of which jobs take part in the next cycle, and how many: admitted, not yet."""
         self._shown: dict[WaitingClass, None] = {}
         """Classes of which jobs take part at present."""
+        self._quiet: QuietCycles | None = None
+        if shortcuts.leave_jobs_out and shortcuts.evictions is not None:
+            self._quiet = QuietCycles(cluster, self.job_classes, shortcuts, shortcuts.evictions)
         self.has_freed_room = True
         """Whether something was released since the last cycle: only then may a job that was
         refused succeed."""
@@ -63,6 +67,8 @@ class WaitingJobs:
         self._with_new_jobs.add(kind)
         self._waiting.of(kind).fresh.append(run)
         self._cluster.learn_amounts(kind)
+        if self._quiet is not None:
+            self._quiet.learn(kind)
         self._hold(run, 1)
 
     def put_back(self, run: JobRun) -> None:
@@ -111,6 +117,22 @@ class WaitingJobs:
         self._with_new_jobs.clear()
         self.has_freed_room = not self._shortcuts.refusals_last
         return n_planned > 0
+
+    def outlook(self) -> Outlook:
+        """Return what the jobs that were planned may get at most.
+
+        Where nobody is evicted, those take no part that make no difference.
+        """
+        quiet = self._quiet
+        if quiet is None or self._partly_running:
+            return Outlook.ANYTHING
+        found = quiet.outlook([(waiting.kind, new > 0) for waiting, _, new in self._planned])
+        if found is Outlook.NO_EVICTIONS:
+            self._planned = [
+                (waiting, quiet.count(waiting.kind, admitted), new)
+                for waiting, admitted, new in self._planned
+            ]
+        return found
 
     def _candidates(self, bounds: Bounds | None) -> Iterable[WaitingClass]:
         """Return the classes of which the next cycle may give some job something, in order."""

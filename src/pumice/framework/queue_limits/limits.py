@@ -58,6 +58,13 @@ class QueueLimits:
         """Mark queues that hold all that they deserve (Q,), of amounts (R, Q)."""
         return fits(self.deserved, held)
 
+    def may_reclaim(self, queue: int, request: Column) -> bool:  # noqa: ARG002
+        """Return False only if a queue may not reclaim for a request (R,) or any multiple of it.
+
+        A plugin that states limits lets no queue reclaim (``preemptive``) that they do not let.
+        """
+        return True
+
     def holdable(self) -> Column:
         """Return what each queue may still hold, at this moment (R, Q)."""
         return self._left(self.ceiling, self.snapshot.queues.allocated_or_pipelined)

@@ -43,6 +43,17 @@ class StatedLimits(QueueLimits):
         """Mark queues that hold more than they deserve (Q,)."""
         return np.asarray(self.shares(held) > 1)
 
+    def may_reclaim(self, queue: int, request: Column) -> bool:
+        """Return whether the queue or one above it deserves more of some resource."""
+        if queue not in self.tree.ancestors:
+            return True
+        asked = request > 0
+        asked[PODS] = False
+        return any(
+            bool((asked & (self.held(row) + request - self.deserved[:, row] < STEP)).any())
+            for row in self.tree.chain(queue)
+        )
+
     @classmethod
     def of(cls, snapshot: Snapshot, total: Column, *, hierarchy: bool) -> "StatedLimits":
         """Set limits for queues in a tree, or else flat."""

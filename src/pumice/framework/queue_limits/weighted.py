@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, dominant_share, dominant_share_of_one
+from pumice.core.resources import Column, dominant_share, dominant_share_of_one, within_requested
 from pumice.core.snapshot import Snapshot
 from pumice.framework.queue_limits.division import FewQueues, Terms, divide, is_for_numbers
 from pumice.framework.queue_limits.limits import (
@@ -67,6 +67,10 @@ class WeightedLimits(QueueLimits):
     def ceiling(self) -> Column:
         """The most that a queue may hold: its part."""
         return self.deserved
+
+    def may_reclaim(self, queue: int, request: Column) -> bool:
+        """Return whether a request keeps the queue within its part."""
+        return within_requested(self.held(queue) + request, self.deserved[:, queue], request)
 
     def meets_demand(self, queue: int, asked: Sequence[float], busy: Iterable[int]) -> bool:
         """Return whether a queue gets all that its jobs hold and ask for (R,), for certain.
