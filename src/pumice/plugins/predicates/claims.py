@@ -81,22 +81,32 @@ class Claims:
             self._keys[task.shape.id] = found
         return found
 
-    def problem(self, task: Task, *, must_bind: bool) -> str:
-        """Return why no node can provide a pod's volumes; empty if one may."""
+    def problem(self, task: Task, *, binding: bool, zones: bool) -> str:
+        """Return why no node can provide a pod's volumes; empty if one may.
+
+        Without volume binding a claim may be going or lost; its zone counts once it has a volume.
+        """
         for key in self.keys(task):
             claim = self._claims.get(key)
-            name = key.partition("/")[2]
             if claim is None:
-                return self._missing(task, name)
-            if claim.metadata.deletion_timestamp:
-                return f'persistentvolumeclaim "{name}" is being deleted'
-            if claim.status.phase == "Lost":
-                lost = f'non-existent persistentvolume "{claim.spec.volume_name}"'
-                return f'persistentvolumeclaim "{name}" bound to {lost}'
-            problem = self._cannot_wait(claim) if must_bind and not claim.is_bound else ""
+                return self._missing(task, key.partition("/")[2])
+            problem = self._going(claim) if binding else ""
+            if not problem and not claim.is_bound:
+                in_zone = zones and not claim.spec.volume_name
+                problem = self._cannot_wait(claim) if binding or in_zone else ""
             if problem:
                 return problem
         return self._foreign(task) if names_its_pod(task) else ""
+
+    def _going(self, claim: PersistentVolumeClaim) -> str:
+        """Return that a claim is being deleted, or has lost its volume."""
+        name = claim.metadata.name
+        if claim.metadata.deletion_timestamp:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if claim.status.phase == "Lost":
+            lost = f'non-existent persistentvolume "{claim.spec.volume_name}"'
+            return f'persistentvolumeclaim "{name}" bound to {lost}'
+        return ""
 
     def _missing(self, task: Task, name: str) -> str:
         """Return that a claim does not exist; one of the pod's own is made by the cluster."""

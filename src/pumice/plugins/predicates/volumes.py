@@ -41,7 +41,7 @@ class Volumes:
 
     def problem(self, task: Task) -> str:
         """Return why no node can provide a pod's volumes; empty if one may."""
-        return self.claims.problem(task, must_bind=self._binding or self._zones)
+        return self.claims.problem(task, binding=self._binding, zones=self._zones)
 
     def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
         """Write reasons into the codes of some nodes."""
