@@ -181,6 +181,22 @@ class TestClaims:
         assert world(*objects, volume_binding=False).problem("p")
         assert not world(*objects, volume_binding=False, volume_zones=False).problem("p")
 
+    def test_zones_are_asked_for_claims_that_the_pod_names(self, world: Any) -> None:
+        spec = {"volumes": [{"name": "v", "ephemeral": {}}]}
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "default-p"}
+        own = claim("p-v", storage_class="now")
+        own["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        objects = (pod("p", group="g", spec=spec), own, storage_class("now", mode="Immediate"))
+        assert world(*objects).problem("p")
+        assert not world(*objects, volume_binding=False).problem("p")
+        own["spec"]["volumeName"], own["status"] = "v", {"phase": "Bound"}
+        near = volume("v", labels={ZONE_LABEL: "x"})
+        fits = ["fits", "fits", "fits"]
+        assert world(*objects, near, volume_binding=False).reported("p") == fits
+        named = world(using("p", "p-v"), own, near, volume_binding=False).reported("p")
+        assert named[0] == "fits"
+        assert named[1] != "fits"
+
     def test_an_ephemeral_claim_must_belong_to_its_pod(self, world: Any) -> None:
         spec = {"volumes": [{"name": "v", "ephemeral": {}}]}
         mine, other = claim("p-v", "v1"), claim("q-v", "v2")

@@ -81,6 +81,14 @@ class Claims:
             self._keys[task.shape.id] = found
         return found
 
+    def named(self, task: Task) -> tuple[str, ...]:
+        """List the claims that a pod names; Kubernetes asks for the zones of these alone."""
+        if not names_its_pod(task):
+            return self.keys(task)
+        claims = (each.persistent_volume_claim for each in task.shape.spec.volumes)
+        names = (f"{task.shape.namespace}/{each.claim_name}" for each in claims if each is not None)
+        return tuple(dict.fromkeys(names))
+
     def problem(self, task: Task, *, binding: bool, zones: bool) -> str:
         """Return why no node can provide a pod's volumes; empty if one may.
 
@@ -92,7 +100,7 @@ class Claims:
                 return self._missing(task, key.partition("/")[2])
             problem = self._going(claim) if binding else ""
             if not problem and not claim.is_bound:
-                in_zone = zones and not claim.spec.volume_name
+                in_zone = zones and not claim.spec.volume_name and key in self.named(task)
                 problem = self._cannot_wait(claim) if binding or in_zone else ""
             if problem:
                 return problem
@@ -141,9 +149,9 @@ class Claims:
             return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
-    def volumes(self, task: Task) -> Iterable[PersistentVolume]:
-        """Return the volumes that a pod's claims are bound to."""
-        for key in self.keys(task):
+    def volumes(self, keys: Iterable[str]) -> Iterable[PersistentVolume]:
+        """Return the volumes that claims are bound to."""
+        for key in keys:
             claim = self._claims.get(key)
             if claim is not None and claim.spec.volume_name in self._volumes:
                 yield self._volumes[claim.spec.volume_name]
