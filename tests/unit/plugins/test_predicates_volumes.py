@@ -165,7 +165,7 @@ class TestClaims:
         going = claim("c", storage_class="wait")
         going["metadata"]["deletionTimestamp"] = "2026-01-15T11:59:00Z"
         for each in (claim("c", "v", phase="Lost"), going):
-            objects = (using("p", "c"), each, storage_class("wait"))
+            objects = (using("p", "c"), each, volume("v"), storage_class("wait"))
             assert world(*objects).problem("p")
             assert not world(*objects, volume_binding=False).problem("p")
 
@@ -176,6 +176,8 @@ class TestClaims:
         objects = (using("p", "c"), named, volume("v"), storage_class("now", mode="Immediate"))
         assert world(*objects).problem("p")
         assert not world(*objects, volume_binding=False).problem("p")
+        missing = world(using("p", "c"), named, volume_binding=False).problem("p")
+        assert missing == 'persistentvolume "v" not found'
         unnamed = claim("c", storage_class="now")
         objects = (using("p", "c"), unnamed, storage_class("now", mode="Immediate"))
         assert world(*objects, volume_binding=False).problem("p")

@@ -99,12 +99,20 @@ class Claims:
             if claim is None:
                 return self._missing(task, key.partition("/")[2])
             problem = self._going(claim) if binding else ""
-            if not problem and not claim.is_bound:
-                in_zone = zones and not claim.spec.volume_name and key in self.named(task)
-                problem = self._cannot_wait(claim) if binding or in_zone else ""
+            if not problem and zones and key in self.named(task):
+                problem = self._without_zone(claim)
+            if not problem and binding and not claim.is_bound:
+                problem = self._cannot_wait(claim)
             if problem:
                 return problem
         return self._foreign(task) if names_its_pod(task) else ""
+
+    def _without_zone(self, claim: PersistentVolumeClaim) -> str:
+        """Return why the zone of a claim's volume is not known, though no pod decides on it."""
+        volume = claim.spec.volume_name
+        if volume:
+            return "" if volume in self._volumes else f'persistentvolume "{volume}" not found'
+        return self._cannot_wait(claim)
 
     def _going(self, claim: PersistentVolumeClaim) -> str:
         """Return that a claim is being deleted, or has lost its volume."""
