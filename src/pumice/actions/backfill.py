@@ -82,5 +82,5 @@ def _note_no_node(ssn: Session, task: Task, why: Fit | Reason) -> None:
         found = NoNode({why.text: ssn.snapshot.nodes.n})
     else:
         placing, refusals = ssn.placing, why.verdict
-        found = NoNode(placing.count_reasons(refusals), placing.barred(refusals))
+        found = NoNode(placing.count_reasons(refusals), placing.lasting[refusals])
     ssn.records.no_node(task, found)

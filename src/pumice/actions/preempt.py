@@ -148,7 +148,7 @@ class Preemption:
         verdict = self._ssn.placing.judged(task).verdict[node]
         if verdict == 0:
             return False
-        if not self._ssn.placing.curable[verdict]:
+        if self._ssn.placing.lasting[verdict]:
             return True
         return not self._is_being_freed(node, _pod_priority(pod))
 

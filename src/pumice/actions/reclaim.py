@@ -10,6 +10,7 @@ from pumice.framework.eviction.eviction_runs import EvictionRuns
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
+from pumice.framework.vetoes import vetoed
 
 
 def reclaim(ssn: Session) -> None:
@@ -117,7 +118,7 @@ class Reclamation:
 
     def _make_room(self, stmt: Statement, task: Task, node: int, victims: list[int]) -> bool:
         """Evict on a node just enough for a task, and pipeline it; False if all is not enough."""
-        snapshot, request = self._snapshot, task.request[:, 0]
+        snapshot, request, start = self._snapshot, task.request[:, 0], stmt.checkpoint()
         room = snapshot.nodes.future_idle_of(node)
         in_all = sum((snapshot.request(row) for row in victims), start=room)
         if not fits(request, in_all):
@@ -129,5 +130,8 @@ class Reclamation:
             stmt.evict(victim, "reclaim", task.key)
             room = room + snapshot.request(victim)
             freed = True
+        if vetoed(self._ssn.placing, task, node):
+            stmt.rollback(start)
+            return False
         stmt.pipeline(task.row, node, freed=freed)
         return True

@@ -88,7 +88,7 @@ class Answers:
 class PluginFilter:
     """The filters of one plugin, which are asked together; its reasons follow ``offset`` others."""
 
-    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape", "position")
+    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape", "position", "vetoes")
 
     def __init__(
         self,
@@ -104,6 +104,7 @@ class PluginFilter:
         self._at = at
         self._offset = offset
         self._curable = np.array([True, *(reason.curable for reason in reasons)])
+        self.vetoes = any(reason.vetoes for reason in reasons)
 
     def ask(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | None:
         """Return reason numbers of the session for some rows; None: all fit."""

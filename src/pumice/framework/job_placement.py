@@ -270,7 +270,8 @@ class JobPlacement:
         if self.allowed is not None:
             refusals = np.where(self.allowed, refusals, 0)
         short = (fit.room == NO_ROOM) & (fit.verdict == 0) & (refusals != 0)
-        return NoNode(placing.count_reasons(refusals), placing.barred(refusals), short)
+        barred = placing.lasting[np.maximum(refusals, 0)]
+        return NoNode(placing.count_reasons(refusals), barred, short)
 
     def _must_stop(self) -> bool:
         """Return whether a task without a node means that the job cannot become ready."""

@@ -53,7 +53,9 @@ class Placing:
         self.state = seed & 0xFFFFFFFFFFFFFFFF
         self.reasons: list[Reason] = [Reason("fits")]
         self._filters = self._collect_filters()
+        self.vetoing = [each for each in self._filters if each.vetoes]
         self.curable = np.array([reason.curable for reason in self.reasons])
+        self.lasting = np.array([not each.curable and each.lasting for each in self.reasons])
         self._verdict: Ask = FIRST_REASON.bind([[each.ask for each in self._filters]])
         self._score_shape = hooks.sums(Plugin.score_shape)
         self._score_nodes = hooks.sums(Plugin.score_nodes)

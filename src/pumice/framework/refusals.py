@@ -23,6 +23,12 @@ class Reason:
     curable: bool = True
     code: Cause = Cause.PLUGIN_REFUSED
     """Its cause, where a job waits for it."""
+    lasting: bool = True
+    """Whether actions leave a node out, unasked, for a task that allocate saw refused by it; of
+    reasons that are not curable. An error counts for the action that met it alone."""
+    vetoes: bool = False
+    """Whether the task cannot be placed at all while it holds, also by actions that evict without
+    asking filters afterwards: what the task needs could not be assigned to it."""
 
 
 class Why(Enum):

@@ -293,12 +293,18 @@ def test_a_card_takes_so_many_pods_as_it_has_shares() -> None:
         node("n"),
         vgpu_node("n"),
         vgpu_node("n", "g0,10,1000,NVIDIA,true"),
-        vgpu_node("n", card("g0", health="false")),
     ],
-    ids=["plain", "no card", "malformed", "unhealthy"],
+    ids=["plain", "no card", "malformed"],
 )
-def test_a_node_without_usable_cards_is_left_to_the_plain_fit(bare: str) -> None:
+def test_a_node_without_cards_is_left_to_the_plain_fit(bare: str) -> None:
     assert codes([bare, asking(vgpu_memory=10**6)], vgpu=True) == [FITS]
+
+
+def test_a_node_with_unhealthy_cards_alone_is_closed() -> None:
+    objects = [vgpu_node("n", card("g0", health="false")), asking(vgpu_memory=1)]
+    assert codes(objects, vgpu=True) == [NO_SLICE]
+    plugin, ssn = opened(objects, vgpu=True)
+    assert plugin.refusal_numbers(task_of(ssn)) == {"cards": {"n": ["has no healthy card"]}}
 
 
 def test_a_pod_without_virtual_cards_is_not_tested() -> None:

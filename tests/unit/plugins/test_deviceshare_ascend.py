@@ -273,13 +273,16 @@ def test_the_policy_orders_cards_and_scores_nodes(policy: str, picked: str, scor
         node("n"),
         npu_node("n", []),
         npu_node("n", [{"id": 3}]),
-        npu_node("n", chips("a", health=False)),
         annotated(npu_node("n", chips("a")), **{"hami.io/node-register-Ascend310P": "["}),
     ],
-    ids=["plain", "no card", "mistyped", "unhealthy", "malformed"],
+    ids=["plain", "no card", "mistyped", "malformed"],
 )
-def test_a_node_without_usable_cards_is_left_to_the_plain_fit(bare: Any) -> None:
+def test_a_node_without_cards_is_left_to_the_plain_fit(bare: Any) -> None:
     assert codes(bare, asking(memory=10**6)) == [FITS]
+
+
+def test_a_node_with_unhealthy_cards_alone_is_closed() -> None:
+    assert codes(npu_node("n", chips("a", health=False)), asking(memory=1)) == [NO_CARD]
 
 
 def test_a_pod_without_ascend_cards_is_not_tested() -> None:

@@ -212,7 +212,7 @@ LISTED = '[{"id": "a", "count": 1}, {"id": "b", "health": false}, {"id": "c"}]'
         (0, LISTED, None),
         (None, LISTED, None),
         (1, "[]", None),
-        (1, '[{"id": "b", "health": false}]', None),
+        (1, '[{"id": "b", "health": false}]', []),
         (1, "what?", None),
         (1, "[" + ",".join(['{"id": "a"}'] * MOST_CARDS) + "]", ["a"] * MOST_CARDS),
         (1, "[" + ",".join(['{"id": "a"}'] * (MOST_CARDS + 1)) + "]", None),

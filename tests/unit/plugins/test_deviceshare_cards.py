@@ -318,7 +318,7 @@ SOUND = "g0,10,1000,NVIDIA-A100,true,hami-core"
         (f"{SOUND}:a,b:", None),
         (SOUND.replace("true", "T"), ["g0"]),
         (SOUND.replace("true", "1"), ["g0"]),
-        (SOUND.replace("true", "yes"), None),
+        (SOUND.replace("true", "yes"), []),
         (f"{SOUND.replace('true', 'no')}:{SOUND.replace('g0', 'g1')}:", ["g1"]),
         ("", None),
         (f"{SOUND}:" * MOST_CARDS, ["g0"] * MOST_CARDS),

@@ -161,6 +161,44 @@ class TestClaims:
     def test_a_lost_claim_bars_the_pod(self, world: Any) -> None:
         assert "non-existent" in world(using("p", "c"), claim("c", phase="Lost")).problem("p")
 
+    def test_without_volume_binding_a_claim_may_be_lost_or_going(self, world: Any) -> None:
+        going = claim("c", storage_class="wait")
+        going["metadata"]["deletionTimestamp"] = "2026-01-15T11:59:00Z"
+        for each in (claim("c", "v", phase="Lost"), going):
+            objects = (using("p", "c"), each, volume("v"), storage_class("wait"))
+            assert world(*objects).problem("p")
+            assert not world(*objects, volume_binding=False).problem("p")
+
+    def test_a_claim_that_is_to_get_a_named_volume_bars_only_with_volume_binding(
+        self, world: Any
+    ) -> None:
+        named = claim("c", "v", storage_class="now", phase="Pending")
+        objects = (using("p", "c"), named, volume("v"), storage_class("now", mode="Immediate"))
+        assert world(*objects).problem("p")
+        assert not world(*objects, volume_binding=False).problem("p")
+        missing = world(using("p", "c"), named, volume_binding=False).problem("p")
+        assert missing == 'persistentvolume "v" not found'
+        unnamed = claim("c", storage_class="now")
+        objects = (using("p", "c"), unnamed, storage_class("now", mode="Immediate"))
+        assert world(*objects, volume_binding=False).problem("p")
+        assert not world(*objects, volume_binding=False, volume_zones=False).problem("p")
+
+    def test_zones_are_asked_for_claims_that_the_pod_names(self, world: Any) -> None:
+        spec = {"volumes": [{"name": "v", "ephemeral": {}}]}
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "default-p"}
+        own = claim("p-v", storage_class="now")
+        own["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        objects = (pod("p", group="g", spec=spec), own, storage_class("now", mode="Immediate"))
+        assert world(*objects).problem("p")
+        assert not world(*objects, volume_binding=False).problem("p")
+        own["spec"]["volumeName"], own["status"] = "v", {"phase": "Bound"}
+        near = volume("v", labels={ZONE_LABEL: "x"})
+        fits = ["fits", "fits", "fits"]
+        assert world(*objects, near, volume_binding=False).reported("p") == fits
+        named = world(using("p", "p-v"), own, near, volume_binding=False).reported("p")
+        assert named[0] == "fits"
+        assert named[1] != "fits"
+
     def test_an_ephemeral_claim_must_belong_to_its_pod(self, world: Any) -> None:
         spec = {"volumes": [{"name": "v", "ephemeral": {}}]}
         mine, other = claim("p-v", "v1"), claim("q-v", "v2")

@@ -23,6 +23,7 @@ from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.search import Worksheet, make_worksheet
 from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.vetoes import vetoed
 
 
 class GangEvictor:
@@ -199,8 +200,9 @@ class GangEvictor:
         start = stmt.checkpoint()
         refused: dict[int, Mask] = {}
         for row in tasks:
-            node = self._choose(Task(state.snapshot, row), domain, refused)
-            if node is None:
+            task = Task(state.snapshot, row)
+            node = self._choose(task, domain, refused)
+            if node is None or vetoed(state.placing, task, node):
                 stmt.rollback(start)
                 return False
             stmt.pipeline(row, node, freed=True)

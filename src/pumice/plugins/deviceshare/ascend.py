@@ -132,7 +132,10 @@ class AscendSharing:
         return self.chip.common_word
 
     def read_node(self, node: Node) -> AscendCards | None:
-        """Read the cards that a node has registered; a malformed list counts as none."""
+        """Read the cards that a node has registered; a malformed list counts as none.
+
+        A node with unhealthy cards alone has cards, of which none can be chosen.
+        """
         offered, marks = node.status.allocatable, node.metadata.annotations
         name = self.chip.resource_name
         if name not in offered or not value(offered[name]):
@@ -141,7 +144,7 @@ class AscendSharing:
         cards = tuple(card for card in listed if card.health)
         stated = marks.get(NODE_SHARES)
         in_software = self.in_software if stated is None else stated == "true"
-        return AscendCards(cards, in_software) if 0 < len(cards) <= MOST_CARDS else None
+        return AscendCards(cards, in_software) if 0 < len(listed) <= MOST_CARDS else None
 
     def read_wish(self, pod: Pod) -> AscendWish | None:
         """Read limits of containers, and the pod's mode of sharing."""

@@ -38,11 +38,11 @@ class DeviceShare(Plugin, name="deviceshare"):
 
     simulator = SimulatorAssumptions(bounded=True)
     reasons = (
-        Reason("GpuShare no enough gpu memory", code=Cause.DEVICE),
-        Reason("GpuNumber no enough gpu number", code=Cause.DEVICE),
-        Reason("hami-vgpuDeviceSharing error", code=Cause.DEVICE),
+        Reason("GpuShare no enough gpu memory", code=Cause.DEVICE, vetoes=True),
+        Reason("GpuNumber no enough gpu number", code=Cause.DEVICE, vetoes=True),
+        Reason("hami-vgpuDeviceSharing error", code=Cause.DEVICE, vetoes=True),
         Reason("node is locked while devices are allocated", curable=False, code=Cause.DEVICE),
-        Reason("no ascend device available", code=Cause.DEVICE),
+        Reason("no ascend device available", code=Cause.DEVICE, vetoes=True),
     )
     gpu_sharing: bool = arg(
         "deviceshare.GPUSharingEnable", default=False, doc="share cards by gpu-memory"
@@ -258,5 +258,6 @@ class DeviceShare(Plugin, name="deviceshare"):
                 return [Lack("", "is locked while devices are allocated")]
             if self._choice(number, wish, row) is None:
                 mine = self._held_of(number, row)
-                return self._sharings[number].lacks(self._cards[number, row], wish, mine)
+                lacks = self._sharings[number].lacks(self._cards[number, row], wish, mine)
+                return lacks or [Lack("", "has no healthy card")]
         return []

@@ -166,11 +166,14 @@ class VirtualSharing:
     phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
 
     def read_node(self, node: Node) -> VirtualCards | None:
-        """Read the cards that a node has registered; a malformed list counts as none."""
+        """Read the cards that a node has registered; a malformed list counts as none.
+
+        A node with unhealthy cards alone has cards, of which none can be chosen.
+        """
         offered = node.status.allocatable
         if not all(name in offered and value(offered[name]) for name in _OFFERED):
             return None
-        cards, mode = [], HAMI
+        cards, listed, mode = [], 0, HAMI
         for entry in node.metadata.annotations.get(REGISTER, "").split(":"):
             fields = entry.split(",")
             if len(fields) == 1:
@@ -178,12 +181,13 @@ class VirtualSharing:
             if len(fields) < 6:
                 return None
             uuid, shares, memory, kind, health, shared = fields[:6]
+            listed += 1
             geometries = self.config.geometries_of(kind) if shared == MIG else ()
             mode = MIG if geometries else HAMI  # the mode of the last one listed counts for all
             if health.lower() in ("true", "t", "1"):
                 number, size = read_count(shares), read_count(memory)
                 cards.append(VirtualCard(uuid, number, size, kind, geometries))
-        return VirtualCards(tuple(cards), mode) if 0 < len(cards) <= MOST_CARDS else None
+        return VirtualCards(tuple(cards), mode) if 0 < listed <= MOST_CARDS else None
 
     def read_wish(self, pod: Pod) -> VirtualWish | None:
         """Read limits, and the annotations that narrow the choice of cards."""

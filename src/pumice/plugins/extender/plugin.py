@@ -69,7 +69,7 @@ class Extender(Plugin, name="extender"):
     simulator = SimulatorAssumptions()
     by_row = False
     reasons = (
-        Reason("the extender failed", curable=False, code=Cause.EXTENDER_REFUSED),
+        Reason("the extender failed", curable=False, code=Cause.EXTENDER_REFUSED, lasting=False),
         Reason("refused by the extender", code=Cause.EXTENDER_REFUSED),
         Reason("refused by the extender for good", curable=False, code=Cause.EXTENDER_REFUSED),
     )

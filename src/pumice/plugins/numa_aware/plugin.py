@@ -23,6 +23,7 @@ from pumice.plugins.numa_aware.machines import DIFFERENT_POLICIES, NO_MACHINE, N
 from pumice.plugins.numa_aware.unreported import PlacedPod, UnreportedPods
 
 _MAX_SCORE = 100
+_NOT_ADMITTED = "container cannot be assigned by numa"
 
 
 @dataclass(kw_only=True)
@@ -31,13 +32,15 @@ class NumaAware(Plugin, name="numa-aware"):
 
     simulator = SimulatorAssumptions(bounded=True)
     reasons = tuple(
-        Reason(text, curable=False, code=Cause.NUMA_POLICY)
+        Reason(
+            text, curable=False, code=Cause.NUMA_POLICY, lasting=text == _NOT_ADMITTED
+        )  # in Volcano all others are errors
         for text in (
             "numa info is empty",
             "cpu manager policy isn't static",
             "task topology policy is different with node",
             "cpu allocatable map is empty",
-            "container cannot be assigned by numa",
+            _NOT_ADMITTED,
             *(
                 f"task topology policy[{task}] is different with node[{node}]"
                 for task, node in DIFFERENT_POLICIES

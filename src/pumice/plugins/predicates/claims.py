@@ -81,22 +81,48 @@ class Claims:
             self._keys[task.shape.id] = found
         return found
 
-    def problem(self, task: Task, *, must_bind: bool) -> str:
-        """Return why no node can provide a pod's volumes; empty if one may."""
+    def named(self, task: Task) -> tuple[str, ...]:
+        """List the claims that a pod names; Kubernetes asks for the zones of these alone."""
+        if not names_its_pod(task):
+            return self.keys(task)
+        claims = (each.persistent_volume_claim for each in task.shape.spec.volumes)
+        names = (f"{task.shape.namespace}/{each.claim_name}" for each in claims if each is not None)
+        return tuple(dict.fromkeys(names))
+
+    def problem(self, task: Task, *, binding: bool, zones: bool) -> str:
+        """Return why no node can provide a pod's volumes; empty if one may.
+
+        Without volume binding a claim may be going or lost; its zone counts once it has a volume.
+        """
         for key in self.keys(task):
             claim = self._claims.get(key)
-            name = key.partition("/")[2]
             if claim is None:
-                return self._missing(task, name)
-            if claim.metadata.deletion_timestamp:
-                return f'persistentvolumeclaim "{name}" is being deleted'
-            if claim.status.phase == "Lost":
-                lost = f'non-existent persistentvolume "{claim.spec.volume_name}"'
-                return f'persistentvolumeclaim "{name}" bound to {lost}'
-            problem = self._cannot_wait(claim) if must_bind and not claim.is_bound else ""
+                return self._missing(task, key.partition("/")[2])
+            problem = self._going(claim) if binding else ""
+            if not problem and zones and key in self.named(task):
+                problem = self._without_zone(claim)
+            if not problem and binding and not claim.is_bound:
+                problem = self._cannot_wait(claim)
             if problem:
                 return problem
         return self._foreign(task) if names_its_pod(task) else ""
+
+    def _without_zone(self, claim: PersistentVolumeClaim) -> str:
+        """Return why the zone of a claim's volume is not known, though no pod decides on it."""
+        volume = claim.spec.volume_name
+        if volume:
+            return "" if volume in self._volumes else f'persistentvolume "{volume}" not found'
+        return self._cannot_wait(claim)
+
+    def _going(self, claim: PersistentVolumeClaim) -> str:
+        """Return that a claim is being deleted, or has lost its volume."""
+        name = claim.metadata.name
+        if claim.metadata.deletion_timestamp:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if claim.status.phase == "Lost":
+            lost = f'non-existent persistentvolume "{claim.spec.volume_name}"'
+            return f'persistentvolumeclaim "{name}" bound to {lost}'
+        return ""
 
     def _missing(self, task: Task, name: str) -> str:
         """Return that a claim does not exist; one of the pod's own is made by the cluster."""
@@ -131,9 +157,9 @@ class Claims:
             return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
-    def volumes(self, task: Task) -> Iterable[PersistentVolume]:
-        """Return the volumes that a pod's claims are bound to."""
-        for key in self.keys(task):
+    def volumes(self, keys: Iterable[str]) -> Iterable[PersistentVolume]:
+        """Return the volumes that claims are bound to."""
+        for key in keys:
             claim = self._claims.get(key)
             if claim is not None and claim.spec.volume_name in self._volumes:
                 yield self._volumes[claim.spec.volume_name]

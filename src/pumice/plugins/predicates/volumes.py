@@ -41,7 +41,7 @@ class Volumes:
 
     def problem(self, task: Task) -> str:
         """Return why no node can provide a pod's volumes; empty if one may."""
-        return self.claims.problem(task, must_bind=self._binding or self._zones)
+        return self.claims.problem(task, binding=self._binding, zones=self._zones)
 
     def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
         """Write reasons into the codes of some nodes."""
@@ -49,9 +49,9 @@ class Volumes:
         if full is not None:
             refuse(codes, full[rows], Code.VOLUME_LIMIT)
         if self._zones:
-            keys = self.claims.keys(task)
+            keys = self.claims.named(task)
             if keys not in self._zone_masks:
-                self._zone_masks[keys] = self._in_zone(task)
+                self._zone_masks[keys] = self._in_zone(keys)
             near = self._zone_masks[keys]
             if near is not None:
                 refuse(codes, ~near[rows], Code.VOLUME_ZONE)
@@ -75,10 +75,10 @@ class Volumes:
             kept = self._masks[keys] = (version, bound, offer)
         return kept[1], kept[2]
 
-    def _in_zone(self, task: Task) -> Mask | None:
-        """Mark nodes in the zones of a pod's bound volumes, or in none at all (n,); None: all."""
+    def _in_zone(self, keys: tuple[str, ...]) -> Mask | None:
+        """Mark nodes in the zones of claims' volumes, or in none at all (n,); None: all."""
         volumes = [
-            each for each in self.claims.volumes(task) if _TODAY.keys() & each.metadata.labels
+            each for each in self.claims.volumes(keys) if _TODAY.keys() & each.metadata.labels
         ]
         if not volumes:
             return None
