@@ -179,9 +179,9 @@ class TestClaims:
         missing = world(using("p", "c"), named, volume_binding=False).problem("p")
         assert missing == 'persistentvolume "v" not found'
         unnamed = claim("c", storage_class="now")
-        objects = (using("p", "c"), unnamed, storage_class("now", mode="Immediate"))
-        assert world(*objects, volume_binding=False).problem("p")
-        assert not world(*objects, volume_binding=False, volume_zones=False).problem("p")
+        waiting = (using("p", "c"), unnamed, storage_class("now", mode="Immediate"))
+        assert world(*waiting, volume_binding=False).problem("p")
+        assert not world(*waiting, volume_binding=False, volume_zones=False).problem("p")
 
     def test_zones_are_asked_for_claims_that_the_pod_names(self, world: Any) -> None:
         spec = {"volumes": [{"name": "v", "ephemeral": {}}]}
