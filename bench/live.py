@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from bench.bound_times import Steady, measure_steady
+from bench.bound_times import BoundTimes, Steady, measure_steady
 from bench.control_plane import (
     NODE_CPUS,
     NODE_PODS,
@@ -176,15 +176,6 @@ async def measure_ceiling(
     return sizes.pods / seconds
 
 
-async def wait_all_bound(admin: Cluster, namespace: str) -> None:
-    """Wait until no pod of a namespace is without a node."""
-    path = f"{pods_path(namespace)}?fieldSelector=spec.nodeName%3D&limit=1"
-    deadline = time.monotonic() + LIMIT_S
-    while (await admin.send("GET", path))["items"]:
-        assert time.monotonic() < deadline, f"not all bound after {LIMIT_S} s"
-        await asyncio.sleep(POLL_S)
-
-
 async def wait_settled(admin: Cluster, namespace: str) -> None:
     """Wait until the scheduler has reported every group as running."""
     deadline = time.monotonic() + LIMIT_S
@@ -206,13 +197,13 @@ async def prove(admin: Cluster, namespace: str, sizes: Sizes) -> None:
 
 async def measure_pumice(installation: Installation, admin: Cluster, sizes: Sizes) -> Run:
     """Make the pods, start a scheduler, wait until all are bound."""
-    await make_pods(admin, "pumice", sizes)
-    await quiet(installation.plane)
-    started = time.perf_counter()
-    server = installation.start_scheduler()
-    await wait_all_bound(admin, "pumice")
-    seconds = time.perf_counter() - started
-    bound = server.process.usage()
+    async with BoundTimes.followed(admin, "pumice") as times:
+        await make_pods(admin, "pumice", sizes)
+        await quiet(installation.plane)
+        started = time.perf_counter()
+        server = installation.start_scheduler()
+        seconds = await times.wait_bound(sizes.pods, LIMIT_S) - started
+        bound = server.process.usage()
     await prove(admin, "pumice", sizes)
     await wait_settled(admin, "pumice")
     settled = server.process.usage()
