@@ -15,7 +15,7 @@ _P = TypeVar("_P", bound=asyncio.Protocol)
 _RECORD: Final = 1 << 14
 """Maximum bytes of a TLS record: a read of as many leaves nothing behind in the library."""
 _MOST_RECORDS: Final = 64
-"""How many of a stream are read before other connections have their turn."""
+"""How many of a long answer are read before other connections have their turn."""
 
 
 async def open_tls(
@@ -54,6 +54,7 @@ class TlsTransport(asyncio.Transport):
         self._unsent = bytearray()
         self._reads = self._open = True
         self._most_records = 1
+        """How many are read at a time: most answers are one, and one in vain costs as much."""
         protocol.connection_made(self)
         self._loop.add_reader(sock.fileno(), self._receive)
 
@@ -61,6 +62,7 @@ class TlsTransport(asyncio.Transport):
         """Send bytes now, and those that the system does not take yet when it does."""
         if not self._open:
             return
+        self._most_records = 1
         if not self._unsent:
             data = self._sent(data)
         if data:
@@ -76,7 +78,6 @@ class TlsTransport(asyncio.Transport):
 
     def pause_reading(self) -> None:
         """Leave further bytes with the system, where records gather."""
-        self._most_records = _MOST_RECORDS
         if self.is_reading():
             self._reads = False
             self._loop.remove_reader(self._sock.fileno())
@@ -106,6 +107,7 @@ class TlsTransport(asyncio.Transport):
             pass
         except OSError as found:
             ended, error = True, found
+        self._most_records = _MOST_RECORDS  # what follows belongs to a long answer
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if data:
             self._protocol.data_received(data)

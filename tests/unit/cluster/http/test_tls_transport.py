@@ -21,6 +21,7 @@ class Received(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.data = bytearray()
+        self.steps = 0
         self.ended: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         self.more = asyncio.Event()
         self.transport: asyncio.Transport
@@ -31,6 +32,7 @@ class Received(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.data += data
+        self.steps += 1
         self.more.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -104,6 +106,28 @@ def test_a_pause_leaves_bytes_with_the_sender() -> None:
             received.transport.resume_reading()
             assert await asyncio.wait_for(received.ended, 20) is None
             assert len(received.data) == 64 << 18
+
+    asyncio.run(main())
+
+
+def test_a_long_answer_is_read_in_few_steps() -> None:
+    """A thread that looks at its connections every 2 ms would read it a record at a time."""
+    sent = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        for number in range(128):  # each a record of its own
+            writer.write(bytes([number]) * 64)
+        await writer.drain()
+        sent.set()
+
+    async def main() -> None:
+        async with connected(answer) as received:
+            received.transport.write(b"x")
+            await sent.wait()  # all of it is here
+            assert await asyncio.wait_for(received.ended, 5) is None
+            assert received.data == b"".join(bytes([number]) * 64 for number in range(128))
+            assert received.steps <= 4
 
     asyncio.run(main())
 
