@@ -1,9 +1,10 @@
 """How long pods wait from created to bound, seen by one watch of the API server."""
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,12 +12,15 @@ import msgspec
 import numpy as np
 
 from bench.control_plane import Cluster, Installation, pods_path
+from pumice.cluster.http.loop_thread import LoopThread
 
 GANG: Final = 10
 CONNECTIONS: Final = 32
 _LAST_S: Final = 60.0
 """How long the last pods may take to be bound."""
 _POLL_S: Final = 0.01
+_GATHER_S: Final = 0.02
+"""How long changes of pods are left to gather."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -53,24 +57,35 @@ class BoundTimes:
     """The moment at which a pod was last seen to be bound."""
 
     @classmethod
-    @asynccontextmanager
-    async def followed(cls, cluster: Cluster, namespace: str) -> AsyncIterator["BoundTimes"]:
-        """Follow the pods of a namespace that are created from now on."""
-        first = await cluster.send("GET", f"{pods_path(namespace)}?limit=1")
-        times = cls(version=first["metadata"]["resourceVersion"])
-        following = asyncio.create_task(times._follow(cluster, pods_path(namespace)))
+    @contextmanager
+    def followed(cls, installation: Installation, namespace: str) -> Iterator["BoundTimes"]:
+        """Follow the pods of a namespace that are created from now on.
+
+        In a thread of its own that reads what has gathered, so that it takes little of the machine
+        that is measured.
+        """
+        times, begun, thread = cls(), threading.Event(), LoopThread("bound-times", _GATHER_S)
+        following = asyncio.run_coroutine_threadsafe(
+            times._follow(installation, namespace, begun), thread.start()
+        )
         try:
+            assert begun.wait(_LAST_S), "the watch of pods does not begin"
             yield times
         finally:
             following.cancel()
-            with suppress(asyncio.CancelledError):
-                await following
+            thread.stop()
 
-    async def _follow(self, cluster: Cluster, path: str) -> None:
-        while True:  # an API server ends each watch after half an hour or more
-            watched = f"{path}?watch=true&resourceVersion={self.version}"
-            async for line in cluster.lines(watched):
-                self.see(line, time.perf_counter())
+    async def _follow(
+        self, installation: Installation, namespace: str, begun: threading.Event
+    ) -> None:
+        async with installation.connect(CONNECTIONS) as cluster:
+            first = await cluster.send("GET", f"{pods_path(namespace)}?limit=1")
+            self.version = first["metadata"]["resourceVersion"]
+            begun.set()
+            while True:  # an API server ends each watch after half an hour or more
+                watched = f"{pods_path(namespace)}?watch=true&resourceVersion={self.version}"
+                async for line in cluster.lines(watched):
+                    self.see(line, time.perf_counter())
 
     def see(self, line: bytes, now: float) -> None:
         """Record a step of the watch: a pod that appears, is bound, or is gone."""
@@ -127,21 +142,24 @@ async def measure_steady(
 ) -> Steady:
     """Create gangs at a steady rate while a scheduler runs, until all are bound."""
     server = installation.start_ready_scheduler()
-    async with (
-        installation.connect(CONNECTIONS) as admin,
-        BoundTimes.followed(admin, namespace) as times,
-    ):
+    with BoundTimes.followed(installation, namespace) as times:
         before = server.process.usage().cpu_s
         count = int(rate * seconds / GANG)
-        started = time.perf_counter()
-        making = []
-        for number in range(count):
-            await asyncio.sleep(max(0.0, started + number * GANG / rate - time.perf_counter()))
-            made = admin.create_gang(namespace, f"r{rate}-{number}", GANG)
-            making.append(asyncio.create_task(made))
-        await asyncio.gather(*making)
-        reached = count * GANG / (time.perf_counter() - started)
+        async with installation.connect(CONNECTIONS) as admin:
+            reached = await _create_steadily(admin, namespace, rate, count)
         await times.wait_bound(count * GANG, _LAST_S)
         cpu_s = server.process.usage().cpu_s - before
     installation.servers.stop(server)
     return Steady(rate, reached, times, 1000 * cpu_s / (count * GANG))
+
+
+async def _create_steadily(admin: Cluster, namespace: str, rate: int, count: int) -> float:
+    """Create gangs at a steady rate of pods; return the rate that was reached."""
+    started = time.perf_counter()
+    making = []
+    for number in range(count):
+        await asyncio.sleep(max(0.0, started + number * GANG / rate - time.perf_counter()))
+        made = admin.create_gang(namespace, f"r{rate}-{number}", GANG)
+        making.append(asyncio.create_task(made))
+    await asyncio.gather(*making)
+    return count * GANG / (time.perf_counter() - started)

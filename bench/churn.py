@@ -110,7 +110,7 @@ async def measure(given: argparse.Namespace, installation: Installation) -> str:
         await admin.create_nodes(given.nodes)
         server = installation.start_ready_scheduler()
         before = _calls(plane)
-        async with BoundTimes.followed(admin, NAMESPACE) as times:
+        with BoundTimes.followed(installation, NAMESPACE) as times:
             churn = Churn(admin, server, times, given.pods, given.rate)
             await churn.run(given.minutes)
         calls = _calls(plane) - before

@@ -197,7 +197,7 @@ async def prove(admin: Cluster, namespace: str, sizes: Sizes) -> None:
 
 async def measure_pumice(installation: Installation, admin: Cluster, sizes: Sizes) -> Run:
     """Make the pods, start a scheduler, wait until all are bound."""
-    async with BoundTimes.followed(admin, "pumice") as times:
+    with BoundTimes.followed(installation, "pumice") as times:
         await make_pods(admin, "pumice", sizes)
         await quiet(installation.plane)
         started = time.perf_counter()
