@@ -10,6 +10,8 @@ import asyncio
 import json
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -126,6 +128,17 @@ def all_pods(namespace: str, sizes: Sizes) -> list[Manifest]:
     return [each for gang in gangs for each in gang]
 
 
+@asynccontextmanager
+async def own_namespace(admin: Cluster, name: str) -> AsyncIterator[str]:
+    """Create a namespace, and empty it in the end.
+
+    Every measurement has its own: KWOK may delete a pod that has the name of an earlier one.
+    """
+    await admin.send("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    yield name
+    await admin.clear(name)
+
+
 async def make_pods(cluster: Cluster, namespace: str, sizes: Sizes) -> None:
     """Create the groups and their pods."""
     groups = [
@@ -146,10 +159,9 @@ async def quiet(plane: ControlPlane) -> None:
 
 
 async def measure_ceiling(
-    plane: ControlPlane, admin: Cluster, binder: Cluster, sizes: Sizes
+    plane: ControlPlane, admin: Cluster, binder: Cluster, namespace: str, sizes: Sizes
 ) -> float:
     """Bind equal pods as fast as the API server accepts; return bindings a second."""
-    namespace = "ceiling"
     await make_pods(admin, namespace, sizes)
     await quiet(plane)
     names = [manifest["metadata"]["name"] for manifest in all_pods(namespace, sizes)]
@@ -172,7 +184,6 @@ async def measure_ceiling(
     started = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(sizes.connections)))
     seconds = time.perf_counter() - started
-    await admin.clear(namespace)
     return sizes.pods / seconds
 
 
@@ -195,20 +206,21 @@ async def prove(admin: Cluster, namespace: str, sizes: Sizes) -> None:
     assert max(used.values()) <= min(NODE_CPUS, NODE_PODS), "a node is over-committed"
 
 
-async def measure_pumice(installation: Installation, admin: Cluster, sizes: Sizes) -> Run:
+async def measure_pumice(
+    installation: Installation, admin: Cluster, namespace: str, sizes: Sizes
+) -> Run:
     """Make the pods, start a scheduler, wait until all are bound."""
-    with BoundTimes.followed(installation, "pumice") as times:
-        await make_pods(admin, "pumice", sizes)
+    with BoundTimes.followed(installation, namespace) as times:
+        await make_pods(admin, namespace, sizes)
         await quiet(installation.plane)
         started = time.perf_counter()
         server = installation.start_scheduler()
         seconds = await times.wait_bound(sizes.pods, LIMIT_S) - started
         bound = server.process.usage()
-    await prove(admin, "pumice", sizes)
-    await wait_settled(admin, "pumice")
+    await prove(admin, namespace, sizes)
+    await wait_settled(admin, namespace)
     settled = server.process.usage()
     installation.servers.stop(server)
-    await admin.clear("pumice")
     return Run(seconds, bound.cpu_s, settled.cpu_s, settled.peak_mb)
 
 
@@ -219,19 +231,22 @@ async def measure(sizes: Sizes, installation: Installation) -> Result:
         installation.connect(sizes.connections) as admin,
         installation.connect(sizes.connections, "scheduler") as binder,
     ):
-        for namespace in ("ceiling", "pumice"):
-            installation.kubectl("create", "namespace", namespace)
         await admin.create_nodes(sizes.nodes)
         installation.servers.stop(installation.start_ready_scheduler())  # makes the bytecode
-        result = Result(sizes, [await measure_ceiling(plane, admin, binder, sizes)], [])
-        for _ in range(sizes.rounds):
-            result.runs.append(await measure_pumice(installation, admin, sizes))
-            result.ceilings.append(await measure_ceiling(plane, admin, binder, sizes))
+        result = Result(sizes, [], [])
+        for number in range(sizes.rounds + 1):
+            if number:
+                async with own_namespace(admin, f"pumice-{number}") as namespace:
+                    measured = await measure_pumice(installation, admin, namespace, sizes)
+                    result.runs.append(measured)
+            async with own_namespace(admin, f"ceiling-{number}") as namespace:
+                ceiling = await measure_ceiling(plane, admin, binder, namespace, sizes)
+                result.ceilings.append(ceiling)
         for rate in RATES if sizes.steady else ():
             await quiet(plane)
-            steady = await measure_steady(installation, "pumice", rate, sizes.steady)
-            result.steady.append(steady)
-            await admin.clear("pumice")
+            async with own_namespace(admin, f"steady-{rate}") as namespace:
+                steady = await measure_steady(installation, namespace, rate, sizes.steady)
+                result.steady.append(steady)
         return result
 
 
