@@ -84,7 +84,7 @@ class KubeCluster:
         kinds: Sequence[str] = (),
         qps: float = 50.0,
         burst: int = 100,
-        workers: int = 32,
+        workers: int = 128,
         timeout_s: float = 30.0,
         attempts: int = ATTEMPTS,
         timing: Timing | None = None,
