@@ -7,6 +7,7 @@ the defaults of an API server.  ``add_up`` works on amounts of any kind, the res
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeVar
 
+from pumice.api.cloning import clone
 from pumice.api.quantity import Amount, Quantity, counted_amount
 
 _A = TypeVar("_A")
@@ -103,6 +104,13 @@ def default_requests(spec: Mapping[str, Any], read: Reader) -> None:
         own = {name: str(each) for name, each in sums.items() if name in ("cpu", "memory")}
         asked = {**pod_level(whole["limits"]), **own, **(whole.get("requests") or {})}
         whole["requests"] = dict(sorted(asked.items()))
+
+
+def asked_amounts(spec: Mapping[str, Any], read: Reader = counted_amount) -> Amounts:
+    """Return the request of a pod as it counts once an API server has filled in its defaults."""
+    filled = clone(spec)
+    default_requests(filled, read)
+    return pod_amounts(filled, "requests", read)
 
 
 def _default_huge_pages(spec: Mapping[str, Any], whole: dict[str, Any], read: Reader) -> None:

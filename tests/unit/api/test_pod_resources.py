@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.pod_resources import default_requests, pod_amounts
+from pumice.api.pod_resources import asked_amounts, default_requests, pod_amounts
 from pumice.api.quantity import amount
 
 
@@ -96,3 +96,15 @@ def test_requests_follow_from_limits(name: str) -> None:
     default_requests(spec, amount)
     assert [each["resources"]["requests"] for each in spec["containers"]] == containers
     assert (spec.get("resources") or {}).get("requests") == whole
+
+
+def test_what_a_pod_asks_for_follows_from_limits_and_leaves_its_spec_as_it_was() -> None:
+    spec = {
+        "containers": [container({"cpu": "1"}, {"cpu": "2", "memory": "1Gi"})],
+        "initContainers": [container(limits={"cpu": "3"})],
+        "overhead": {"cpu": "250m"},
+    }
+    before = repr(spec)
+    asked = {name: str(each) for name, each in asked_amounts(spec).items()}
+    assert asked == {"cpu": "3250m", "memory": "1Gi"}
+    assert repr(spec) == before

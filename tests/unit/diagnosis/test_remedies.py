@@ -157,6 +157,18 @@ def test_only_pods_that_ask_for_too_much_ask_for_less() -> None:
     assert [one["metadata"]["name"] for one in added] == ["j-2"]
 
 
+def test_an_init_container_that_is_too_large_asks_for_less() -> None:
+    first = {"name": "first", "image": "a:1", "resources": {"requests": {"cpu": "6"}}}
+    pods = members(2, 1)
+    for one in pods:
+        one["spec"] |= {"initContainers": [first], "overhead": {"cpu": "1"}}
+    world = load([*PLAIN, pod_group("j", min_member=2), *pods])
+    (way,) = [one for one in explain_job(world, "j").remedies if "less" in one.text]
+    assert (way.text, way.result) == ("ask for less: cpu 4 a pod", "2 pods start")
+    (one, _) = [one["object"]["spec"] for one in way.changes if one["op"] == "add"]
+    assert one["initContainers"][0]["resources"]["requests"] == {"cpu": "3"}
+
+
 # Costs
 
 RUNNING = [

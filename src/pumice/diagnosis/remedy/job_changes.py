@@ -1,7 +1,7 @@
 """Changes of the job itself: its requests and constraints."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -189,19 +189,30 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
     room = {name: amount for name, amount in room.items() if amount > 0}
     if not room or set(room) != {name for name, short in lacks.items() if short > 0}:
         return
-    parts = {name: Fraction(amount) / Fraction(asked[name]) for name, amount in room.items()}
 
     def edit(spec: Manifest) -> Manifest:
-        held = requests_of(spec)
-        large = {name: part for name, part in parts.items() if held.get(name, 0) > room[name]}
-        lowered = _containers(spec, lambda one: _with_less(one, large))
-        return _with_less(lowered, large) if spec.get("resources") else lowered
+        parts = _parts_to_keep(spec, room)
+        lowered = _containers(spec, lambda one: _with_less(one, parts))
+        return _with_less(lowered, parts) if spec.get("resources") else lowered
 
     most = (
         "" if len({repr(pod["spec"].get("containers")) for pod in target.pods}) < 2 else "at most "
     )
     listed = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
     yield target.with_pod_specs(f"ask for less: {most}{listed} a pod", edit)
+
+
+def _parts_to_keep(spec: Manifest, room: Mapping[str, float]) -> dict[str, Fraction]:
+    """Return which part of its requests a pod can keep, by resource, where it exceeds the room.
+
+    Its overhead stays as it is.
+    """
+    found: dict[str, Fraction] = {}
+    for name, held in requests_of(spec).items():
+        fixed = Fraction(parse_quantity((spec.get("overhead") or {}).get(name, 0)), _NANO)
+        if name in room and held > room[name] and held > fixed:
+            found[name] = max(Fraction(0), Fraction(room[name]) - fixed) / (held - fixed)
+    return found
 
 
 def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
@@ -315,4 +326,6 @@ def _set(fields: Manifest, name: str, value: Any) -> Manifest:
 
 
 def _containers(spec: Manifest, edit: Callable[[Manifest], Manifest]) -> Manifest:
-    return {**spec, "containers": [edit(dict(one)) for one in spec.get("containers") or ()]}
+    """Change every container, those that start a pod too."""
+    lists = [name for name in ("containers", "initContainers") if spec.get(name)]
+    return {**spec, **{name: [edit(dict(one)) for one in spec[name]] for name in lists}}

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest, queue_of
-from pumice.api.quantity import parse_quantity
+from pumice.api.pod_resources import asked_amounts
 from pumice.controllers.job.state import replicas_of
 from pumice.diagnosis.changes import Add, Change, Operation, Remove, patched
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
@@ -190,14 +190,5 @@ def jobs_of(world: ClusterState, pods: Iterable[str]) -> dict[str, list[str]]:
 
 
 def requests_of(spec: Manifest) -> dict[str, Fraction]:
-    """Add up what the containers of a pod ask for, or take what it asks for as a whole."""
-    whole = ((spec.get("resources") or {}).get("requests")) or {}
-    found: dict[str, Fraction] = {}
-    for one in spec.get("containers") or ():
-        resources = one.get("resources") or {}
-        for name, amount in {
-            **(resources.get("limits") or {}),
-            **(resources.get("requests") or {}),
-        }.items():
-            found[name] = found.get(name, Fraction(0)) + Fraction(parse_quantity(amount), _NANO)
-    return found | {name: Fraction(parse_quantity(x), _NANO) for name, x in whole.items()}
+    """Return what a pod asks for, in cores, bytes and pieces."""
+    return {name: Fraction(each.nano, _NANO) for name, each in asked_amounts(spec).items()}
