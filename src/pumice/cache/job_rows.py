@@ -11,6 +11,7 @@ from pumice.api.groups import PodGroup, PodGroupSpec, Queue
 from pumice.api.times import epoch_or_zero
 from pumice.cache.identity import key_of
 from pumice.cache.requests import learn
+from pumice.core.priorities import Priorities
 from pumice.core.resources import is_coarse, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE
@@ -213,13 +214,11 @@ class JobRows:
     def _links(self, rows: Iterable[int]) -> Iterator[tuple[int, int, int]]:
         """Yield the rows that have a pod group, its priority and the row of its queue."""
         groups, queues = self.snapshot.jobs.groups, self.snapshot.queues.row_of
-        classes = {c.metadata.name: c for c in self.snapshot.kind("PriorityClass").values()}
-        default = min((c.value for c in classes.values() if c.global_default), default=0)
+        priorities = Priorities(self.snapshot)
         for row in rows:
             group = groups[row]
             if isinstance(group, PodGroup):
-                named = classes.get(group.spec.priority_class_name)
-                priority = default if named is None else named.value
+                priority = priorities.of_group(group.spec.priority_class_name)
                 yield row, priority, queues.get(group.spec.queue, NOWHERE)
 
     def _link_groups(self, rows: Iterable[int]) -> None:

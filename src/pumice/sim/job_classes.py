@@ -11,6 +11,7 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec, PodSpec
 from pumice.cache.requests import learn, pod_request, resource_lists
+from pumice.core.priorities import Priorities
 from pumice.core.resources import CPU, MEMORY, PODS, Column, is_coarse
 from pumice.core.shapes import Delta
 from pumice.core.snapshot import Snapshot
@@ -152,13 +153,9 @@ class JobClasses:
         """Write the priority of its class on a pod, as the API server does."""
         known = self._specs.get(id(spec))
         if known is None:
-            classes = self._snapshot.kind("PriorityClass").values()
             value = spec.priority
-            if value is None and spec.priority_class_name:
-                named = (c.value for c in classes if c.metadata.name == spec.priority_class_name)
-                value = next(named, 0)
-            elif value is None:
-                value = min((c.value for c in classes if c.global_default), default=0)
+            if value is None:
+                value = Priorities(self._snapshot).of_pod(spec.priority_class_name)
             known = self._specs[id(spec)] = msgspec.structs.replace(spec, priority=value)
         return known
 

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pumice.core.priorities import Priorities
 from pumice.core.resources import Column, IndexArray
 from pumice.core.status import Status
 from pumice.framework.queue_limits.limits import QueueLimits
@@ -103,7 +104,8 @@ class QuietCycles:
             return True
         if self._rules.reclaim and self._may_reclaim(kind, queue):
             return True
-        standing = _Standing(queue, self._priority(kind))
+        priority = self._priorities.of_group(kind.group.priority_class_name)
+        standing = _Standing(queue, priority)
         actions = self._rules.actions
         if "gangpreempt" in actions and self._makes_room(kind, self._running.lower(standing)):
             return True
@@ -135,20 +137,9 @@ class QuietCycles:
         held = self._snapshot.jobs.allocated[:, victims].sum(axis=1)
         return self._room.holds(kind, held)
 
-    def _priority(self, kind: JobClass) -> int:
-        """Return the priority of jobs of a class."""
-        known = self._priorities.get(kind.group.priority_class_name)
-        return self._default_priority if known is None else known
-
     @cached_property
-    def _priorities(self) -> dict[str, int]:
-        classes = self._snapshot.kind("PriorityClass").values()
-        return {each.metadata.name: each.value for each in classes}
-
-    @cached_property
-    def _default_priority(self) -> int:
-        classes = self._snapshot.kind("PriorityClass").values()
-        return min((each.value for each in classes if each.global_default), default=0)
+    def _priorities(self) -> Priorities:
+        return Priorities(self._snapshot)
 
 
 class _FreeRoom(Bounds):
