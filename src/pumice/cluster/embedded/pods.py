@@ -20,7 +20,8 @@ def prioritised(pod: Manifest, classes: Iterable[Manifest]) -> None:
     name = spec.get("priorityClassName") or ""
     known = {c["metadata"]["name"]: c for c in classes}
     if not name and "priority" not in spec:
-        name = next((n for n, c in known.items() if c.get("globalDefault")), "")
+        defaults = (name for name, one in known.items() if one.get("globalDefault"))
+        name = min(defaults, key=lambda one: int(known[one].get("value", 0)), default="")
     if not name:
         spec.setdefault("priority", 0)
         return
