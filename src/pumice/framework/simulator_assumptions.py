@@ -32,6 +32,9 @@ class SimulatorAssumptions:
     offers_surplus: bool = False
     """Offers to a task that preempts none but pods of jobs that have more than they need, and
     never abstains."""
+    holds_gangs: bool = False
+    """By ``job_ready`` and ``job_pipelined``, a job keeps places only if all that it needs have
+    one: one that finds too little room in a cycle keeps nothing."""
 
 
 UNDECLARED = SimulatorAssumptions()

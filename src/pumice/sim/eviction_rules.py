@@ -59,8 +59,7 @@ class EvictionRules:
             return None
         entries = [list(tier) for tier in tiers]
         everyone = [entry for tier in entries for entry in tier]
-        gangs = [entry for entry in everyone if entry.plugin.name == "gang"]
-        if not any(entry.offers("job_ready") and entry.offers("job_pipelined") for entry in gangs):
+        if not any(map(_holds_gangs, everyone)):
             return None
         offering = [[each for each in tier if each.offers("preemptable")] for tier in entries]
         return cls(
@@ -73,6 +72,12 @@ class EvictionRules:
             ),
             claiming=tuple(entry.plugin for entry in everyone if entry.offers("preemptive")),
         )
+
+
+def _holds_gangs(entry: Enabled) -> bool:
+    return entry.plugin.simulator.holds_gangs and all(
+        entry.offers(hook) for hook in ("job_ready", "job_pipelined")
+    )
 
 
 def _offer(tier: Sequence[Enabled]) -> Offer:

@@ -45,15 +45,36 @@ class InLine(Plugin, name="in-line"):
     simulator = SimulatorAssumptions(bounded=True, all_jobs=True)
 
 
+@dataclass(kw_only=True)
+class Choir(Gang, name="choir"):
+    """Declares what gang does, under another name."""
+
+    simulator = Gang.simulator
+
+
 def scheduler(plugins: Iterable[str], actions: str = "enqueue, allocate") -> Scheduler:
     entries = "".join(f"- plugins: [{tier}]\n" for tier in plugins)
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n{entries}')
-    return Scheduler(conf, plugins={each.name: each for each in (Stranger, Orderly, InLine)})
+    return Scheduler(conf, plugins={each.name: each for each in (Stranger, Orderly, InLine, Choir)})
 
 
 def shortcuts(*plugins: str, actions: str = "enqueue, allocate") -> Shortcuts:
     made = scheduler(plugins, actions)
     return Shortcuts.of(made.conf.actions, made.tiers())
+
+
+@pytest.mark.parametrize(
+    ("plugin", "known"),
+    [
+        ("{name: gang}", True),
+        ("{name: choir}", True),
+        ("{name: gang, enableJobPipelined: false}", False),
+        ("{name: orderly}", False),
+    ],
+)
+def test_evictions_are_foretold_if_a_plugin_holds_gangs(plugin: str, known: bool) -> None:
+    found = shortcuts(f"{{name: priority}}, {plugin}", actions="allocate, preempt").evictions
+    assert (found is not None) == known
 
 
 def names(plugins: Iterable[Plugin]) -> list[str]:
