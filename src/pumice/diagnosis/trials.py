@@ -1,12 +1,13 @@
 """Cycles on a copy of a world, and their result for one job."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.story import Moved
+from pumice.diagnosis.story import Moved, Story
 from pumice.diagnosis.timeline import Timeline
 from pumice.examine.job_outcome import JobOutcome, Watcher
 
@@ -27,65 +28,62 @@ def look(world: ClusterState, job: str, cycles: int = 1, replay: Replay | None =
             replay.become(world)
         replay.decide(watcher)
         return watcher
-    timeline = Timeline(world)
-    for cycle in range(1, cycles + 1):
-        watcher = Watcher(timeline.group(job), cycle)
-        timeline.step(watcher)
-        if watcher.outcome.started or timeline.next_at is None:
+    for _, watcher in _cycles(world, job, cycles):
+        if watcher.outcome.started:
             break
     return watcher
 
 
-def settled(world: ClusterState, job: str) -> tuple[JobOutcome, float]:
-    """Play until a job starts or the cluster comes to rest, as what-if does.
-
-    Return the last cycle and the seconds until then.  Time does not pass until other jobs end:
-    only leaving pods are waited for.
-    """
-    timeline, watcher = Timeline(world), Watcher(job, 1)
-    for cycle in range(1, _MOST_CYCLES + 1):
-        watcher = Watcher(timeline.group(job), cycle)
-        timeline.step(watcher)
-        if watcher.outcome.started or timeline.is_at_rest or timeline.next_at is None:
-            break
-    return watcher.outcome, timeline.now - timeline.start
-
-
 @dataclass(frozen=True, kw_only=True)
-class Played:
-    """What happened in a world until it came to rest."""
+class TrialResult:
+    """What happened in a world while it was played."""
 
-    started: bool
-    """Whether the job in question started."""
     outcome: JobOutcome
-    """The cycle that started it, else the last one."""
+    """The cycle that started the job in question, else the last one."""
     in_s: float
     """Seconds until that cycle."""
-    bound: Mapping[str, frozenset[str]]
-    """Job to its pods that got a node."""
-    evicted: Mapping[str, frozenset[str]]
-    """Job to its pods that were evicted."""
+    story: Story
+
+    @property
+    def started(self) -> bool:
+        """Whether the job in question started."""
+        return self.outcome.started
+
+    @cached_property
+    def bound(self) -> Mapping[str, frozenset[str]]:
+        """Job to its pods that got a node."""
+        return _by_job(self.story.binds)
+
+    @cached_property
+    def evicted(self) -> Mapping[str, frozenset[str]]:
+        """Job to its pods that were evicted."""
+        return _by_job(self.story.evictions)
 
 
-def played(world: ClusterState, job: str) -> Played:
-    """Play until the cluster is at rest, also after the job has started."""
-    timeline, watcher = Timeline(world), Watcher(job, 1)
-    found: tuple[JobOutcome, float] | None = None
-    for cycle in range(1, _MOST_CYCLES + 1):
+def played(world: ClusterState, job: str, *, until_started: bool = False) -> TrialResult:
+    """Play until the cluster is at rest, as what-if does, or only until the job starts.
+
+    Time does not pass until other jobs end: only leaving pods are waited for.
+    """
+    outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
+    for timeline, watcher in _cycles(world, job, _MOST_CYCLES):
+        story = timeline.story
+        if not outcome.started:
+            outcome, in_s = watcher.outcome, timeline.now - timeline.start
+        if timeline.is_at_rest or (until_started and outcome.started):
+            break
+    return TrialResult(outcome=outcome, in_s=in_s, story=story)
+
+
+def _cycles(world: ClusterState, job: str, most: int) -> Iterator[tuple[Timeline, Watcher]]:
+    """Play cycle after cycle, each with an observer of the job, while anything is to come."""
+    timeline = Timeline(world)
+    for cycle in range(1, most + 1):
         watcher = Watcher(timeline.group(job), cycle)
         timeline.step(watcher)
-        if found is None and watcher.outcome.started:
-            found = watcher.outcome, timeline.now - timeline.start
-        if timeline.is_at_rest or timeline.next_at is None:
-            break
-    outcome, in_s = found or (watcher.outcome, timeline.now - timeline.start)
-    return Played(
-        started=found is not None,
-        outcome=outcome,
-        in_s=in_s,
-        bound=_by_job(timeline.story.binds),
-        evicted=_by_job(timeline.story.evictions),
-    )
+        yield timeline, watcher
+        if timeline.next_at is None:
+            return
 
 
 def _by_job(moves: Iterable[Moved]) -> dict[str, frozenset[str]]:

@@ -10,7 +10,7 @@ from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.remedy.search import Search
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.sources import load_world
-from pumice.diagnosis.trials import played, settled
+from pumice.diagnosis.trials import played
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.testing import node, queue
 
@@ -27,7 +27,7 @@ def test_every_way_out_works_on_a_fresh_copy(job: str) -> None:
     ways = Search(world, job, Replay(world)).ways(causes(world, job))
     assert ways
     for way in ways:
-        assert settled(way.change(world), job)[0].started, way.change.text
+        assert played(way.change(world), job, until_started=True).started, way.change.text
 
 
 def test_the_budget_bounds_the_trials(world: Any, job: Any) -> None:
@@ -112,9 +112,10 @@ def test_a_large_world_is_played_only_for_a_change_that_evicts_or_takes_longer(
     found = causes(there, "default/j")
     seen: list[Any] = []
 
-    def watched(world: Any, job: str) -> Any:
-        seen.append(world)
-        return played(world, job)
+    def watched(world: Any, job: str, *, until_started: bool = False) -> Any:
+        if not until_started:
+            seen.append(world)
+        return played(world, job, until_started=until_started)
 
     monkeypatch.setattr("pumice.diagnosis.remedy.search._MOST_PROVED", 0)
     monkeypatch.setattr("pumice.diagnosis.remedy.search.played", watched)

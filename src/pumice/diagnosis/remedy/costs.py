@@ -8,7 +8,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.wording import counted, first_of, verb
 from pumice.diagnosis.changes import Change, Remove, Wait
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.trials import Played
+from pumice.diagnosis.trials import TrialResult
 
 _NAMED: Final = 3
 
@@ -62,7 +62,7 @@ def _pods_of(evicted: Mapping[str, list[str]]) -> str:
     return f"{counted(n, 'pod')}: {first_of(listed, _NAMED)}"
 
 
-def cost_of(change: Change, world: ClusterState, job: str, before: Played, after: Played) -> Cost:
+def cost_of(change: Change, world: ClusterState, job: str, before: TrialResult, after: TrialResult) -> Cost:
     """Compare a world as it is with the changed one; ``job`` is the title of the job to help."""
     waited = {pod for op in change.ops if isinstance(op, Wait) for pod in op.pods}
     evicted = {

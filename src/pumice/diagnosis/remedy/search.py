@@ -17,7 +17,7 @@ from pumice.diagnosis.remedy.costs import Cost, cost_of, cost_of_cycle, restarte
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.trials import Played, look, played, settled
+from pumice.diagnosis.trials import TrialResult, look, played
 from pumice.errors import PumiceError
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, ObjectRef
@@ -189,7 +189,7 @@ class Search:
         return self._unchanged.started
 
     @cached_property
-    def _unchanged(self) -> Played:
+    def _unchanged(self) -> TrialResult:
         """What happens without any change."""
         return played(self.world, self.job)
 
@@ -205,14 +205,12 @@ class Search:
             world = whole(self.world)
         except PumiceError:
             return None
-        outcome, in_s = settled(world, self._key(world))
-        if not outcome.started or is_barred(world, self._key(world)):
+        seen = played(world, self._key(world), until_started=True)
+        if not seen.started or is_barred(world, self._key(world)):
             return None
-        return (
-            known
-            if known is not None and known.works
-            else Way(whole, outcome, works=True, in_s=in_s)
-        )
+        if known is not None and known.works:
+            return known
+        return Way(whole, seen.outcome, works=True, in_s=seen.in_s)
 
     def _step(
         self, world: ClusterState, causes: list[Finding], prefix: list[Change]
