@@ -12,8 +12,7 @@ EXTENDER: Final = "extender"
 
 def failed_in(ssn: Session, plugin: Plugin, hook: str) -> Finding | None:
     """Return that a plugin failed in a hook, if it did."""
-    error = ssn.failures.errors.get((plugin.name, hook))
-    if error is None:
+    text = ssn.failures.line(plugin.name, hook)
+    if not text:
         return None
-    text = f"plugin {plugin.name} failed in {hook}: {type(error).__name__}: {error}"
     return Finding(Cause.PLUGIN_FAILED, text, None, {"plugin": plugin.name, "hook": hook})

@@ -79,8 +79,7 @@ class Funnel:
         self.words: dict[str, list[str]] = {}
         """Constraint to messages from external services."""
         found = self._resources()
-        self.failures = ssn.failures.errors
-        """Failures of plugins, by plugin and hook."""
+        self.failures = ssn.failures
         for name, failed in self._filters(ssn).items():
             found[name] = found[name] | failed if name in found else failed
         self.compared = ssn.refusal_numbers(task)

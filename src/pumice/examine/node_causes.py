@@ -141,9 +141,10 @@ def _verb(mask: Mask, one: str, many: str) -> str:
 def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     if constraint.name == Cause.PLUGIN_FAILED:
         failed = _failure_numbers(funnel, constraint, before)
-        error = funnel.failures.get((failed["plugin"], failed["hook"]))
-        return f"plugin {failed['plugin']} failed in {failed['hook']}: {error}"
+        line = funnel.failures.line(failed["plugin"], failed["hook"])
+        return line or f"plugin {failed['plugin']} failed"
     texts = sorted(funnel.texts.get(constraint.name, ())) + funnel.words.get(constraint.name, [])
+    texts = [text.rstrip(".") for text in texts]  # Volcano ends some with a full stop
     nodes = _nodes(funnel, before & constraint.failed)
     who = ", ".join(sorted(funnel.plugins.get(constraint.name, ())))
     if texts and all(text.startswith(_NODES) for text in texts):
@@ -348,7 +349,7 @@ def _device_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
 
 def _failure_numbers(funnel: Funnel, constraint: Constraint, _: Mask) -> dict[str, Any]:
     names = sorted(funnel.plugins.get(constraint.name, ()))
-    hooks = [hook for plugin, hook in funnel.failures if plugin in names]
+    hooks = [hook for plugin, hook in funnel.failures.errors if plugin in names]
     return {"plugin": names[0] if names else "", "hook": hooks[0] if hooks else ""}
 
 

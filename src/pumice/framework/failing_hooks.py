@@ -43,9 +43,12 @@ class Failures:
 
     def lines(self) -> list[str]:
         """Return one line for each."""
-        return [
-            _line(*where, error, self.places.get(where, "")) for where, error in self.errors.items()
-        ]
+        return [self.line(*where) for where in self.errors]
+
+    def line(self, plugin: str, hook: str) -> str:
+        """Return the line of one hook, empty if it did not fail."""
+        error, place = self.errors.get((plugin, hook)), self.places.get((plugin, hook), "")
+        return "" if error is None else _line(plugin, hook, error, place)
 
     def note(
         self,
