@@ -1,21 +1,7 @@
 """Errors about the value of an option, with its name."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
+from pumice.api.named_values import value_of
 from pumice.api.times import epoch
-from pumice.errors import InputError
-
-
-@contextmanager
-def value_of(option: str) -> Iterator[None]:
-    """Name an option in errors that name no place of their own."""
-    try:
-        yield
-    except InputError as error:
-        if not (error.file or error.field):
-            error.field = option
-        raise
 
 
 def time_of(text: str | None, option: str = "--now") -> float | None:

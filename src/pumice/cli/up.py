@@ -18,13 +18,13 @@ from pumice.api.conf import DEFAULT_CONF, read_conf
 from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
+from pumice.api.named_values import value_of
 from pumice.api.quantity import parse_quantity
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
-from pumice.cli.option_errors import value_of
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError
 

@@ -11,12 +11,12 @@ from pumice.api.conf import read_conf
 from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
+from pumice.api.named_values import value_of
 from pumice.api.schema.unknown_fields import misspelt_fields
 from pumice.api.text_files import STDIN, read_text, shown_name
 from pumice.api.wording import first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.option_errors import value_of
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
 from pumice.cli.world import end_if_plugins_failed, read_world

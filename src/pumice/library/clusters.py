@@ -11,6 +11,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.duration import parse_duration
 from pumice.api.field_lines import pointing_to_fields
 from pumice.api.kinds import Manifest
+from pumice.api.named_values import value_of
 from pumice.api.times import epoch
 from pumice.api.wording import counted
 from pumice.diagnosis.changes import Change
@@ -149,7 +150,9 @@ def load(
         PumiceError: A source or the configuration cannot be used.
     """
     read = [each if isinstance(each, str) and "\n" in each else Path(each) for each in sources]
-    state = load_world(read, now=None if now is None else epoch(now))
+    with value_of("now"):
+        at = None if now is None else epoch(str(now))
+    state = load_world(read, now=at)
     if conf is not None:
         found = read_configuration(conf)
         state = replace(state, conf=found.text, conf_source=found.source)
@@ -197,7 +200,27 @@ def whatif(
     """
     if not job and conf is None and not settings and add_nodes is None and not drain:
         raise TypeError("whatif has nothing to try; pass job, conf, settings, add_nodes or drain")
-    state, changes = cluster.state, list[Change]()
+    with value_of("default_runtime"):
+        runtime = None if default_runtime is None else parse_duration(str(default_runtime))
+    is_file = bool(job) and Path(job).is_file()
+    question = Question(
+        job="" if is_file else str(job),
+        new_job=load_job(Path(job), cluster.state.now) if is_file else (),
+        changes=_changes(cluster.state, conf, settings, add_nodes, drain),
+        default_runtime_s=runtime,
+    )
+    return WhatIf(what_if(cluster.state, question))
+
+
+def _changes(
+    state: ClusterState,
+    conf: Configuration,
+    settings: Mapping[str, object] | None,
+    add_nodes: str | int | None,
+    drain: str | Sequence[str],
+) -> list[Change]:
+    """Make the changes to try, each on the cluster as the ones before it leave it."""
+    changes: list[Change] = []
 
     def change(one: Change) -> None:
         nonlocal state
@@ -208,18 +231,13 @@ def whatif(
         found = read_configuration(conf)
         log_warnings(found.conf, found.source, state.plugins)
         change(use_conf(found.text, found.source))
-    for field, value in (settings or {}).items():
-        change(setting_from_text(state, f"{field}={value}"))
-    if add_nodes is not None:
-        change(nodes_from_text(state, str(add_nodes)))
-    for node in [drain] if isinstance(drain, str) else drain:
-        change(drain_node(state, node))
-    runtime = None if default_runtime is None else parse_duration(default_runtime)
-    is_file = bool(job) and Path(job).is_file()
-    question = Question(
-        job="" if is_file else str(job),
-        new_job=load_job(Path(job), cluster.state.now) if is_file else (),
-        changes=changes,
-        default_runtime_s=runtime,
-    )
-    return WhatIf(what_if(cluster.state, question))
+    with value_of("settings"):
+        for field, value in (settings or {}).items():
+            change(setting_from_text(state, f"{field}={value}"))
+    with value_of("add_nodes"):
+        if add_nodes is not None:
+            change(nodes_from_text(state, str(add_nodes)))
+    with value_of("drain"):
+        for node in [drain] if isinstance(drain, str) else drain:
+            change(drain_node(state, node))
+    return changes

@@ -132,6 +132,27 @@ def test_settings_without_effect_are_logged_once(
     assert caplog.messages == [line]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"add_nodes": "many"}, "add_nodes: wanted a number of nodes such as 2 or 2=NODE, found "),
+        ({"add_nodes": -1}, "add_nodes: wanted a number of nodes such as 2 or 2=NODE, found '-1'"),
+        ({"add_nodes": "1=nope"}, "add_nodes: wanted .*, found 'nope'"),
+        ({"drain": "nope"}, "drain: wanted .*, found 'nope'"),
+        ({"settings": {"colour": "red"}}, "settings: wanted a setting .*, found 'colour=red'"),
+        ({"drain": (), "add_nodes": 1, "default_runtime": "soon"}, "default_runtime: wanted a dur"),
+    ],
+)
+def test_errors_name_the_argument(cluster: pumice.Cluster, arguments: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=f"^{problem}"):
+        pumice.whatif(cluster, **arguments)
+
+
+def test_a_wrong_time_is_named() -> None:
+    with pytest.raises(InputError, match="^now: wanted an RFC 3339 time .*, found 'today'"):
+        pumice.load(FIRST, now="today")
+
+
 def test_a_question_about_nothing_is_refused(cluster: pumice.Cluster) -> None:
     with pytest.raises(TypeError, match="nothing to try; pass job, conf, settings, add_nodes or"):
         pumice.whatif(cluster, default_runtime="1h")
