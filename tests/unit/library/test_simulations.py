@@ -159,14 +159,14 @@ def test_a_plot_names_a_unit_that_suits_the_time(both: pumice.Results) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"run": 1}, r"jobs\[0\].arrival: wanted a number from 0, found None"),
-        ({"arrival": 0, "run": -1}, r"jobs\[0\].run: wanted a number from 0, found -1"),
+        ({"run": 1}, r"jobs\[0\]: arrival: wanted a number from 0, found nothing"),
+        ({"arrival": 0, "run": -1}, r"jobs\[0\]: run: wanted a number from 0, found -1"),
         ({"arrival": 0, "run": 1, "cpus": 2}, r"jobs\[0\]: wanted a known column, found 'cpus'"),
-        ({"arrival": 0, "run": 1, "pods": 0}, r"jobs\[0\].pods"),
-        ({"arrival": "soon", "run": 1}, r"jobs\[0\].arrival"),
+        ({"arrival": 0, "run": 1, "pods": 0}, r"jobs\[0\]: pods"),
+        ({"arrival": "soon", "run": 1}, r"jobs\[0\]: arrival"),
         (
             {"arrival": 0, "run": 1, "pods": 2, "needed": 3},
-            r"jobs\[0\].needed: wanted at most its 2 pods, found 3",
+            r"jobs\[0\]: needed: wanted at most its 2 pods, found 3",
         ),
     ],
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
-from pumice.api.quantity import check_amounts
-from pumice.errors import InputError
+from pumice.api.quantity import check_amounts, parse_quantity
+from pumice.errors import ABSENT, InputError, QuantityError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.readers.tables import rows_of
@@ -61,7 +61,11 @@ def _number(text: str) -> float | str:
 
 
 def _job(number: int, place: str, row: Row, specs: PodSpecs) -> JobSpec:
-    _check(place, row)
+    try:
+        _check(row)
+    except InputError as error:
+        error.file = place
+        raise
     pods = int(row.get("pods", 1))
     walltime = row.get("walltime")
     task = TaskSpec(specs.spec(_request(row)), pods, float(row["run"]))
@@ -77,28 +81,38 @@ def _job(number: int, place: str, row: Row, specs: PodSpecs) -> JobSpec:
     )
 
 
-def _check(place: str, row: Row) -> None:
+def _check(row: Row) -> None:
+    """Refuse a row that cannot be used; errors name its column, the caller knows its place."""
     unknown = sorted(set(row) - _COLUMNS - set(AMOUNTS))
     if unknown:
         known = ", ".join(sorted({*_COLUMNS, *AMOUNTS}))
-        raise InputError(
-            wanted="a known column", found=unknown[0], field=place, hint=f"known: {known}"
-        )
-    asked = row.get("request")
-    if not (asked is None or isinstance(asked, Mapping)):
-        raise InputError(wanted="amounts by resource", found=asked, field=f"{place}.request")
-    check_amounts(_request(row), place)
-    for field, least in _NUMBERS.items():
-        value = row.get(field)
-        if value is None and field not in NEEDED:
+        raise InputError(wanted="a known column", found=unknown[0], hint=f"known: {known}")
+    _check_request(row)
+    for column, least in _NUMBERS.items():
+        value = row.get(column)
+        if value is None and column not in NEEDED:
             continue
         if not (isinstance(value, Real) and least <= float(value) < math.inf):
-            raise InputError(wanted=f"a number from {least}", found=value, field=f"{place}.{field}")
+            found = ABSENT if value is None else value
+            raise InputError(wanted=f"a number from {least}", found=found, field=column)
     pods, needed = row.get("pods", 1), row.get("needed")
     if needed is not None and needed > pods:
-        wanted = f"at most its {pods:g} pods"
-        raise InputError(wanted=wanted, found=needed, field=f"{place}.needed")
-    check_at_most(float(pods), MAX_JOB_PODS, "pods of a job", field=f"{place}.pods")
+        raise InputError(wanted=f"at most its {pods:g} pods", found=needed, field="needed")
+    check_at_most(float(pods), MAX_JOB_PODS, "pods of a job", field="pods")
+
+
+def _check_request(row: Row) -> None:
+    asked = row.get("request")
+    if not (asked is None or isinstance(asked, Mapping)):
+        raise InputError(wanted="amounts by resource", found=asked, field="request")
+    check_amounts({name: str(amount) for name, amount in (asked or {}).items()}, "request")
+    for column in AMOUNTS:
+        if column in row:
+            try:
+                parse_quantity(str(row[column]))
+            except QuantityError as error:
+                error.field = column
+                raise
 
 
 def _request(row: Row) -> dict[str, str]:

@@ -31,11 +31,13 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
     ("text", "reported"),
     [
         ("arrival,run,colour\n0,1,red\n", "t.csv:2: wanted a known column, found 'colour'"),
-        ("arrival,run\n0,soon\n", "t.csv:2.run: wanted a number from 0, found 'soon'"),
-        ("arrival,run\n0,\n", "t.csv:2.run: wanted a number from 0, found None"),
-        ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2.pods: wanted at most 100,000 pods"),
-        ("arrival,run,cpu\n0,1,much\n", "t.csv:2.cpu: wanted a quantity"),
-        ("arrival,run,request\n0,1,gpu\n", "t.csv:2.request: wanted amounts by resource"),
+        ("arrival,run\n0,soon\n", "t.csv:2: run: wanted a number from 0, found 'soon'"),
+        ("arrival,run\n0,\n", "t.csv:2: run: wanted a number from 0, found nothing"),
+        ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2: pods: wanted at most 100,000 pods"),
+        ("arrival,run,cpu\n0,1,much\n", "t.csv:2: cpu: wanted a quantity"),
+        ("arrival,run,gpu\n0,1,-1\n", "t.csv:2: gpu: wanted an amount of zero or more, found '-1'"),
+        ("arrival,run,request.x/y\n0,1,a\n", "t.csv:2: request.x/y: wanted a quantity"),
+        ("arrival,run,request\n0,1,gpu\n", "t.csv:2: request: wanted amounts by resource"),
     ],
 )
 def test_a_bad_row_is_reported_with_file_line_and_column(
