@@ -41,6 +41,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
+def part_of_its(n: int, total: int, noun: str) -> str:
+    """Write how many of its things: ``2 of its 3 pods``, ``its only pod``."""
+    return f"its only {noun}" if total == 1 else f"{n:,} of its {counted(total, noun)}"
+
+
 def extra_hint(extra: str) -> str:
     """Return how the libraries of an extra are installed."""
     return f"in a clone of Pumice: pip install '.[{extra}]'"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import Manifest, queue_of
-from pumice.api.wording import counted, first_of, verb
+from pumice.api.wording import counted, first_of, part_of_its, verb
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
@@ -287,7 +287,7 @@ def _going(outcome: JobOutcome) -> str:
 
 
 def _part(pods: int, n: int) -> str:
-    return f"{pods} of its {n} pods {'is' if pods == 1 else 'are'}"
+    return f"{part_of_its(pods, n, 'pod')} {verb(pods, 'is', 'are')}"
 
 
 def _remedy(way: Way) -> Remedy:

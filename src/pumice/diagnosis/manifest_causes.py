@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import SCHEDULER_NAME, SYSTEM_PRIORITIES, Manifest, queue_of
-from pumice.api.wording import counted, first_of, nearest
+from pumice.api.wording import counted, first_of, nearest, part_of_its, verb
 from pumice.controllers.job.expand import expand, may_start
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.cluster_state import ClusterState, key_of
@@ -85,8 +85,8 @@ def _other_scheduler(world: ClusterState, group: str) -> Iterator[Finding]:
     )
     yield Finding(
         Cause.OTHER_SCHEDULER,
-        f"{len(foreign)} of its {counted(len(pods), 'pod')} "
-        f"{'names' if len(foreign) == 1 else 'name'} the scheduler {', '.join(names)}, "
+        f"{part_of_its(len(foreign), len(pods), 'pod')} "
+        f"{verb(len(foreign), 'names', 'name')} the scheduler {', '.join(names)}, "
         f"not {SCHEDULER_NAME}",
         ObjectRef.of_key("Pod", key_of(foreign[0])),
         {"pods": len(foreign), "schedulers": names},

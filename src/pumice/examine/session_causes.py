@@ -9,7 +9,7 @@ import numpy as np
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import short_of
-from pumice.api.wording import counted
+from pumice.api.wording import counted, part_of_its
 from pumice.core.status import Status
 from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
@@ -170,8 +170,8 @@ def _gated(ssn: Session, job: int) -> Iterator[Finding]:
     names = sorted({gate.name for pod in pods for gate in pod.spec.scheduling_gates})
     yield Finding(
         Cause.GATED,
-        f"the scheduling gate {', '.join(names)} holds back {len(gated)} of its "
-        f"{counted(len(view.tasks), 'pod')}",
+        f"the scheduling gate {', '.join(names)} holds back "
+        f"{part_of_its(len(gated), len(view.tasks), 'pod')}",
         ObjectRef.of_key("Pod", tasks.keys[gated[0]]),
         {"gated": len(gated), "pods": len(view.tasks), "gates": names},
     )

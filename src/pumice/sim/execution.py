@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 
 from pumice.api.decisions import Decisions
+from pumice.api.wording import part_of_its, verb
 from pumice.sim.direct_cycle import DirectDecisions
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import JobRun, State
@@ -89,9 +90,9 @@ class Execution:
         run.ended = self.now
         run.reason = ""
         if not run.is_finished:
-            run.reason = (
-                f"{run.tally[State.LOST]} of its {run.spec.size} pods were lost by evictions"
-            )
+            n = run.tally[State.LOST]
+            lost = f"{part_of_its(n, run.spec.size, 'pod')} {verb(n, 'was', 'were')} lost"
+            run.reason = f"{lost} by evictions"
         self.n_ended += 1
         if run.in_tables:
             self._cluster.delete_job(run)

@@ -207,7 +207,7 @@ def test_a_lost_job_neither_finishes_nor_stretches_the_time() -> None:
     assert (summary["jobs"], summary["finished"], summary["lost"]) == (2, 1, 1)
     assert (summary["makespan"], measures.end, measures.bins.edges[-1]) == (71, 71, 71)
     assert (found["low"]["end"], found["low"]["run"]) == ("", 40)
-    assert found["low"]["reason"] == "1 of its 1 pods were lost by evictions"
+    assert found["low"]["reason"] == "its only pod was lost by evictions"
     assert [each["job"] for each in summary["unfinished"]] == ["default/low"]
     assert measures.queue_lengths[0, -60:].tolist() == [0.0] * 60
 
