@@ -62,7 +62,9 @@ def _pods_of(evicted: Mapping[str, list[str]]) -> str:
     return f"{counted(n, 'pod')}: {first_of(listed, _NAMED)}"
 
 
-def cost_of(change: Change, world: ClusterState, job: str, before: TrialResult, after: TrialResult) -> Cost:
+def cost_of(
+    change: Change, world: ClusterState, job: str, before: TrialResult, after: TrialResult
+) -> Cost:
     """Compare a world as it is with the changed one; ``job`` is the title of the job to help."""
     waited = {pod for op in change.ops if isinstance(op, Wait) for pod in op.pods}
     evicted = {
