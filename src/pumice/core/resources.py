@@ -25,6 +25,8 @@ STEP = 0.1
 _MOST = 2.0**50
 _MOST_OF_SCALAR = 2.0**60
 """The largest amounts; a scalar may count thousandths of bytes."""
+_MOST_EXACT = 2.0**53
+"""Sums of whole numbers below this are exact."""
 _COARSE = (2.0**32, 2.0**46, 2.0**50)
 """From here on an amount is coarse: of cpu, of memory, of anything else."""
 
@@ -140,6 +142,14 @@ def is_coarse(amounts: Column) -> bool:
     """
     cpu, memory, other = _COARSE
     return bool(amounts[CPU] >= cpu or amounts[MEMORY] >= memory or np.any(amounts[PODS:] >= other))
+
+
+def has_exact_sums(amounts: Column) -> bool:
+    """Return whether these very amounts (R, N) are whole and add up without rounding.
+
+    ``is_coarse`` judges an amount that is yet to be added to any number of others.
+    """
+    return bool((amounts % 1.0 == 0.0).all() and (amounts.sum(axis=1) < _MOST_EXACT).all())
 
 
 def fits(need: Column, room: Column) -> Mask:

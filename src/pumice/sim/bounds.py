@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from pumice.actions import ACTIONS
-from pumice.core.resources import STEP, Column
+from pumice.core.resources import STEP, Column, has_exact_sums
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
@@ -132,8 +132,6 @@ def _oldest_first(entries: Sequence[Enabled]) -> bool:
 
 UNBOUNDED = 1 << 60
 """A number above any number of jobs."""
-_MOST_EXACT = float(1 << 53)
-"""Sums of whole numbers below this are exact."""
 _ROUNDING = 1e-9
 """A quotient that falls short of a whole number by less is that number."""
 
@@ -284,7 +282,7 @@ class Bounds:
             held = None if self._evicts or self._ledger is None else self._ledger.held
             if held is None or self._room_without_jobs is None:
                 room = self._free_room().sum(axis=1)
-                if held is not None and _has_exact_sums(self.snapshot.nodes.allocatable):
+                if held is not None and has_exact_sums(self.snapshot.nodes.allocatable):
                     self._room_without_jobs = (room + held).tolist()
             else:
                 room = np.subtract(self._room_without_jobs, held)
@@ -382,11 +380,6 @@ class Bounds:
         self._cluster.write_due()
         asked = queues.allocated_or_pipelined[:, queue] + queues.pending[:, queue]
         return limits.meets_demand(queue, asked.tolist(), queues_with_jobs(self.snapshot).tolist())
-
-
-def _has_exact_sums(amounts: Column) -> bool:
-    """Return whether amounts (R, N) are whole numbers that add up without rounding."""
-    return bool((amounts % 1.0 == 0.0).all() and (amounts.sum(axis=1) < _MOST_EXACT).all())
 
 
 def times_within(amounts: Amounts, room: list[float]) -> float:
