@@ -33,9 +33,8 @@ class Replacements:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
         self._due: list[Manifest] = []
-        self._replaced: set[str] = set()
-        self._removed: set[str] = set()
-        """Uids of Volcano jobs that were deleted here: their pods go with them."""
+        self._let_go: set[str] = set()
+        """Uids of leaving pods that are not to be made again: they are, or their job is deleted."""
         cluster.listeners.append(self._on_event)
 
     def make(self) -> None:
@@ -45,20 +44,24 @@ class Replacements:
 
     def _on_event(self, kind: str, event: Event) -> None:
         if kind == JOB and event.type == "DELETED":
-            self._removed.add(str(event.object["metadata"].get("uid")))
-        if kind != "Pod":
+            pods = self._cluster.owned_by(event.object["metadata"]["uid"], "Pod")
+            self._let_go.update(pod["metadata"]["uid"] for pod in pods)
+        elif kind == "Pod":
+            self._on_pod(event.object, is_gone=event.type == "DELETED")
+
+    def _on_pod(self, pod: Manifest, *, is_gone: bool) -> None:
+        uid, owner = pod["metadata"]["uid"], controller_of(pod)
+        is_let_go = uid in self._let_go
+        if is_gone:
+            self._let_go.discard(uid)
+        if owner is None or is_let_go or self._is_managed(pod):
             return
-        pod, meta = event.object, event.object["metadata"]
-        owner = controller_of(pod)
-        if owner is None or meta["uid"] in self._replaced or self._is_managed(pod):
-            return
-        if owner.get("uid") in self._removed:
-            return
-        leaves = bool(meta.get("deletionTimestamp")) or event.type == "DELETED"
-        gone = event.type == "DELETED" and (pod.get("status") or {}).get("phase") != "Succeeded"
+        leaves = is_gone or bool(pod["metadata"].get("deletionTimestamp"))
         if owner.get("kind") in AT_ONCE and leaves:
+            if not is_gone:
+                self._let_go.add(uid)
             self._replace(pod, new_name=f"{owner.get('name')}-")
-        elif owner.get("kind") in _IN_PLACE and gone:
+        elif owner.get("kind") in _IN_PLACE and is_gone and _phase(pod) != "Succeeded":
             self._replace(pod)
 
     def _is_managed(self, pod: Manifest) -> bool:
@@ -68,7 +71,6 @@ class Replacements:
         return bool(job) and self._cluster.peek(JOB, space, name) is not None
 
     def _replace(self, pod: Manifest, new_name: str = "") -> None:
-        self._replaced.add(pod["metadata"]["uid"])
         meta = {key: value for key, value in pod["metadata"].items() if key not in _DROPPED}
         if new_name:
             meta.pop("name", None)
@@ -77,3 +79,7 @@ class Replacements:
         self._due.append(
             clone({**pod, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
         )
+
+
+def _phase(pod: Manifest) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")

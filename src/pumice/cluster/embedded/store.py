@@ -113,6 +113,11 @@ class EmbeddedCluster:
         """Return all objects of a kind, as ``list`` does, by "namespace/name"."""
         return self._tables.table(kind).by_key()
 
+    def owned_by(self, uid: str, kind: str) -> list[Manifest]:
+        """Return the objects of a kind that name an owner, as ``peek`` does, oldest first."""
+        owned = (self._tables.find(ref) for ref in self._tables.dependents(uid) if ref.kind == kind)
+        return [one for one in owned if one is not None]
+
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
