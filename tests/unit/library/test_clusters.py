@@ -149,7 +149,7 @@ def test_errors_name_the_argument(cluster: pumice.Cluster, arguments: Any, probl
 
 
 def test_a_wrong_time_is_named() -> None:
-    with pytest.raises(InputError, match="^now: wanted an RFC 3339 time .*, found 'today'"):
+    with pytest.raises(InputError, match=r"^now: wanted an RFC 3339 time .*, found 'today'"):
         pumice.load(FIRST, now="today")
 
 
