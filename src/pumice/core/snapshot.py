@@ -5,6 +5,7 @@ journal can undo every move.  Nothing is copied to open a session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -307,21 +308,30 @@ class Snapshot:
         """Make a step with tasks of any jobs, of which several may be on one node."""
         jobs, old = self.tasks.job[tasks], self.tasks.status[tasks]
         left = [(each, _count(jobs[mine].tolist())) for each, mine in _groups(old)]
+        shapes = _groups(self.tasks.shape[tasks])
+        by_job = [left[0][1]] if len(left) == len(shapes) == 1 else [
+            _count(jobs[mine].tolist()) for _, mine in shapes
+        ]
         shares = [
-            (self.shapes[number], [_count(nodes[mine].tolist()), *self._holders(jobs[mine])])
-            for number, mine in _groups(self.tasks.shape[tasks])
+            (self.shapes[number], [_count(nodes[mine].tolist()), *self._holders(owners)])
+            for (number, mine), owners in zip(shapes, by_job, strict=True)
         ]
         moves = _Moves(step, tasks, nodes, old, status, left, shares)
         self.journal.on_rollback(self._apply_each, moves, -1)
         self._apply_each(moves, 1)
         by_node = shares[0][1][0] if len(shares) == 1 else _count(nodes.tolist())
         self.journal.touch(by_node[0])
-        self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
+        if self.view_is_live:
+            self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
 
-    def _holders(self, jobs: NDArray[np.int32]) -> list[_Counts]:
-        """Count tasks of jobs by job, queue and namespace."""
-        owners = jobs, self.jobs.queue[jobs], self.jobs.namespace[jobs]
-        return [_count(rows.tolist()) for rows in owners]
+    def _holders(self, by_job: _Counts) -> list[_Counts]:
+        """Count tasks by job, queue and namespace, given how many each job has."""
+        jobs, n = by_job
+        owners = self.jobs.queue[jobs], self.jobs.namespace[jobs]
+        if isinstance(n, int):
+            return [by_job, *((int(row), n) for row in owners)]
+        weights = n.tolist()
+        return [by_job, *(_count(rows.tolist(), weights) for rows in owners)]
 
     def _apply_each(self, moves: _Moves, sign: int) -> None:
         """Do or take back a step of several tasks."""
@@ -373,13 +383,13 @@ class Snapshot:
         self.plugin_columns.clear()
 
 
-def _count(rows: list[int]) -> _Counts:
-    """Count equal rows."""
+def _count(rows: list[int], weights: Iterable[int] | None = None) -> _Counts:
+    """Count equal rows, each as often as its weight, or once."""
     if rows.count(rows[0]) == len(rows):
-        return rows[0], len(rows)
+        return rows[0], len(rows) if weights is None else sum(weights)
     found: dict[int, int] = {}
-    for row in rows:
-        found[row] = found.get(row, 0) + 1
+    for row, n in zip(rows, weights or repeat(1), strict=False):
+        found[row] = found.get(row, 0) + n
     return np.array([*found], np.intp), np.array([*found.values()], np.intp)
 
 

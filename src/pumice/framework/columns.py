@@ -3,8 +3,6 @@
 Names, labels, annotations and creation times come from ``core.object_rows``.
 """
 
-import functools
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +11,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
 from pumice.core.tables import NOWHERE, Ints, JobTable, QueueTable, TaskTable
-from pumice.core.views import Task
+from pumice.core.views import Task, at
 
 _SETTLED = [int(s) for s in (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _READY = [int(s) for s in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
@@ -51,8 +49,8 @@ class Jobs(HoldingRows, NamespacedRows):
         return self._count(_SETTLED)
 
     def _count(self, statuses: list[int]) -> Ints:
-        counts, rows = self._table.counts, self.rows
-        return functools.reduce(np.add, [counts[status][rows] for status in statuses])
+        counts = at(self._table.counts, self.rows).take(statuses, axis=0)
+        return np.add.reduce(counts, axis=0, dtype=counts.dtype)
 
     @property
     def leaving(self) -> Ints:
