@@ -308,13 +308,9 @@ class Snapshot:
         """Make a step with tasks of any jobs, of which several may be on one node."""
         jobs, old = self.tasks.job[tasks], self.tasks.status[tasks]
         left = [(each, _count(jobs[mine].tolist())) for each, mine in _groups(old)]
-        shapes = _groups(self.tasks.shape[tasks])
-        by_job = [left[0][1]] if len(left) == len(shapes) == 1 else [
-            _count(jobs[mine].tolist()) for _, mine in shapes
-        ]
         shares = [
-            (self.shapes[number], [_count(nodes[mine].tolist()), *self._holders(owners)])
-            for (number, mine), owners in zip(shapes, by_job, strict=True)
+            (self.shapes[number], [_count(nodes[mine].tolist()), *self._holders(jobs[mine])])
+            for number, mine in _groups(self.tasks.shape[tasks])
         ]
         moves = _Moves(step, tasks, nodes, old, status, left, shares)
         self.journal.on_rollback(self._apply_each, moves, -1)
@@ -324,14 +320,13 @@ class Snapshot:
         if self.view_is_live:
             self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
 
-    def _holders(self, by_job: _Counts) -> list[_Counts]:
-        """Count tasks by job, queue and namespace, given how many each job has."""
-        jobs, n = by_job
-        owners = self.jobs.queue[jobs], self.jobs.namespace[jobs]
+    def _holders(self, owners: NDArray[np.int32]) -> list[_Counts]:
+        """Count tasks of jobs by job, queue and namespace."""
+        jobs, n = by_job = _count(owners.tolist())
+        holders = self.jobs.queue[jobs], self.jobs.namespace[jobs]
         if isinstance(n, int):
-            return [by_job, *((int(row), n) for row in owners)]
-        weights = n.tolist()
-        return [by_job, *(_count(rows.tolist(), weights) for rows in owners)]
+            return [by_job, *((int(row), n) for row in holders)]
+        return [by_job, *(_count(rows.tolist(), n.tolist()) for rows in holders)]
 
     def _apply_each(self, moves: _Moves, sign: int) -> None:
         """Do or take back a step of several tasks."""

@@ -11,7 +11,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
 from pumice.core.tables import NOWHERE, Ints, JobTable, QueueTable, TaskTable
-from pumice.core.views import Task, at
+from pumice.core.views import Task
 
 _SETTLED = [int(s) for s in (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _READY = [int(s) for s in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
@@ -49,8 +49,9 @@ class Jobs(HoldingRows, NamespacedRows):
         return self._count(_SETTLED)
 
     def _count(self, statuses: list[int]) -> Ints:
-        counts = at(self._table.counts, self.rows).take(statuses, axis=0)
-        return np.add.reduce(counts, axis=0, dtype=counts.dtype)
+        rows, counts = self.rows, self._table.counts
+        mine = counts[:, rows] if isinstance(rows, slice) else counts.take(rows, axis=1)
+        return np.add.reduce(mine.take(statuses, axis=0), axis=0, dtype=counts.dtype)
 
     @property
     def leaving(self) -> Ints:

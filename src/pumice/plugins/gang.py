@@ -120,7 +120,7 @@ class Gang(Plugin, name="gang"):
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
         """Mark tasks of jobs that have more than their minimum number."""
-        owners = self._snapshot.tasks.job[candidates]
+        owners = self._snapshot.tasks.job[candidates].astype(np.intp)
         if len(owners) < len(self._snapshot.jobs.min_member):
             return self._has_surplus(Jobs(self._snapshot, owners))
         return self._has_surplus(all_jobs(self._snapshot))[owners]

@@ -181,8 +181,14 @@ class Candidates:
         part = slice(self._starts[node], self._starts[node + 1])
         if part.start < part.stop:
             live = scope.members[part] & self._run_still(part)
-            scope.sums[:, node] = self._requests.take(self._shape[part][live], axis=1).sum(axis=1)
+            scope.sums[:, node] = self._sum_of(self._shape[part], live)
         scope.room[:, node] = self._snapshot.nodes.future_idle_of(node) + scope.sums[:, node]
+
+    def _sum_of(self, shapes: IndexArray, live: Mask) -> Column:
+        """Add up the requests of those who are alive of some candidates (R,)."""
+        if self._requests.shape[1] == 1:
+            return self._requests[:, 0] * np.count_nonzero(live)
+        return np.add.reduce(self._requests.take(shapes[live], axis=1), axis=1)
 
     def visit(
         self,

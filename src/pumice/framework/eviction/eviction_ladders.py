@@ -44,6 +44,7 @@ class Ladders:
         task: Task,
         nodes: IndexArray,
         lines: Lines,
+        *,
         amounts: Column,
         need: Column,
         hopeful: list[float],

@@ -254,8 +254,15 @@ class EvictionRuns:
         lines = self._columns.lines(scope, task, nodes) if len(nodes) else None
         if lines is None or self._candidates.has_coarse(lines.at):
             return None
-        amounts = self._candidates.amounts(lines.at[lines.offered])
-        return Ladders(self._snapshot, task, nodes, lines, amounts, need, hopeful.tolist())
+        return Ladders(
+            self._snapshot,
+            task,
+            nodes,
+            lines,
+            amounts=self._candidates.amounts(lines.at[lines.offered]),
+            need=need,
+            hopeful=hopeful.tolist(),
+        )
 
     def _verdicts_after(self, task: Task, ladders: Ladders, steps: list[Step]) -> Codes:
         """Ask the filters about nodes as each step leaves them."""
