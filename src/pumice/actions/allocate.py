@@ -39,7 +39,7 @@ class Allocation:
     def _collect(self) -> dict[int, Heap]:
         """Find jobs with something to place; admit pending ones if no enqueue action will."""
         ssn, snapshot = self._ssn, self._ssn.snapshot
-        by_queue: dict[int, list[int]] = {}
+        found: dict[int, list[int]] = {}
         if "enqueue" not in ssn.actions:
             for job in ssn.pending_jobs():
                 ssn.set_phase(job, "Inqueue")
@@ -50,10 +50,14 @@ class Allocation:
                 continue
             rows = ssn.tasks_to_allocate(job)
             if rows:
-                self._tasks[job] = deque(rows if len(rows) == 1 else ssn.ordering.sort_tasks(rows))
-                by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
-                if ssn.topology.needs_search(job):
-                    self._sheets[job] = self._search.worksheet(job)
+                found[job] = rows
+        ssn.ordering.sort_ahead([rows for rows in found.values() if len(rows) > 1])
+        by_queue: dict[int, list[int]] = {}
+        for job, rows in found.items():
+            self._tasks[job] = deque(rows if len(rows) == 1 else ssn.ordering.sort_tasks(rows))
+            by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
+            if ssn.topology.needs_search(job):
+                self._sheets[job] = self._search.worksheet(job)
         return {queue: ssn.ordering.job_heap(rows) for queue, rows in by_queue.items()}
 
     def run(self) -> None:

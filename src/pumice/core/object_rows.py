@@ -37,7 +37,8 @@ class ObjectRows:
     _table: ObjectTable
 
     def __len__(self) -> int:
-        return len(self.index)
+        rows = self.rows
+        return len(range(self._table.n)[rows] if isinstance(rows, slice) else rows)
 
     @property
     def index(self) -> NDArray[np.intp]:

@@ -172,7 +172,7 @@ def within_requested(used: Column, limit: Column, request: Column) -> bool:
     """
     over = (used > limit) & (request > 0)
     over[PODS] = False
-    return not over.any()
+    return True not in over.tolist()
 
 
 def share(allocated: Column, total: Column) -> Column:

@@ -5,6 +5,7 @@ journal can undo every move.  Nothing is copied to open a session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -316,12 +317,16 @@ class Snapshot:
         self._apply_each(moves, 1)
         by_node = shares[0][1][0] if len(shares) == 1 else _count(nodes.tolist())
         self.journal.touch(by_node[0])
-        self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
+        if self.view_is_live:
+            self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
 
-    def _holders(self, jobs: NDArray[np.int32]) -> list[_Counts]:
+    def _holders(self, owners: NDArray[np.int32]) -> list[_Counts]:
         """Count tasks of jobs by job, queue and namespace."""
-        owners = jobs, self.jobs.queue[jobs], self.jobs.namespace[jobs]
-        return [_count(rows.tolist()) for rows in owners]
+        jobs, n = by_job = _count(owners.tolist())
+        holders = self.jobs.queue[jobs], self.jobs.namespace[jobs]
+        if isinstance(n, int):
+            return [by_job, *((int(row), n) for row in holders)]
+        return [by_job, *(_count(rows.tolist(), n.tolist()) for rows in holders)]
 
     def _apply_each(self, moves: _Moves, sign: int) -> None:
         """Do or take back a step of several tasks."""
@@ -373,13 +378,13 @@ class Snapshot:
         self.plugin_columns.clear()
 
 
-def _count(rows: list[int]) -> _Counts:
-    """Count equal rows."""
+def _count(rows: list[int], weights: Iterable[int] | None = None) -> _Counts:
+    """Count equal rows, each as often as its weight, or once."""
     if rows.count(rows[0]) == len(rows):
-        return rows[0], len(rows)
+        return rows[0], len(rows) if weights is None else sum(weights)
     found: dict[int, int] = {}
-    for row in rows:
-        found[row] = found.get(row, 0) + 1
+    for row, n in zip(rows, weights or repeat(1), strict=False):
+        found[row] = found.get(row, 0) + n
     return np.array([*found], np.intp), np.array([*found.values()], np.intp)
 
 

@@ -6,7 +6,7 @@ Live amounts of a node sit in one block (``books``) so that one journal entry co
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, Mask
+from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.status import N_STATUS
 from pumice.core.table import Table
 
@@ -87,8 +87,8 @@ class NodeTable(Table):
         books = self.books
         return books[IDLE] + books[RELEASING] - books[PIPELINED]
 
-    def future_idle_of(self, node: int) -> Column:
-        """Free amounts of one node once leaving tasks are gone and pipelined ones are in (R,)."""
+    def future_idle_of(self, node: int | IndexArray) -> Column:
+        """Free amounts of a node (R,), or of some (R, n), once leaving tasks are gone."""
         books = self.books[:, :, node]
         return books[IDLE] + books[RELEASING] - books[PIPELINED]
 

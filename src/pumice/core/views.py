@@ -4,6 +4,7 @@ A hook cannot know whether it was asked about all rows, one row or a few; so the
 framework can ask again only about rows that moved.
 """
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from pumice.errors import PluginError
 
 Rows = slice | NDArray[np.intp]
 ALL = slice(None)
-_READY = [int(status) for status in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
+_ready_of = itemgetter(*(int(status) for status in (*ALLOCATED_CLASS, Status.SUCCEEDED)))
+"""Picks the numbers of tasks that hold a node, or have succeeded, out of those by status."""
 
 
 def at(column: Column, rows: Rows) -> Column:
@@ -283,8 +285,7 @@ class Job(HoldingRow, NamespacedRow):
     @property
     def ready(self) -> int:
         """Tasks that hold a node, or have succeeded."""
-        counts = self.counts
-        return sum([counts[status] for status in _READY])
+        return sum(_ready_of(self.counts))
 
     @property
     def waiting(self) -> int:

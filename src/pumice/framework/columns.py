@@ -3,8 +3,6 @@
 Names, labels, annotations and creation times come from ``core.object_rows``.
 """
 
-import functools
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,8 +49,9 @@ class Jobs(HoldingRows, NamespacedRows):
         return self._count(_SETTLED)
 
     def _count(self, statuses: list[int]) -> Ints:
-        counts, rows = self._table.counts, self.rows
-        return functools.reduce(np.add, [counts[status][rows] for status in statuses])
+        rows, counts = self.rows, self._table.counts
+        mine = counts[:, rows] if isinstance(rows, slice) else counts.take(rows, axis=1)
+        return np.add.reduce(mine.take(statuses, axis=0), axis=0, dtype=counts.dtype)
 
     @property
     def leaving(self) -> Ints:

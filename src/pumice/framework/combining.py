@@ -128,9 +128,15 @@ def _sum(tiers: Tiers) -> Ask:
 def _keys(tiers: Tiers) -> Ask:
     """List the keys of rows, to be compared in turn: one (n,) or several (k, n) of a plugin."""
     asks = _flat(tiers)
-    return lambda view: [
-        key for ask in asks for key in np.atleast_2d(np.asarray(ask(view))).tolist()
-    ]
+
+    def keys(view: Any) -> list[list[float]]:
+        found: list[list[float]] = []
+        for ask in asks:
+            answer = np.asarray(ask(view))
+            found += answer.tolist() if answer.ndim > 1 else [answer.tolist()]
+        return found
+
+    return keys
 
 
 def _first_difference(tiers: Tiers) -> Ask:

@@ -49,7 +49,8 @@ def equal_run(
     if table.shape[tasks[SHORTEST - 1]] != table.shape[first] or not state.policy.by_row:
         return 0
     task = Task(state.snapshot, first)
-    if state.placing.fit(task).value.max(initial=-np.inf) == -np.inf:
+    fit = state.placing.fit(task)
+    if fit.no_node is not None or fit.value.max(initial=-np.inf) == -np.inf:
         return 0  # no node has room now
     rows = np.asarray(tasks, dtype=np.intp)
     same = (table.shape[rows] == table.shape[first]) & (table.role[rows] == table.role[first])

@@ -230,6 +230,8 @@ class JobPlacement:
         if self._remembers(role) and (_may_reopen(task) or self._is_mixed(role)):
             refused = self._refused[role] = placing.refusals(task, fit, refused)
             allowed = refused == 0 if allowed is None else allowed & (refused == 0)
+        if allowed is None and fit.no_node is not None:
+            return None  # an equal task found none, and no node moved since
         return placing.choose(task, fit, allowed)
 
     def _is_mixed(self, role: int) -> bool:

@@ -1,6 +1,7 @@
 """Order: keys of queues, jobs and tasks, and the heaps that hold them."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -42,6 +43,13 @@ class Ordering:
         self._queue_key: dict[int, tuple[int, Key]] = {}
         """The last key of a queue, with the number of moves until then."""
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
+        self._keeps_orders = not self.moving_jobs and not any(
+            plugin.simulator is UNDECLARED or plugin.ordered_jobs is not None
+            for plugin, _ in self._task_orders
+        )
+        self._failures = hooks.failures
+        self._orders: dict[int, tuple[list[int], list[int]]] = {}
+        """Tasks that were put in order, and their order, by the first of them."""
 
     def _queue_comparisons(self, hooks: Hooks) -> list[Ask]:
         """List keyed and pairwise orders of queues as comparisons, in the order of the plugins."""
@@ -81,7 +89,7 @@ class Ordering:
         policy = _by_row([column.tolist() for column in columns], len(rows))
         ties = self._ties(rows)
         jobs = self._snapshot.tasks.job[rows].tolist()
-        is_silent = any(np.isnan(column).any() for column in columns)
+        is_silent = any(np.count_nonzero(np.isnan(column)) for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
             is_plain = not (ties and isinstance(ties[0], _TaskTie))
             return list(zip(policy, ties, strict=True)), is_plain
@@ -108,7 +116,8 @@ class Ordering:
                 heard = [job in plugin.ordered_jobs for job in view.job.tolist()]
             if not any(heard):
                 continue
-            keys = np.atleast_2d(np.asarray(ask(view)))
+            keys = np.asarray(ask(view))
+            keys = keys if keys.ndim > 1 else keys[np.newaxis]
             keys = keys if all(heard) else np.where(heard, keys, np.nan)
             columns += list(keys)
             between += [at == 0 for at in range(len(keys))]
@@ -166,9 +175,27 @@ class Ordering:
         return _sorted(list(rows), self.job_keys)
 
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
-        """Order tasks once."""
+        """Order tasks once; what was ordered ahead is known."""
         tasks = list(rows)
-        return _sorted(self._settled(tasks), self.task_keys) if tasks else tasks
+        if not tasks:
+            return tasks
+        known, order = self._orders.get(tasks[0], ((), []))
+        return [*order] if known == tasks else _sorted(self._settled(tasks), self.task_keys)
+
+    def sort_ahead(self, jobs: list[list[int]]) -> None:
+        """Put the tasks of several jobs in order with one question, where the answer will stand.
+
+        It does where plugins say which keys move, and none does.
+        """
+        if not self._keeps_orders or not jobs:
+            return
+        keys = self.plain_task_keys([row for tasks in jobs for row in tasks])
+        if keys is None or self._failures.errors:
+            return
+        keyed = iter(keys)
+        for tasks in jobs:
+            worth = zip(itertools.islice(keyed, len(tasks)), tasks, strict=True)
+            self._orders[tasks[0]] = tasks, [row for _, row in sorted(worth)]
 
     def _settled(self, tasks: list[int]) -> list[int]:
         """Take tasks in an order of their own where their keys may form a cycle.

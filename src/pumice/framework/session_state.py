@@ -25,6 +25,7 @@ from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING, PHASE_CODE, Status
 from pumice.core.views import Job, Queue, Task
+from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
@@ -107,6 +108,19 @@ class Intents:
         """Record that evictions make room for a task on a node."""
         self._snapshot.journal.put(self.nominations, task, node)
 
+    def nominate_each(self, nodes: Mapping[int, int]) -> None:
+        """Record that evictions make room for tasks, each on a node."""
+        known = {task: self.nominations[task] for task in nodes if task in self.nominations}
+        self._snapshot.journal.on_rollback(self._restore_nominations, [*nodes], known)
+        self.nominations.update(nodes)
+
+    def _restore_nominations(self, tasks: list[int], known: Mapping[int, int]) -> None:
+        for task in tasks:
+            if task in known:
+                self.nominations[task] = known[task]
+            else:
+                del self.nominations[task]
+
     def drop_nomination(self, task: int) -> None:
         """Record that a task no longer waits for its node."""
         if task in self.nominations:
@@ -155,10 +169,18 @@ class SessionState:
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return the numbers that plugins compared when a task found no node."""
         found: dict[str, Any] = {}
-        for plugin in self.hooks.plugins:
-            if type(plugin).refusal_numbers is not Plugin.refusal_numbers:
-                found |= self.hooks.ask_aside(plugin, Plugin.refusal_numbers)(task) or {}
+        for ask in self._comparing:
+            found |= ask(task) or {}
         return found
+
+    @cached_property
+    def _comparing(self) -> list[Ask]:
+        """The plugins that state numbers for a task that found no node."""
+        return [
+            self.hooks.ask_aside(plugin, Plugin.refusal_numbers)
+            for plugin in self.hooks.plugins
+            if type(plugin).refusal_numbers is not Plugin.refusal_numbers
+        ]
 
     def task(self, row: int) -> Task:
         """Return one task."""

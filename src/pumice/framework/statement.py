@@ -5,8 +5,8 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ Moves = list[tuple[int, int, bool]]
 """Placements: task, node, and whether the task is only pipelined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """Room promised to a task on a node, and who is evicted for it there, in this order."""
 
     task: int
@@ -110,13 +109,12 @@ class Statement:
             snapshot.evict_each(np.array(victims, dtype=np.intp))
         tasks = np.array([room.task for room in rooms], dtype=np.intp)
         snapshot.pipeline_each(tasks, np.array([room.node for room in rooms], dtype=np.intp))
-        for room in rooms:
-            for victim in room.victims:
+        for task, _, gone, _ in rooms:
+            for victim in gone:
                 self._moves.append(("evict", victim))
-                self._evictions[victim] = Evict(keys[victim], action, keys[room.task])
-            self._moves.append(("pipeline", room.task))
-            if room.freed:
-                self._state.intents.nominate(room.task, room.node)
+                self._evictions[victim] = Evict(keys[victim], action, keys[task])
+            self._moves.append(("pipeline", task))
+        self._state.intents.nominate_each({room.task: room.node for room in rooms if room.freed})
 
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""

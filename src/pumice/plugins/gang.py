@@ -120,8 +120,13 @@ class Gang(Plugin, name="gang"):
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
         """Mark tasks of jobs that have more than their minimum number."""
-        jobs = all_jobs(self._snapshot)
-        return (jobs.ready > jobs.min_member)[self._snapshot.tasks.job[candidates]]
+        owners = self._snapshot.tasks.job[candidates].astype(np.intp)
+        if len(owners) < len(self._snapshot.jobs.min_member):
+            return self._has_surplus(Jobs(self._snapshot, owners))
+        return self._has_surplus(all_jobs(self._snapshot))[owners]
+
+    def _has_surplus(self, jobs: Jobs) -> Mask:
+        return np.asarray(jobs.ready > jobs.min_member)
 
     def on_close(self, ssn: PluginSession) -> None:
         """Set for every job with tasks the condition whether its gang is ready.

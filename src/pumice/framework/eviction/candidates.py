@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pumice.core.resources import PODS, STEP, Column, IndexArray, Mask, fits, sum_by
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
@@ -64,9 +66,10 @@ class Candidates:
         self.queue = jobs.queue.take(self.job)
         self.best_effort = tasks.best_effort.take(rows)
         shapes, self._shape = state.snapshot.shapes_of(rows)
-        none = np.zeros((len(state.snapshot.resources), 0))
-        self._requests = np.concatenate([none, *(shape.request for shape in shapes)], axis=1)
-        """Requests of distinct shapes, to which ``_shape`` points (R, s)."""
+        self._amounts = _amounts_of_shapes(state.snapshot, shapes)
+        """Amounts of distinct shapes, to which ``_shape`` points (R + 2, s)."""
+        self._requests = self._amounts[:-2]
+        self._coarse = {i for i, shape in enumerate(shapes) if shape.coarse}
         self._starts = np.searchsorted(self.node, np.arange(state.snapshot.nodes.n + 1))
         self._scopes: dict[Hashable, Scope] = {}
 
@@ -125,6 +128,14 @@ class Candidates:
         counts = np.bincount(kinds, minlength=n_shapes * n).reshape(n_shapes, n)
         return self._requests @ counts
 
+    def amounts(self, at: IndexArray) -> Column:
+        """Return what candidates ask for, and below it the same with Kubernetes' defaults."""
+        return self._amounts.take(self._shape.take(at), axis=1)
+
+    def has_coarse(self, at: IndexArray) -> bool:
+        """Return whether amounts of some of these candidates do not add up exactly."""
+        return bool(self._coarse) and not self._coarse.isdisjoint(self._shape.take(at).tolist())
+
     def on_node(self, scope: Scope, node: int) -> list[int]:
         """List the members of a scope that still run on a node."""
         part = slice(self._starts[node], self._starts[node + 1])
@@ -137,10 +148,12 @@ class Candidates:
         """List the candidates on some nodes, and the place of each one's node."""
         starts = self._starts[nodes]
         lengths = self._starts[nodes + 1] - starts
-        place = np.repeat(np.arange(len(nodes)), lengths)
-        at = np.arange(len(place)) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
-        live = scope.members[at] & self._run_still(at)
-        live &= self.job[at] != _spared_job(hook, scope, task)
+        place = np.arange(len(nodes)).repeat(lengths)
+        at = np.arange(len(place)) + (starts - (lengths.cumsum() - lengths)).repeat(lengths)
+        live = scope.members.take(at) & self._run_still(at)
+        spared = _spared_job(hook, scope, task)
+        if spared != NOWHERE:
+            live &= self.job.take(at) != spared
         return at[live], place[live]
 
     def sums(self, scope: Scope) -> Column:
@@ -168,8 +181,14 @@ class Candidates:
         part = slice(self._starts[node], self._starts[node + 1])
         if part.start < part.stop:
             live = scope.members[part] & self._run_still(part)
-            scope.sums[:, node] = self._requests.take(self._shape[part][live], axis=1).sum(axis=1)
+            scope.sums[:, node] = self._sum_of(self._shape[part], live)
         scope.room[:, node] = self._snapshot.nodes.future_idle_of(node) + scope.sums[:, node]
+
+    def _sum_of(self, shapes: IndexArray, live: Mask) -> Column:
+        """Add up the requests of those who are alive of some candidates (R,)."""
+        if self._requests.shape[1] == 1:
+            return self._requests[:, 0] * np.count_nonzero(live)
+        return np.add.reduce(self._requests.take(shapes[live], axis=1), axis=1)
 
     def visit(
         self,
@@ -184,7 +203,7 @@ class Candidates:
 
     def with_room(self, scope: Scope, task: Task) -> Mask:
         """Mark nodes that would have room for a task if all members of a scope left (N,)."""
-        return np.asarray((task.need - self.room(scope) < STEP).all(axis=0))
+        return np.asarray(np.logical_and.reduce(task.need - self.room(scope) < STEP))
 
     def occupied(self, scope: Scope) -> Mask:
         """Mark nodes with at least one member of a scope (N,)."""
@@ -229,6 +248,19 @@ class Candidates:
             sums = self._sum_up(at[offered])
             found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
         return found
+
+
+def amounts_of(snapshot: Snapshot, rows: IndexArray) -> Column:
+    """Return requests of tasks, and below them those with Kubernetes' defaults (R + 2, k)."""
+    shapes, which = snapshot.shapes_of(rows)
+    return _amounts_of_shapes(snapshot, shapes).take(which, axis=1)
+
+
+def _amounts_of_shapes(snapshot: Snapshot, shapes: list[Shape]) -> Column:
+    """Return requests of shapes, and below them those with Kubernetes' defaults (R + 2, s)."""
+    none = np.zeros((len(snapshot.resources) + 2, 0))
+    columns = (np.concatenate([shape.request, shape.nonzero]) for shape in shapes)
+    return np.concatenate([none, *columns], axis=1)
 
 
 def _spared_job(hook: Method, scope: Scope, task: Task) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pumice.core.resources import STEP, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.views import Nodes, Task
+from pumice.core.views import Task
 from pumice.framework.eviction.emptied_nodes import PromisedNodes
 from pumice.framework.eviction.victim_columns import Lines
 
@@ -45,11 +45,13 @@ class Ladders:
         nodes: IndexArray,
         lines: Lines,
         *,
+        amounts: Column,
         need: Column,
         hopeful: list[float],
     ) -> None:
         """See the nodes as they are; ``need`` is what must be left for a task (R, 1).
 
+        ``amounts`` are those of all who are offered, with Kubernetes' defaults below (R + 2, k);
         ``hopeful`` is how many tasks each node could take if all members of the scope left.
         """
         self.nodes = nodes
@@ -57,17 +59,18 @@ class Ladders:
         self.hopeful = hopeful
         self._snapshot = snapshot
         self._task = task
-        self._offered = lines.offered.nonzero()[0]
-        rows, place = lines.rows[self._offered], lines.place[self._offered]
-        self._victims: list[int] = rows.tolist()
+        offered = lines.offered.nonzero()[0]
+        place = lines.place.take(offered)
+        self._offered: list[int] = offered.tolist()
+        self._victims: list[int] = lines.rows.take(offered).tolist()
         marks = np.arange(len(nodes) + 1)
         starts = place.searchsorted(marks)
         self._starts: list[int] = starts.tolist()
         self._line_starts: list[int] = lines.place.searchsorted(marks).tolist()
-        self._gone = np.zeros((len(snapshot.resources) + 2, len(rows) + 1))
-        amounts_of(snapshot, rows).cumsum(axis=1, out=self._gone[:, 1:])
-        free = Nodes(snapshot, nodes).future_idle
-        after = free[:, place] + self._gone[:-2, 1:] - self._gone[:-2, starts[place]]
+        self._gone = np.zeros((len(amounts), len(place) + 1))
+        amounts.cumsum(axis=1, out=self._gone[:, 1:])
+        free, gone = snapshot.nodes.future_idle_of(nodes), self._gone[:-2]
+        after = free.take(place, axis=1) + gone[:, 1:] - gone.take(starts.take(place), axis=1)
         rooms = np.concatenate([free, after], axis=1)
         rungs = copies_in(rooms, task.request, need).tolist()
         first, later = rungs[: len(nodes)], rungs[len(nodes) :]
@@ -116,9 +119,9 @@ class Ladders:
         """Return who stands in line up to the last whom a step evicts, from where it was left."""
         start, left = self._starts[step.place], self._line_starts[step.place]
         if step.before:
-            left = int(self._offered[start + step.before - 1]) + 1
+            left = self._offered[start + step.before - 1] + 1
         evicts = step.before < step.after
-        return range(left, int(self._offered[start + step.after - 1]) + 1 if evicts else left)
+        return range(left, self._offered[start + step.after - 1] + 1 if evicts else left)
 
     def nodes_after(
         self, steps: Sequence[Step], more: Column | float
@@ -132,20 +135,12 @@ class Ladders:
         return PromisedNodes(self._snapshot, rows, gone, self._task.shape, copies), rows
 
 
-def amounts_of(snapshot: Snapshot, rows: IndexArray) -> Column:
-    """Return requests of tasks, and below them those with Kubernetes' defaults (R + 2, k)."""
-    shapes, which = snapshot.shapes_of(rows)
-    if not shapes:
-        return np.zeros((len(snapshot.resources) + 2, 0))
-    columns = [np.concatenate([shape.request, shape.nonzero]) for shape in shapes]
-    return np.concatenate(columns, axis=1).take(which, axis=1)
-
-
 def copies_in(room: Column, request: Column, need: Column) -> Column:
     """Return how many tasks (R, 1) fit into rooms (R, n), each with its need left when it comes."""
-    asked = request[:, 0] > 0
-    found = (room[asked] // request[asked]).min(axis=0)
-    kept = ~asked & (need[:, 0] > -np.inf)
-    if kept.any():
-        found = np.where((room[kept] > -STEP).all(axis=0), found, 0.0)
+    asks = request[:, 0] > 0
+    asked = asks.nonzero()[0]
+    found = np.minimum.reduce(room.take(asked, axis=0) // request.take(asked, axis=0))
+    kept = (~asks & (need[:, 0] > -np.inf)).nonzero()[0]
+    if len(kept):
+        found = np.where((room.take(kept, axis=0) > -STEP).all(axis=0), found, 0.0)
     return np.asarray(found)

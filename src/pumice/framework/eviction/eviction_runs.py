@@ -16,7 +16,7 @@ from pumice.core.resources import PODS, Column, IndexArray, Mask
 from pumice.core.views import Task
 from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
-from pumice.framework.equal_tasks import has_plain_shape, imagine, longest
+from pumice.framework.equal_tasks import has_plain_shape, longest
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
@@ -106,8 +106,11 @@ class EvictionRuns:
             return 0
 
         def served(k: int) -> Verdict:
-            with imagine(self._snapshot, task, k - 1, pipelined=True):
+            self._snapshot.count_ahead(task.row, k - 1, pipelined=True)
+            try:
                 return holds()
+            finally:
+                self._snapshot.count_ahead(task.row, 1 - k, pipelined=True)
 
         n = longest(n, served)
         return 0 if n < _SHORTEST or self._state.policy.filter_task(task) is not None else n
@@ -116,10 +119,9 @@ class EvictionRuns:
         """Return how many of the first tasks are equal to the first, which may evict."""
         table, barred = self._snapshot.tasks, self._state.records.barred
         rows = np.array(tasks, dtype=np.intp)
-        same = np.ones(len(rows), dtype=bool)
-        for column in (table.shape, table.role, table.priority, table.label_class):
-            same &= column[rows] == column[rows[0]]
-        n = len(rows) if same.all() else int(np.argmin(same))
+        columns = table.shape, table.role, table.priority, table.label_class
+        kinds = list(zip(*(column.take(rows).tolist() for column in columns), strict=True))
+        n = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), len(kinds))
         for i, row in enumerate(tasks[:n]):
             pod: Any = table.pods[row]
             waits = pod.status.nominated_node_name or pod.spec.preemption_policy == "Never"
@@ -157,8 +159,8 @@ class EvictionRuns:
             fails = len(steps) < n and (not chain or chain[-1].after < left)
             if fails and not ladders.is_full(place, len(chain)):
                 break
-        barred = self._state.placing.barred(self._verdicts_after(task, ladders, steps))
-        cut = int(np.argmax(barred)) + 1 if barred.any() else len(steps)
+        barred = self._state.placing.barred(self._verdicts_after(task, ladders, steps)).tolist()
+        cut = barred.index(True) + 1 if True in barred else len(steps)
         return self._make(stmt, tasks, ladders, steps[:cut])
 
     def by_score(
@@ -244,18 +246,23 @@ class EvictionRuns:
 
         Only on as many of them as could take n tasks if all members of the scope left.
         """
-        room = self._candidates.room(scope)[:, nodes]
+        room = self._candidates.room(scope).take(nodes, axis=1)
         hopeful = copies_in(room, task.request, task.need)
         if not self._spreads:
             hopeful = hopeful[: 1 + int(hopeful.cumsum().searchsorted(n))]
             nodes = nodes[: len(hopeful)]
         lines = self._columns.lines(scope, task, nodes) if len(nodes) else None
-        if lines is None or any(self._snapshot.shapes[i].coarse for i in self._shapes(lines.rows)):
+        if lines is None or self._candidates.has_coarse(lines.at):
             return None
-        return Ladders(self._snapshot, task, nodes, lines, need=need, hopeful=hopeful.tolist())
-
-    def _shapes(self, rows: IndexArray) -> set[int]:
-        return set(self._snapshot.tasks.shape[rows].tolist())
+        return Ladders(
+            self._snapshot,
+            task,
+            nodes,
+            lines,
+            amounts=self._candidates.amounts(lines.at[lines.offered]),
+            need=need,
+            hopeful=hopeful.tolist(),
+        )
 
     def _verdicts_after(self, task: Task, ladders: Ladders, steps: list[Step]) -> Codes:
         """Ask the filters about nodes as each step leaves them."""
@@ -361,12 +368,13 @@ def _offered(judges: list[tuple[Ask, Mask]], task: Task, rows: IndexArray, line:
     """Return how many of the first in line are offered by all who could ever offer them."""
     at, n = np.array(line, dtype=np.intp), len(line)
     for ask, bound in judges:
-        asked = bound[at]
-        if not asked.any():
+        asked = bound[at].nonzero()[0]
+        if not len(asked):
             continue
         answer = ask(task, rows[at[asked]].tolist())
         if answer is None:
             return 0
-        if not answer.all():
-            n = min(n, int(asked.nonzero()[0][answer.argmin()]))
+        offered = np.asarray(answer, dtype=bool).tolist()
+        if False in offered:
+            n = min(n, int(asked[offered.index(False)]))
     return n

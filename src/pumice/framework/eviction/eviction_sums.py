@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pumice.core.resources import Column, IndexArray, Mask, fits
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import has_plain_shape
+from pumice.framework.eviction.candidates import amounts_of
 from pumice.framework.eviction.emptied_nodes import EmptiedNodes
-from pumice.framework.eviction.eviction_ladders import amounts_of
 from pumice.framework.eviction.victim_columns import Victims
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState

@@ -39,6 +39,8 @@ class Victims:
 class Lines:
     """Candidates of some nodes: node after node, on each who is least worth keeping first."""
 
+    at: IndexArray
+    """Their places among all candidates (k,)."""
     rows: IndexArray
     """Their tasks (k,)."""
     place: IndexArray
@@ -97,7 +99,7 @@ class VictimColumns:
         if turns is None:
             return None
         rows = self._candidates.rows[at]
-        offered = self._offered(task, rows, place)
+        offered = self._offered(task, at, place)
         at, place, rows = at[offered], place[offered], rows[offered]
         ranks = self._job_ranks(self._candidates.job[at].tolist())
         if ranks is None:
@@ -119,7 +121,7 @@ class VictimColumns:
         order = self._line_up(at, place.tolist())
         if order is None:
             return None
-        return self._judge(task, self._candidates.rows[at[order]], place[order], n=len(nodes))
+        return self._judge(task, at.take(order), place.take(order), n=len(nodes))
 
     def _line_up(self, at: IndexArray, place: list[int]) -> list[int] | None:
         """Order candidates by node, on each who is least worth keeping first."""
@@ -133,8 +135,9 @@ class VictimColumns:
         worth = zip([-each for each in place], ranks, keys, range(len(at)), strict=True)
         return [each[-1] for each in sorted(worth, reverse=True)]
 
-    def _judge(self, task: Task, rows: IndexArray, place: IndexArray, *, n: int) -> Lines:
+    def _judge(self, task: Task, at: IndexArray, place: IndexArray, *, n: int) -> Lines:
         """Ask tier after tier about candidates in line, up to the one that decides on the first."""
+        rows = self._candidates.rows.take(at)
         offered = np.zeros(len(rows), dtype=bool)
         decided_by = np.full(n, _NOBODY)
         in_turn: list[tuple[Ask, Mask]] = []
@@ -157,16 +160,16 @@ class VictimColumns:
             """Ask again without those who are gone: a tier may come after one that runs empty."""
             if not self._all_alone:
                 return nobody
-            rest = self._judge(task, rows[~offered], place[~offered], n=n)
+            rest = self._judge(task, at[~offered], place[~offered], n=n)
             return ~_any(rest.offered, rest.place, n)
 
-        return Lines(rows, place, offered, known, final, in_turn)
+        return Lines(at, rows, place, offered, known, final, in_turn)
 
-    def _offered(self, task: Task, rows: IndexArray, place: IndexArray) -> Mask:
+    def _offered(self, task: Task, at: IndexArray, place: IndexArray) -> Mask:
         """Mark the candidates that plugins let go, by the rule that holds on a single node."""
-        if not len(rows):
+        if not len(at):
             return np.zeros(0, dtype=bool)
-        return self._judge(task, rows, place, n=int(place[-1]) + 1).offered
+        return self._judge(task, at, place, n=int(place[-1]) + 1).offered
 
     def _turns_of(self, scope: Scope) -> NDArray[np.intp] | None:
         """Return the order of a scope's members among equal jobs; None if they have no keys."""

@@ -255,7 +255,7 @@ class Capacity(Plugin, name="capacity"):
         deserved = self._limits.deserved[:, row]
         within = (request > 0) & ((after >= STEP) | (deserved >= STEP)) & (after - deserved < STEP)
         within[PODS] = False
-        return bool(within.any())
+        return True in within.tolist()
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer tasks of queues that have more than they deserve.

@@ -70,7 +70,7 @@ class Reclaim:
         needs, request = reclaimer.request[:, 0], task.request[:, 0]
         shared = (needs >= STEP) & (request >= STEP)
         shared[PODS] = False
-        if not shared.any():
+        if True not in shared.tolist():
             return False
         claimless = self._deserves_none(task.queue, request) and self._deserves_none(
             reclaimer.queue, needs
@@ -86,14 +86,14 @@ class Reclaim:
     def _deserves_none(self, queue: int, request: Column) -> bool:
         """Return whether a queue deserves nothing of what a task requests."""
         deserved = self.limits.deserved[:, queue]
-        return not bool(((request >= STEP) & (deserved >= STEP)).any())
+        return True not in ((request >= STEP) & (deserved >= STEP)).tolist()
 
     def _exceeds(self, queue: int, request: Column) -> bool:
         """Return whether a queue has more than it deserves of something a task requests."""
         over = self.held(queue) > self.limits.deserved[:, queue]
         over &= (request > 0) & self.limits.deserved_counts[:, queue]
         over[PODS] = False
-        return bool(over.any())
+        return True in over.tolist()
 
     def _are_cousins(self, left: int, right: int) -> bool:
         """Return whether two queues share an ancestor within ``level``, other than the root."""

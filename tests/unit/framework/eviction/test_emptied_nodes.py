@@ -8,8 +8,8 @@ import pytest
 from pumice.core.consistency import cells, changed
 from pumice.core.resources import CPU
 from pumice.core.views import Nodes, Task
+from pumice.framework.eviction.candidates import amounts_of
 from pumice.framework.eviction.emptied_nodes import EmptiedNodes, PromisedNodes
-from pumice.framework.eviction.eviction_ladders import amounts_of
 from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, queue

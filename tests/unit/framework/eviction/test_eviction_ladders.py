@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.framework.eviction.eviction_ladders import Ladders, Step, amounts_of, copies_in
+from pumice.framework.eviction.candidates import amounts_of
+from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.victim_columns import Lines
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
@@ -29,6 +30,7 @@ def ladders_of(ssn: Any, offered: list[bool], *, is_final: bool = False) -> Ladd
     row_of, n = ssn.snapshot.tasks.row_of, len(offered)
     rows = np.array([row_of[f"default/old-{i}"] for i in range(n)])
     lines = Lines(
+        np.arange(n),
         rows,
         np.zeros(n, dtype=np.intp),
         np.array(offered),
@@ -37,8 +39,9 @@ def ladders_of(ssn: Any, offered: list[bool], *, is_final: bool = False) -> Ladd
         in_turn=[],
     )
     task = ssn.task(row_of["default/new-0"])
-    here = np.array([0])
-    return Ladders(ssn.snapshot, task, here, lines, need=task.request, hopeful=[3.0])
+    amounts = amounts_of(ssn.snapshot, rows[lines.offered])
+    known = {"amounts": amounts, "need": task.request, "hopeful": [3.0]}
+    return Ladders(ssn.snapshot, task, np.array([0]), lines, **known)
 
 
 def test_each_task_waits_for_the_first_victims_that_make_room_for_it(ssn: Any) -> None:
@@ -106,11 +109,12 @@ def test_lines_of_two_nodes_are_kept_apart() -> None:
     places, all_offered = np.array([0, 0, 1, 1]), np.array([True, False, True, True])
     final = np.array([False, True])
     known = np.array([True, True])
-    lines = Lines(rows, places, all_offered, known=known, final=lambda: final, in_turn=[])
+    at = np.arange(4)
+    lines = Lines(at, rows, places, all_offered, known=known, final=lambda: final, in_turn=[])
     task = ssn.task(row_of["default/new-0"])
-    ladders = Ladders(
-        ssn.snapshot, task, np.array([0, 1]), lines, need=task.request, hopeful=[2.0, 2.0]
-    )
+    amounts = amounts_of(ssn.snapshot, rows[all_offered])
+    known_amounts = {"amounts": amounts, "need": task.request, "hopeful": [2.0, 2.0]}
+    ladders = Ladders(ssn.snapshot, task, np.array([0, 1]), lines, **known_amounts)
     assert [ladders.line(place).tolist() for place in (0, 1)] == [
         rows[:2].tolist(),
         rows[2:].tolist(),
