@@ -118,14 +118,14 @@ class Reclamation:
 
     def _make_room(self, stmt: Statement, task: Task, node: int, victims: list[int]) -> bool:
         """Evict on a node just enough for a task, and pipeline it; False if all is not enough."""
-        snapshot, request, start = self._snapshot, task.request[:, 0], stmt.checkpoint()
+        snapshot, need, start = self._snapshot, task.need[:, 0], stmt.checkpoint()
         room = snapshot.nodes.future_idle_of(node)
         in_all = sum((snapshot.request(row) for row in victims), start=room)
-        if not fits(request, in_all):
+        if not fits(need, in_all):
             return False
         turn = self._ssn.ordering.victims_in_turn(victims, task.queue)
         freed = False
-        while not fits(request, room):
+        while not fits(need, room):
             victim = next(turn)
             stmt.evict(victim, "reclaim", task.key)
             room = room + snapshot.request(victim)

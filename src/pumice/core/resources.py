@@ -160,6 +160,17 @@ def fits(need: Column, room: Column) -> Mask:
     return np.asarray((need - room < STEP).all(axis=0))
 
 
+def need_of(request: Column) -> Column:
+    """Return what must be left for a request: a scalar that is not requested fits any room.
+
+    Cpu and memory must be available even for zero; a node may have less than none of a device.
+    """
+    need = request.copy()
+    scalars = need[PODS:]
+    scalars[scalars == 0] = -np.inf
+    return need
+
+
 def is_empty(amounts: Column) -> bool:
     """Return whether nothing but ``pods`` is requested."""
     return not bool(np.any(amounts[:PODS] >= STEP) or np.any(amounts[PODS + 1 :] >= STEP))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, Column, is_coarse, is_empty
+from pumice.core.resources import Column, is_coarse, is_empty, need_of
 from pumice.core.tables import ALLOCATED, BOOKED, IDLE, PENDING, PIPELINED, RELEASING, USED, VIEW
 
 Delta = NDArray[np.float64]
@@ -54,13 +54,9 @@ class Shape:
 
     @property
     def need(self) -> Column:
-        """What a node must have left (R, 1): a scalar that is not requested fits any room.
-
-        Cpu and memory must be available even for zero; a node may have less than none of a device.
-        """
+        """What a node must have left (R, 1): a scalar that is not requested fits any room."""
         if self._need is None:
-            self._need = self.request.copy()
-            self._need[PODS:][self._need[PODS:] == 0] = -np.inf
+            self._need = need_of(self.request)
         return self._need
 
     def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:

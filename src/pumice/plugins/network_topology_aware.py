@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import STEP, Column, Mask, Resources, fits, weighted_sum
+from pumice.core.resources import STEP, Column, Mask, Resources, fits, need_of, weighted_sum
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
@@ -43,7 +43,7 @@ class DomainBooks:
         key = (need.tobytes(), purpose)
         found = self._large_enough.get(key)
         if found is None:
-            wanted = need[:, None]
+            wanted = need_of(need[:, None])
             if purpose == "evict":
                 found = fits(wanted, self._offered)
             else:

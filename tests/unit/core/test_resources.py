@@ -16,6 +16,7 @@ from pumice.core.resources import (
     is_coarse,
     is_empty,
     is_schedulable_name,
+    need_of,
     saturate,
     share,
     sum_by,
@@ -80,6 +81,12 @@ def test_need_fits_room_up_to_less_than_a_step() -> None:
     room = np.array([[1, 0.95, 0.85, 9], [1, 1, 1, 0]], dtype=float)
     assert fits(need, room).tolist() == [True, True, False, False]
     assert bool(fits(column(1, 1), column(2, 2)))
+
+
+def test_a_scalar_that_is_not_requested_fits_less_than_none() -> None:
+    need = need_of(np.array([0.0, 0.0, 1.0, 0.0]))
+    assert fits(need, np.array([0.0, 0.0, 1.0, -1000.0]))
+    assert not fits(need, np.array([-1.0, 0.0, 1.0, 0.0]))
 
 
 def test_nothing_but_pods_is_empty() -> None:

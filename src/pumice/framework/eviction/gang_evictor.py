@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.core.resources import Column, Mask, fits
+from pumice.core.resources import Column, Mask, fits, need_of
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.action_arguments import AllocateArguments, GangEvictionArguments, arguments_of
@@ -112,13 +112,14 @@ class GangEvictor:
         nodes = snapshot.nodes
         room = (nodes.idle[:, rows] + nodes.releasing[:, rows]).sum(axis=1)
         found, amount = self._candidates(eviction)
-        if not found or not fits(need, room + amount):
+        left = need_of(need)
+        if not found or not fits(left, room + amount):
             return False
         start = stmt.checkpoint()
         for bundle in self._bundles(eviction, found, need):
             stmt.evict_many(bundle.tasks, self._action, eviction.job.key)
             room = room + snapshot.sum_requests(bundle.tasks)
-            if fits(need, room) and self._place(stmt, eviction, sheet.copy()):
+            if fits(left, room) and self._place(stmt, eviction, sheet.copy()):
                 return True
         stmt.rollback(start)
         return False
