@@ -126,9 +126,9 @@ class Snapshot:
         nodes = self.nodes
         books, _ = shape.step("hold", sign, live=True)
         if len(on) == 1:
-            nodes.books[:, :, on[0]] += books
+            _add_cells(nodes.books, on[0], books)
             nodes.view_pods[on[0]] += sign
-            nodes.view_nonzero[:, on[0]] += sign * shape.nonzero[:, 0]
+            _add_cells(nodes.view_nonzero, on[0], sign * shape.nonzero[:, 0])
             return
         rows, counts = np.unique(np.asarray(on, dtype=np.intp), return_counts=True)
         nodes.books[:, :, rows] += books[:, :, None] * counts
@@ -202,12 +202,12 @@ class Snapshot:
         if step != "evict":
             tasks.node[task] = node if enters is (sign > 0) else NOWHERE
         if node != NOWHERE:
-            nodes.books[:, :, node] += books
+            _add_cells(nodes.books, node, books)
         if node != NOWHERE and self.view_is_live:
             inward = sign if enters else -sign
             tasks.in_view[task] = inward > 0
             nodes.view_pods[node] += inward
-            nodes.view_nonzero[:, node] += shape.nonzero[:, 0] * inward
+            _add_cells(nodes.view_nonzero, node, shape.nonzero[:, 0] * inward)
         job = int(tasks.job[task])
         if job != NOWHERE:
             self._recount(job, old, new, 1)
@@ -224,11 +224,10 @@ class Snapshot:
     def add_to_sums(self, job: int, amounts: NDArray[np.float64]) -> None:
         """Add to the sums (3, R) of a job, its queue and its namespace."""
         jobs = self.jobs
-        jobs.sums[:, :, job] += amounts
-        queue = jobs.queue[job]
-        if queue != NOWHERE:
-            self.queues.sums[:, :, queue] += amounts
-        self.namespaces.sums[:, :, jobs.namespace[job]] += amounts
+        _add_cells(jobs.sums, job, amounts)
+        if (queue := jobs.queue[job]) != NOWHERE:
+            _add_cells(self.queues.sums, queue, amounts)
+        _add_cells(self.namespaces.sums, jobs.namespace[job], amounts)
 
     def place_many(
         self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], *, known: bool = False
@@ -386,6 +385,12 @@ def _count(rows: list[int], weights: Iterable[int] | None = None) -> _Counts:
     for row, n in zip(rows, weights or repeat(1), strict=False):
         found[row] = found.get(row, 0) + n
     return np.array([*found], np.intp), np.array([*found.values()], np.intp)
+
+
+def _add_cells(column: Column, row: int, amounts: Column) -> None:
+    """Add amounts (…) to one row of a column (…, n), in place: an index would write them twice."""
+    cells = column[..., row]
+    cells += amounts
 
 
 def _add(column: Column, counts: _Counts, amounts: Column) -> None:

@@ -117,16 +117,35 @@ class PluginFilter:
 
 def room_on(need: Column, nodes: Nodes) -> NDArray[np.int8]:
     """Compute the offer of nodes to a request (n,)."""
-    idle = nodes.idle
-    future = idle + nodes.releasing - nodes.pipelined
-    if idle.shape[1] < _MANY:
-        now = (need - idle < STEP).all(axis=0)
-        later = (need - future < STEP).all(axis=0)
-    else:
-        asked = (need[:, 0] > -np.inf).nonzero()[0].tolist()  # what is not requested always fits
-        now = np.logical_and.reduce([need[row] - idle[row] < STEP for row in asked])
-        later = np.logical_and.reduce([need[row] - future[row] < STEP for row in asked])
+    idle, releasing, pipelined = nodes.idle, nodes.releasing, nodes.pipelined
+    n = idle.shape[1]
+    if n == 1:
+        return _room_on_one(need, idle, releasing, pipelined)
+    now = _covers(need, idle)
+    stirs = releasing.any() or pipelined.any()
+    later = _covers(need, idle + releasing - pipelined) if stirs else now
     return np.left_shift(later.view(np.int8), now.view(np.int8))  # NO_ROOM is 0, FUTURE 1, IDLE 2
+
+
+def _covers(need: Column, room: Column) -> Mask:
+    """Mark nodes with room (R, n) for a request (n,)."""
+    if room.shape[1] < _MANY:
+        return np.asarray((need - room < STEP).all(axis=0))
+    covered = np.ones(room.shape[1], dtype=bool)
+    for row, wanted in enumerate(need[:, 0].tolist()):
+        if wanted > -np.inf:  # what is not requested always fits
+            covered &= wanted - room[row] < STEP
+    return covered
+
+
+def _room_on_one(*amounts: Column) -> NDArray[np.int8]:
+    """Compute the offer of one node, in plain floats: need, idle, releasing and pipelined."""
+    now = later = True
+    columns = [column[:, 0].tolist() for column in amounts]
+    for wanted, free, leaving, promised in zip(*columns, strict=True):
+        now = now and wanted - free < STEP
+        later = later and wanted - (free + leaving - promised) < STEP
+    return np.array([later << now], dtype=np.int8)
 
 
 def codes_of(answer: Any) -> Codes | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
-from pumice.framework.alike_nodes import AlikeNodes, refine
+from pumice.framework.alike_nodes import AlikeNodes, Speakers, refine
 from pumice.framework.combining import FIRST_REASON, Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.fits import (
@@ -173,12 +173,12 @@ class Placing:
 
     def _ask_all(self, fit: Fit, task: Task) -> None:
         """Ask about all rows; of nodes that answer alike about one only."""
-        found = self._alike_to(fit, task)
-        if found is None:
+        alike = self._alike_to(fit, task)
+        if alike is None:
             self._refresh(fit, task, ALL)
             return
-        asked, group = found
-        answers = self.answers(fit, task, Nodes(self.snapshot, asked), asked)
+        group = alike.group
+        answers = self.answers(fit, task, alike.nodes, alike.nodes.index)
         if not isinstance(answers.verdict, int):
             fit.verdict = answers.verdict.astype(np.int16).take(group)
         fit.room = answers.room.take(group)
@@ -186,19 +186,22 @@ class Placing:
         if not isinstance(answers.score, float):
             fit.score = answers.score.take(group)
 
-    def _alike_to(self, fit: Fit, task: Task) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-        """Return nodes to ask for all, and for each node which of them answers; None: ask all."""
+    def _alike_to(self, fit: Fit, task: Task) -> Speakers | None:
+        """Return the nodes to ask for all; None: ask all."""
         n = self.snapshot.nodes.n
         self._n_asked += 1
         if n < _MANY or self._n_asked < _SEVERAL or not all(ask(task) for ask in self._by_amounts):
             return None
         if self._alike is None:
             self._alike = AlikeNodes(self.snapshot)
-        asked, group = self._alike.groups()
-        if fit.static_score is not None or len(asked) * 2 > n:
+        alike = self._alike.speakers()
+        if fit.static_score is not None or len(alike.nodes) * 2 > n:
             return None
         static = [codes for codes in fit.static_codes if codes is not None]
-        return (asked, group) if not static else refine(group, static)
+        if not static:
+            return alike
+        asked, group = refine(alike.group, static)
+        return Speakers(Nodes(self.snapshot, asked), group)
 
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
         """Ask again about some rows."""
@@ -256,12 +259,9 @@ class Placing:
             fit = self._blank_fit(task)
             alike = None if fit.rankers or self._picks else self._alike_to(fit, task)
             if alike is not None:
-                asked, group = alike
-                value = self.answers(fit, task, Nodes(self.snapshot, asked), asked).value
+                value = self.answers(fit, task, alike.nodes, alike.nodes.index).value
                 best = value.max()
-                if best == -np.inf:
-                    return None
-                return self._draw((value == best).take(group).nonzero()[0])
+                return None if best == -np.inf else alike.draw(value == best, self.spin)
         fit = self.fit_of(key, task)
         return self._best(task, fit, fit.value)
 
@@ -291,24 +291,25 @@ class Placing:
         return any(ask(task, nodes) is not None for ask in fit.rankers)
 
     def _best(self, task: Task, fit: Fit, value: Column) -> int | None:
-        if not len(value):
-            return None
-        best = value.max()
+        best = value.max(initial=-np.inf)
         if best == -np.inf:
             return None
         if fit.rankers or self._picks:
-            candidates = (value > -np.inf).nonzero()[0]
-            if len(candidates) == 1:
-                return int(candidates[0])
-            nodes = Nodes(self.snapshot, candidates)
-            ranked = self._ranked(task, nodes, value[candidates])
-            chosen = self._best_node(task, nodes, ranked)
-            if chosen is not None:
-                return int(chosen)
-            ties = candidates[ranked == ranked.max()]
-        else:
-            ties = (value == best).nonzero()[0]
-        return self._draw(ties)
+            return self._best_ranked(task, value)
+        return self._draw((value == best).nonzero()[0])
+
+    def _best_ranked(self, task: Task, value: Column) -> int:
+        """Pick the best node after candidates were compared with each other."""
+        candidates = (value > -np.inf).nonzero()[0]
+        if len(candidates) == 1:
+            return int(candidates[0])
+        whole = len(candidates) == len(value)
+        nodes = Nodes(self.snapshot, ALL if whole else candidates)
+        ranked = self._ranked(task, nodes, value if whole else value[candidates])
+        chosen = self._best_node(task, nodes, ranked)
+        if chosen is not None:
+            return int(chosen)
+        return self._draw(candidates[ranked == ranked.max()])
 
     def _draw(self, ties: NDArray[np.intp]) -> int:
         return int(ties[self.spin(len(ties))]) if len(ties) > 1 else int(ties[0])

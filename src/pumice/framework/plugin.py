@@ -72,8 +72,8 @@ class Plugin(PluginDeclarations):
         raise NotImplementedError
 
     @_hooks.add(rule.FIRST_REASON, answer.FACT_CODES, volcano="Predicate", switch="enablePredicate")
-    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
-        """Return which nodes fit a shape, by facts that hold for the whole session."""
+    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes | None:
+        """Return which nodes fit a shape, by facts that hold for the whole session; None: all."""
         raise NotImplementedError
 
     @_hooks.add(rule.FIRST_REASON, answer.CODES, volcano="Predicate", switch="enablePredicate")

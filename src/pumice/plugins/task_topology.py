@@ -1,8 +1,10 @@
 """task-topology: put tasks of a job together or apart, by annotations of its pod group."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +13,9 @@ from pumice.api.annotations import TASK_SPEC
 from pumice.core.resources import MEMORY, STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
+from pumice.core.tables import NodeTable
 from pumice.core.views import Job, Nodes, Task
-from pumice.framework.alike_nodes import AlikeNodes
+from pumice.framework.alike_nodes import AlikeNodes, Speakers
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Tasks
 from pumice.framework.plugin import Plugin
@@ -27,6 +30,8 @@ SELF_APART, TOGETHER, SELF_TOGETHER, APART = 4, 3, 2, 1
 
 _MAX_SCORE = 100
 _MEBI = 1024 * 1024
+_FEW = 8
+"""Moved nodes up to which room is counted one by one."""
 
 Pair = frozenset[str]
 """Two roles, or one with itself."""
@@ -67,39 +72,122 @@ class Wishes:
         return total
 
 
-@dataclass
 class Bucket:
     """Tasks of a job that should share a node."""
 
-    index: int
-    waiting: dict[int, Column] = field(default_factory=dict)
-    """Members without a node, with their requests (R,)."""
-    on_node: dict[int, int] = field(default_factory=dict)
-    roles: dict[str, int] = field(default_factory=dict)
-    loads: dict[int, float] = field(default_factory=dict)
-    """The total request of members without a node at session open."""
-    load: float = 0.0
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.on_node: dict[int, int] = {}
+        self.roles: dict[str, int] = {}
+        self.load = 0.0
+        """The total request of members without a node at session open."""
+        self._loads: list[float] = []
+        self._waiting: list[int] = []
+        """Members without a node, small ones first; of equal ones the last to come."""
+        self._requests: Column = np.zeros((0, 0))
+        """Their requests (m, R)."""
+        self._even: EvenMembers | Literal[False] | None = None
+        """Where they fit, if they are equal; None: not known whether they are."""
 
-    def dropped(self, task: int, room: Column) -> NDArray[np.int64]:
-        """Count members that must stay out so that the rest fits beside a task (n,).
+    def __len__(self) -> int:
+        """Return how many members have no node."""
+        return len(self._waiting)
 
-        The biggest members are left out first; in Volcano the order is random.
+    def __contains__(self, task: int) -> bool:
+        """Return whether a member has no node."""
+        return task in self._waiting
+
+    def wait(self, task: int, request: Column) -> float:
+        """Add a member without a node and its request (R,), once; return its load."""
+        load = _load(request)
+        if task in self._waiting:
+            return load
+        at = bisect_left(self._loads, load)
+        self._loads.insert(at, load)
+        self._waiting.insert(at, task)
+        self._even = None
+        requests = self._requests.reshape(-1, len(request))
+        self._requests = np.concatenate([requests[:at], request[None], requests[at:]])
+        return load
+
+    def settle(self, task: int) -> None:
+        """Remove a member that waited, if it did."""
+        if task in self._waiting:
+            at = self._waiting.index(task)
+            del self._waiting[at], self._loads[at]
+            self._requests = np.concatenate([self._requests[:at], self._requests[at + 1 :]])
+
+    def fitting(self, task: Task, alike: Speakers) -> NDArray[np.int64]:
+        """Count members without a node, a given one first, for which groups of nodes have room.
+
+        0 where that one has none.  The biggest of the others are left out first; in Volcano the
+        order is random.
         """
-        others = sorted(
-            (t for t in self.waiting if t != task), key=self.loads.__getitem__, reverse=True
-        )
-        rest = [np.zeros(len(room)), *(self.waiting[other] for other in reversed(others))]
-        left = self.waiting[task] + np.array(rest).cumsum(axis=0)
-        # (m + 1, R): with 0, 1, … m others
-        dropped = np.zeros(room.shape[1], dtype=np.int64)
-        tight = np.flatnonzero((room + STEP <= left[-1][:, None]).any(axis=0))
-        if not len(tight):
-            return dropped
-        fewest = np.full(len(tight), len(others))
-        for need, have in zip(left.T, room[:, tight], strict=True):
-            fewest = np.minimum(fewest, np.searchsorted(need, have + STEP, side="left") - 1)
-        dropped[tight] = len(others) - np.maximum(fewest, 0)
-        return dropped
+        if self._even is None:
+            even = (self._requests == self._requests[0]).all()
+            self._even = EvenMembers(self._needs(task.row)) if even else False
+        if self._even:
+            return np.minimum(self._even.fitting(alike), len(self))
+        return count_fitting(self._needs(task.row), alike.nodes.idle + alike.nodes.releasing)
+
+    def _needs(self, task: int) -> Column:
+        """Return the request of a member with 0, 1, … others, small ones first (m, R)."""
+        at, requests = self._waiting.index(task), self._requests
+        others = np.concatenate([np.zeros_like(requests[:1]), requests[:at], requests[at + 1 :]])
+        return np.asarray(requests[at] + others.cumsum(axis=0))
+
+
+class EvenMembers:
+    """How many of several equal tasks fit on groups of nodes; follows the log of moved rows."""
+
+    def __init__(self, needs: Column) -> None:
+        """Make one; ``needs`` is the request of one, two, … tasks (m, R)."""
+        self._needs = needs
+        self._request: list[float] = needs[0].tolist()
+        self._lines: list[list[float]] = needs.T.tolist()
+        self._asked: list[int] = needs[-1].nonzero()[0].tolist()
+        self._counts = np.zeros(0, dtype=np.int64)
+        self._cursor = 0
+
+    def fitting(self, alike: Speakers) -> NDArray[np.int64]:
+        """Return how many of the tasks each group takes."""
+        nodes, moved = alike.nodes, alike.nodes.snapshot.journal.moved
+        news, self._cursor = moved[self._cursor :], len(moved)
+        rows = [row for row in news if isinstance(row, int)]
+        if not len(self._counts) or len(news) > _FEW or len(rows) < len(news):
+            self._counts = count_fitting(self._needs, nodes.idle + nodes.releasing)
+            return self._counts
+        more = len(nodes) - len(self._counts)
+        if more:
+            self._counts = np.concatenate([self._counts, np.zeros(more, dtype=np.int64)])
+        for row in rows:
+            self._counts[alike.group[row]] = self._fitting_on(nodes.snapshot.nodes, row)
+        return self._counts
+
+    def _fitting_on(self, nodes: NodeTable, row: int) -> int:
+        room: list[float] = (nodes.idle[:, row] + nodes.releasing[:, row]).tolist()
+        if any(have < wanted for have, wanted in zip(room, self._request, strict=True)):
+            return 0
+        fewest = len(self._needs)
+        for kind in self._asked:
+            fewest = min(fewest, bisect_left(self._lines[kind], room[kind] + STEP))
+        return max(1, fewest)
+
+
+def count_fitting(needs: Column, room: Column) -> NDArray[np.int64]:
+    """Count tasks for which there is room (R, n), of those that need this together (m, R).
+
+    0 where the first one does not fit.
+    """
+    found = np.full(room.shape[1], len(needs))
+    asked = needs[-1].nonzero()[0]
+    some = room[asked] + STEP
+    tight = (some <= needs[-1, asked, None]).any(axis=0).nonzero()[0]
+    if len(tight):
+        columns = zip(needs[:, asked].T, some[:, tight], strict=True)
+        counts = [need.searchsorted(have) for need, have in columns]
+        found[tight] = np.maximum(np.minimum.reduce(counts), 1)
+    return np.where((room >= needs[0][:, None]).all(axis=0), found, 0)
 
 
 class JobTopology:
@@ -113,7 +201,7 @@ class JobTopology:
         """Tasks by node and role, placed in this session."""
         self._grades: dict[int, int] = {}
         self._fill(job)
-        sizes = [len(b.waiting) + sum(b.on_node.values()) for b in self.buckets]
+        sizes = [len(bucket) + sum(bucket.on_node.values()) for bucket in self.buckets]
         self.largest = max(sizes, default=0)
 
     def _fill(self, job: Job) -> None:
@@ -155,10 +243,7 @@ class JobTopology:
             row = snapshot.nodes.row_of[node]
             bucket.on_node[row] = bucket.on_node.get(row, 0) + 1
         elif not node:
-            request = task.request[:, 0]
-            bucket.waiting[task.row] = request
-            bucket.loads[task.row] = _load(request)
-            bucket.load += bucket.loads[task.row]
+            bucket.load += bucket.wait(task.row, task.request[:, 0])
 
     def key(self, task: int) -> float:
         """Rank a task in its job: bigger buckets first; those outside all buckets are equal."""
@@ -167,18 +252,20 @@ class JobTopology:
             return 0.0
         n_grades = len(self._grades)
         per_size = n_grades * len(self.buckets)
-        return bucket.index * n_grades + self._grades[task] - len(bucket.waiting) * float(per_size)
+        return bucket.index * n_grades + self._grades[task] - len(bucket) * float(per_size)
 
-    def near(self, task: Task, bucket: Bucket) -> Iterable[tuple[int, int]]:
+    def near(self, task: Task, bucket: Bucket) -> dict[int, int]:
         """Return nodes with tasks of the job, and how much a task of a bucket wants to join them.
 
-        A node may occur twice: most nodes do not occur at all.
+        Most nodes do not occur.
         """
-        yield from bucket.on_node.items()
-        if self.wishes.apart:
-            role = _marked_role(task)
-            for row, roles in self.roles_on_node.items():
-                yield row, min(0, self.wishes.weigh(role, roles, apart_only=True))
+        if not self.wishes.apart:
+            return bucket.on_node
+        role, found = _marked_role(task), dict(bucket.on_node)
+        for row, roles in self.roles_on_node.items():
+            away = min(0, self.wishes.weigh(role, roles, apart_only=True))
+            found[row] = found.get(row, 0) + away
+        return found
 
     def move(self, task: Task, node: int, sign: int) -> None:
         """Count a task on a node, or remove it again."""
@@ -191,10 +278,9 @@ class JobTopology:
             return
         bucket.on_node[node] = bucket.on_node.get(node, 0) + sign
         if sign > 0:
-            bucket.waiting.pop(task.row, None)
+            bucket.settle(task.row)
         else:
-            bucket.waiting[task.row] = task.request[:, 0]
-            bucket.loads.setdefault(task.row, _load(task.request[:, 0]))
+            bucket.wait(task.row, task.request[:, 0])
 
 
 @dataclass(kw_only=True)
@@ -233,19 +319,19 @@ class TaskTopology(Plugin, name="task-topology"):
         """Count members of the bucket that are, or could be, on each node."""
         topology = self._jobs.get(task.job)
         bucket = None if topology is None else topology.bucket_of.get(task.row)
-        if topology is None or bucket is None or task.row not in bucket.waiting:
+        if topology is None or bucket is None or task.row not in bucket:
             return None
         if self._alike is None:
             self._alike = AlikeNodes(self._snapshot)
-        asked, group = self._alike.groups()
-        kinds = Nodes(self._snapshot, asked)
-        room = kinds.idle + kinds.releasing
-        fits = np.asarray((room >= task.request).all(axis=0))
-        score = np.where(fits, len(bucket.waiting) - bucket.dropped(task.row, room), 0).take(group)
-        for row, count in topology.near(task, bucket):
-            if fits[group[row]]:
-                score[row] += count
-        return np.asarray(score[nodes.rows] * (self.weight * float(_MAX_SCORE)) / topology.largest)
+        alike = self._alike.speakers()
+        members = bucket.fitting(task, alike)
+        best = self.weight * float(_MAX_SCORE)
+        score = (members * best / topology.largest).take(alike.group)
+        for row, count in topology.near(task, bucket).items():
+            group = alike.group[row]
+            if members[group]:
+                score[row] = (int(members[group]) + count) * best / topology.largest
+        return score[nodes.rows]
 
     def on_place(self, task: Task, node: int) -> None:
         """Remove the task from the waiting tasks of its bucket."""
@@ -260,7 +346,11 @@ class TaskTopology(Plugin, name="task-topology"):
         topology = self._jobs.get(task.job)
         if topology is not None:
             topology.move(task, node, sign)
-            self._journal.on_rollback(lambda: topology.move(task, node, -sign))
+            self._journal.on_rollback(self._take_back, topology, task, node, -sign)
+
+    def _take_back(self, topology: JobTopology, task: Task, node: int, sign: int) -> None:
+        if not self._journal.is_ending:  # else nobody reads the buckets again
+            topology.move(task, node, sign)
 
 
 def _marked_role(task: Task) -> str:

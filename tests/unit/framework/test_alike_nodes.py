@@ -3,8 +3,11 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
-from pumice.framework.alike_nodes import AlikeNodes, refine
+from pumice.core.status import PENDING
+from pumice.core.views import Nodes
+from pumice.framework.alike_nodes import AlikeNodes, Speakers, refine
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 
@@ -58,3 +61,31 @@ def test_groups_are_parted_by_further_numbers() -> None:
         frozenset({2}),
         frozenset({3}),
     }
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_copies_and_draws_are_those_of_all_nodes(seed: int) -> None:
+    snapshot, rng = cluster(), np.random.default_rng(seed)
+    groups, task = AlikeNodes(snapshot), snapshot.tasks.row_of["default/g-0"]
+    for _ in range(4):
+        speakers, whole = groups.speakers(), Nodes(snapshot)
+        for name in ("idle", "used", "releasing", "pipelined", "future_idle", "view_used"):
+            copied = getattr(speakers.nodes, name)[:, speakers.group]
+            assert copied.tolist() == getattr(whole, name).tolist()
+        for name in ("allocatable", "capacity", "view_nonzero", "view_pods"):
+            copied = getattr(speakers.nodes, name)[..., speakers.group]
+            assert copied.tolist() == getattr(whole, name).tolist()
+        part = speakers.nodes.part(slice(1, 3))
+        assert part.idle.tolist() == Nodes(snapshot, part.index).idle.tolist()
+        chosen = rng.random(len(speakers.nodes)) < 0.6
+        ties = np.flatnonzero(chosen[speakers.group]).tolist()
+        for other in (speakers, Speakers(speakers.nodes, speakers.group)):
+            drawn = [other.draw(chosen, lambda n, i=i: i) for i in range(len(ties))]  # type: ignore[misc]
+            assert drawn == ties
+        snapshot.place(task, int(rng.integers(0, 6)))
+        if rng.random() < 0.5:
+            snapshot.journal.touch(rng.integers(0, 6, size=3))
+            snapshot.journal.rollback(0)
+        task += 1
+        if snapshot.tasks.status[task] != PENDING:
+            break

@@ -19,6 +19,8 @@ from pumice.plugins.task_topology import (
     Bucket,
     TaskTopology,
     Wishes,
+    _load,
+    count_fitting,
 )
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -221,9 +223,9 @@ def test_a_promise_taken_back_lets_the_task_wait_again() -> None:
     bucket = plugin._jobs[0].bucket_of[row]
     stmt = ssn.statement()
     stmt.pipeline(row, 0)
-    assert row not in bucket.waiting
+    assert row not in bucket
     stmt.unpipeline(row)
-    assert row in bucket.waiting
+    assert row in bucket
     assert bucket.on_node[0] == 0
 
 
@@ -324,27 +326,64 @@ def test_a_task_on_a_node_that_is_gone_draws_its_bucket_to_no_other() -> None:
 # Against plain loops
 
 
-def slow_dropped(bucket: Bucket, task: int, room: Any) -> int:
+def slow_fitting(waiting: dict[int, Any], task: int, room: Any) -> int:
     """Leave the biggest members out until the rest fits beside a task on a node (R,)."""
-    others = sorted((t for t in bucket.waiting if t != task), key=lambda t: -bucket.loads[t])
-    for left_out in range(len(others) + 1):
-        kept = [bucket.waiting[t] for t in (task, *others[left_out:])]
+    others = [each for each in waiting if each != task]
+    others.sort(key=lambda each: _load(waiting[each]), reverse=True)
+    if (waiting[task] > room).any():
+        return 0
+    for left_out in range(len(others)):
+        kept = [waiting[each] for each in (task, *others[left_out:])]
         if (np.sum(kept, axis=0) < room + STEP).all():
-            return left_out
-    return len(others)
+            return len(kept)
+    return 1
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_members_are_left_out_as_plain_loops_leave_them_out(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    bucket = Bucket(0)
-    for task in range(int(rng.integers(1, 6))):
-        request = rng.integers(0, 4, size=3).astype(float)
-        bucket.waiting[task] = request
-        bucket.loads[task] = float(request.sum() + task / 100)
-    room = rng.integers(0, 10, size=(3, 12)).astype(float)
-    want = [slow_dropped(bucket, 0, room[:, i]) for i in range(12)]
-    assert bucket.dropped(0, room).tolist() == want
+    bucket, waiting = Bucket(0), dict[int, Any]()
+    for task in range(int(rng.integers(1, 9))):
+        waiting[task] = rng.integers(0, 4, size=4) * np.array([1.0, 2**20, 1.0, 1.0])
+        bucket.wait(task, waiting[task])
+    for task in rng.integers(0, len(waiting), size=3).tolist():
+        request = waiting.pop(task)
+        bucket.settle(task)
+        bucket.settle(task)
+        assert task not in bucket
+        if task == 0 or rng.random() < 0.5:
+            waiting[task] = request
+            bucket.wait(task, request)
+            bucket.wait(task, request)
+        if task not in waiting:
+            break
+    assert len(bucket) == len(waiting)
+    room = rng.integers(0, 12, size=(4, 12)) * np.array([[1.0], [2**20], [1.0], [1.0]])
+    for asked in waiting:
+        want = [slow_fitting(waiting, asked, room[:, i]) for i in range(12)]
+        assert count_fitting(bucket._needs(asked), room).tolist() == want
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_members_are_counted_again_only_where_nodes_moved(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    nodes = [node(f"n{i}", cpu=int(rng.integers(1, 9)), memory="9Gi") for i in range(8)]
+    plugin, ssn = opened(tasks("a", 12), marks("a"), nodes)
+    rows, stmt = [ssn.snapshot.tasks.row_of[f"default/j-a-{i}"] for i in range(12)], ssn.statement()
+    bucket = plugin._jobs[0].bucket_of[rows[0]]
+    for i in range(8):
+        for row in rows[i : i + 1 + int(rng.integers(0, 2))]:
+            if row in bucket:
+                stmt.place(row, int(rng.integers(0, 8)))
+        if seed % 3 == 0 and i == 4:
+            stmt.discard()
+        asked = ssn.task(rows[-1])
+        plugin.rank_nodes(asked, ssn.nodes())
+        found = bucket.fitting(asked, plugin._alike.speakers())
+        table = ssn.snapshot.nodes
+        room = table.idle[:, : table.n] + table.releasing[:, : table.n]
+        want = count_fitting(bucket._needs(asked.row), room)
+        assert found.take(plugin._alike.groups()[1]).tolist() == want.tolist()
 
 
 @pytest.mark.parametrize(
@@ -402,7 +441,7 @@ def test_a_load_adds_milli_units_and_mebibytes() -> None:
     plugin, _ = opened(pods, marks("a"), [node("n", resources={"x.y/z": 9})])
     (bucket,) = plugin._jobs[0].buckets
     assert bucket.load == 2000 + 3 + 4000 + 1  # and one pod
-    (request,) = bucket.waiting.values()
+    (request,) = bucket._requests
     assert request[1] == 3 * 1024 * 1024
 
 
@@ -421,7 +460,7 @@ def test_keys_put_big_buckets_first_and_urgent_roles_inside() -> None:
     pods = [*tasks("a", 3), *tasks("b", 1), *tasks("out", 1)]
     plugin, ssn = opened(pods, marks("a,b", "a", order="b,a"))
     topology = plugin._jobs[0]
-    assert [len(bucket.waiting) for bucket in topology.buckets] == [3, 1]
+    assert [len(bucket) for bucket in topology.buckets] == [3, 1]
     rows = {
         name: ssn.snapshot.tasks.row_of[f"default/j-{name}"] for name in ("a-0", "b-0", "out-0")
     }
@@ -447,7 +486,8 @@ def test_a_task_that_leaves_again_waits_as_before() -> None:
     assert topology.roles_on_node == {0: {"a": 0}}
     assert plugin.rank_nodes(ssn.task(rows[1]), ssn.nodes()).tolist() == [100, 100]
     stmt.discard()
-    assert topology.bucket_of[rows[0]].waiting.keys() == {rows[0]}
+    bucket = topology.bucket_of[rows[0]]
+    assert (len(bucket), rows[0] in bucket) == (1, True)
 
 
 def test_a_running_task_that_is_evicted_still_counts_where_it_is() -> None:

@@ -160,20 +160,26 @@ class Predicates(Plugin, name="predicates"):
         problem = self._allocations.problem(task)
         return "" if problem is None else str(problem)
 
-    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
+    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes | None:
         """Test cordon, node affinity and taints, in this order."""
         snapshot, spec = facts.snapshot, shape.spec
-        codes = np.zeros(len(facts), dtype=np.int16)
+        failed: list[tuple[Code, Mask]] = []
         if self.taints:
             untolerable = untolerated(snapshot, spec, ("NoSchedule", "NoExecute"))
             if untolerable is not None:
-                codes[untolerable[facts.rows] > 0] = Code.TAINT
+                failed.append((Code.TAINT, untolerable[facts.rows] > 0))
         if self.node_affinity:
             allowed = node_labels(snapshot).demanded(spec)
             if allowed is not None:
-                codes[~allowed[facts.rows]] = Code.NODE_AFFINITY
-        if not tolerates(spec.tolerations, UNSCHEDULABLE_TAINT):
-            codes[facts.unschedulable] = Code.CORDON
+                failed.append((Code.NODE_AFFINITY, ~allowed[facts.rows]))
+        cordoned = facts.unschedulable
+        if cordoned.any() and not tolerates(spec.tolerations, UNSCHEDULABLE_TAINT):
+            failed.append((Code.CORDON, cordoned))
+        if not failed:
+            return None
+        codes = np.zeros(len(facts), dtype=np.int16)
+        for code, refused in failed:
+            codes[refused] = code
         return codes
 
     def node_tests(self, task: Task, nodes: Nodes) -> dict[Cause, Mask]:
