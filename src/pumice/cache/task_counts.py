@@ -18,8 +18,6 @@ from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEAS
 
 _FEW = 32
 """Fewer changes are faster one by one."""
-_NUMBERS = 5
-"""How many numbers a change is."""
 _GONE, _PENDING = int(Status.GONE), int(Status.PENDING)
 _STEPS = ["stray"] * N_STATUS
 _STEPS[Status.GONE] = "gone"
@@ -39,9 +37,9 @@ class TaskCounts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._changes: list[int] = []
-        """Five numbers each: shape, node, job, status before and after; GONE is a task that did
-        not or does not count, NOWHERE no node or job."""
+        self._changes: list[tuple[int, int, int, int, int]] = []
+        """Shape, node, job, status before and after; GONE is a task that did not or does not
+        count, NOWHERE no node or job."""
         self.later = False
         """Whether all counting is left to one sweep at the end."""
         self.rounded = False
@@ -55,7 +53,7 @@ class TaskCounts:
             self.add_up()
             self._add(shape.id, node, job, old, new)
         else:
-            self._changes += (shape.id, node, job, old, new)
+            self._changes.append((shape.id, node, job, old, new))
 
     def settle(self) -> bool:
         """Bring all counts up to date; return whether every one was counted again."""
@@ -68,11 +66,11 @@ class TaskCounts:
     def add_up(self) -> None:
         """Apply the changes gathered so far; also before a row that they name is removed."""
         changes, self._changes = self._changes, []
-        if len(changes) < _FEW * _NUMBERS:
-            for at in range(0, len(changes), _NUMBERS):
-                self._add(*changes[at : at + _NUMBERS])
+        if len(changes) < _FEW:
+            for each in changes:
+                self._add(*each)
         else:
-            self._add_many(np.array(changes, dtype=np.intp).reshape(-1, _NUMBERS).T)
+            self._add_many(np.array(changes, dtype=np.intp).T)
 
     def _add(self, shape: int, node: int, job: int, old: int, new: int) -> None:
         """Apply one change."""
