@@ -5,9 +5,9 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
+import msgspec
 import numpy as np
 
 from pumice.api.decisions import Evict
@@ -20,8 +20,7 @@ Moves = list[tuple[int, int, bool]]
 """Placements: task, node, and whether the task is only pipelined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """Room promised to a task on a node, and who is evicted for it there, in this order."""
 
     task: int
