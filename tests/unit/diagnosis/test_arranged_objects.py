@@ -23,7 +23,7 @@ GROUP = {
 }
 ENDED = pod("a", node="n", phase="Succeeded")
 EXPECTED_POD = pod("x", annotations={EXPECTED: "true"})
-MORE = {
+MORE: dict[str, list[Any]] = {
     "nothing": [],
     "at the end": [ENDED, GROUP, EXPECTED_POD],
     "further up": [GROUP, CLASS],
