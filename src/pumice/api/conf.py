@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader
@@ -43,8 +44,7 @@ tiers:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(msgspec.Struct, frozen=True):
     """A yes or no that every plugin entry may have: one group of hooks on or off."""
 
     key: str
@@ -112,8 +112,7 @@ class PluginConf:
     """Its place, as in ``tiers[0].plugins[1]``; entries that cannot be read count, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(msgspec.Struct, frozen=True):
     """Plugins that are asked together, before those of the next tier."""
 
     plugins: tuple[PluginConf, ...]

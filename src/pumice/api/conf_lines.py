@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import msgspec
 import yaml
 
 from pumice.api.yaml_nodes import PLAIN, TAG, deep_line, line_of, plain_value
@@ -48,8 +49,7 @@ class Problem(BaseProblem):
         return str(BaseProblem(wanted=self.wanted, found=self.found))
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One key of a mapping: the line of the key, and the node of its value."""
 
     line: int

@@ -5,10 +5,11 @@ since 1970.  Wall clock fields are those of the schedule's time zone: an hour th
 spring has no times, one that comes twice in autumn has them twice.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from pumice.api.duration import parse_duration
 from pumice.errors import InputError
@@ -50,8 +51,7 @@ class Schedule(Protocol):
         """Return the first time later than ``after``, None if there is none in five years."""
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """Due again and again after the same span, counted from the time asked with."""
 
     span_s: int
@@ -61,8 +61,7 @@ class Every:
         return float(int(after) + self.span_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """Due whenever the wall clock of a zone matches all fields."""
 
     minutes: frozenset[int]

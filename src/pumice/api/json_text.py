@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -31,8 +30,7 @@ _INT64: Final = 1 << 63
 _LONGEST: Final = 400  # digits; a finite float has at most 309 before the point
 
 
-@dataclass(frozen=True, slots=True)
-class JsonValue:
+class JsonValue(msgspec.Struct, frozen=True):
     """One value of a text, and the line on which it begins."""
 
     content: Any

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
+import msgspec
+
 from pumice.api.conf_lines import Problem, Severity
 from pumice.api.duration import parse_duration
 from pumice.api.wording import nearest
@@ -92,13 +94,12 @@ def read_usage_conf(
     return section.read(), section.problems
 
 
-@dataclass(slots=True)
-class _Section:
+class _Section(msgspec.Struct):
     """The section while it is read; a value that cannot be used becomes a problem."""
 
     metrics: Mapping[str, str]
     lines: Mapping[str, int]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
 
     def read(self) -> UsageConf:
         self._check_keys()

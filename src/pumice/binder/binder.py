@@ -6,8 +6,9 @@ cluster already has, or was sent a moment ago, is not written again.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from pumice import logs
 from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITING_WHY
@@ -47,8 +48,7 @@ _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
 
 
-@dataclass(slots=True)
-class _WaitingStatus:
+class _WaitingStatus(msgspec.Struct):
     """The status to write for a pod: why it waits, and for which node."""
 
     reason: str = "Unschedulable"

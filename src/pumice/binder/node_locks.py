@@ -6,8 +6,9 @@ microseconds distinguish it from another one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pumice import logs
 from pumice.api.node_locks import is_locked
@@ -20,8 +21,7 @@ from pumice.errors import ClusterError, RejectedError
 _log = logs.get("locks")
 
 
-@dataclass(frozen=True, slots=True)
-class _Locked:
+class _Locked(msgspec.Struct, frozen=True):
     """What was written on a node, or is about to be."""
 
     node: str

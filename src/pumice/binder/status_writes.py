@@ -5,8 +5,9 @@ refuses is retried with growing delays.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from pumice import logs
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
@@ -143,8 +144,7 @@ StatusKey = tuple[str, str]
 """The sort of status, and its object."""
 
 
-@dataclass(slots=True)
-class _Sent:
+class _Sent(msgspec.Struct):
     """The last status written of an object: on which version, its content, when."""
 
     version: str
@@ -153,8 +153,7 @@ class _Sent:
     answered: bool = False
 
 
-@dataclass(slots=True)
-class _Refused:
+class _Refused(msgspec.Struct):
     """A status that the cluster refused: how often, and until when it is not sent again."""
 
     uid: str

@@ -1,7 +1,5 @@
 """Results of writes, as plain data; made by the binder, read by the scheduler's loop."""
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from pumice.errors import ClusterError, NotFoundError
@@ -23,11 +21,10 @@ class WriteResult(msgspec.Struct, frozen=True):
     """From handing it in to its answer."""
 
 
-@dataclass(slots=True)
-class WriteResults:
+class WriteResults(msgspec.Struct):
     """The results of writes since the last time; pods are named "namespace/name"."""
 
-    results: list[WriteResult] = field(default_factory=list)
+    results: list[WriteResult] = msgspec.field(default_factory=list)
 
     @property
     def bound(self) -> list[str]:

@@ -6,9 +6,9 @@ name.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from pumice.api.annotations import SELECTED_NODE
@@ -25,13 +25,12 @@ _SOON: Final = "1970-01-01T00:00:00Z"
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
-@dataclass(slots=True)
-class _AssumedPod:
+class _AssumedPod(msgspec.Struct):
     """The assumptions about one pod."""
 
     uid: str
     node: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Annotations written with the bind."""
     leaves: bool = False
     held: bool = False
@@ -41,8 +40,7 @@ class _AssumedPod:
         return not (self.node or self.leaves or self.held)
 
 
-@dataclass(frozen=True, slots=True)
-class _AssumedGroup:
+class _AssumedGroup(msgspec.Struct, frozen=True):
     """The assumed status of one group."""
 
     uid: str
@@ -50,8 +48,7 @@ class _AssumedGroup:
     annotations: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _AssumedClaim:
+class _AssumedClaim(msgspec.Struct, frozen=True):
     """The assumptions about a resource claim: its pod, and its devices."""
 
     uid: str

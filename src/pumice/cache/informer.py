@@ -7,7 +7,6 @@ version stays until it can be read again or is deleted.
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -40,8 +39,7 @@ _PATIENCE: Final = 600
 """After how many syncs it is checked whether such resources are still requested."""
 
 
-@dataclass(frozen=True, slots=True)
-class BadObject:
+class BadObject(msgspec.Struct, frozen=True):
     """An object that was skipped."""
 
     kind: str

@@ -7,10 +7,10 @@ their job that they are like: of these only the first is read.
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec.structs import force_setattr
 
@@ -35,8 +35,7 @@ _COUNTS_ON_NODE = np.isin(np.arange(N_STATUS), [*ON_NODE])
 """Whether a task counts on a node, by its status."""
 
 
-@dataclass(slots=True, eq=False)
-class _Run:
+class _Run(msgspec.Struct, eq=False):
     """Pods in a row that are alike, by the first of them."""
 
     start: int
@@ -48,14 +47,13 @@ class _Run:
     """What the keys of the pods begin with."""
 
 
-@dataclass(slots=True)
-class _Columns:
+class _Columns(msgspec.Struct):
     """Pods that have rows, but no cells yet: what is known of each, in their order."""
 
-    keys: list[str] = field(default_factory=list)
-    pods: list[Pod] = field(default_factory=list)
-    runs: list[_Run] = field(default_factory=list)
-    different: list[int] = field(default_factory=list)
+    keys: list[str] = msgspec.field(default_factory=list)
+    pods: list[Pod] = msgspec.field(default_factory=list)
+    runs: list[_Run] = msgspec.field(default_factory=list)
+    different: list[int] = msgspec.field(default_factory=list)
     """Places of pods that differ from the first of their run in times or status."""
 
 

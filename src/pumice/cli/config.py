@@ -2,11 +2,11 @@
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from pumice.api.conf import Problem, SchedulerConf, read_conf
 from pumice.api.conf_files import read_conf_file

@@ -6,9 +6,10 @@ this protocol only; they do not know which cluster is behind it.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.errors import ClusterError
@@ -106,12 +107,11 @@ class Lane(IntEnum):
     EVENT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One write as data: a method of ``Cluster`` and its arguments."""
 
     verb: Literal["bind", "evict", "patch", "create", "update", "update_status", "delete", "record"]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 Done = Callable[[ClusterError | None], None]

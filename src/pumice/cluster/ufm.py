@@ -45,8 +45,7 @@ class UfmAccess:
     interval_s: float = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """The last ports that were read, None if there are none yet, and the last problem."""
 
     ports: list[Port] | None = None

@@ -5,8 +5,9 @@ or came twice.  The loop in ``controllers/loop.py`` applies effects through a cl
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 
@@ -19,29 +20,25 @@ class Key(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """Add an object."""
 
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(msgspec.Struct, frozen=True):
     """Replace an object (``status`` excepted); stale ones are reconciled again."""
 
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateStatus:
+class UpdateStatus(msgspec.Struct, frozen=True):
     """Replace the status of an object."""
 
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True):
     """Merge changes into an object; None removes a field."""
 
     key: Key
@@ -49,8 +46,7 @@ class Patch:
     subresource: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Delete an object."""
 
     key: Key
@@ -59,8 +55,7 @@ class Delete:
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """Write an event about an object."""
 
     about: Manifest
@@ -73,13 +68,12 @@ class Record:
 Effect = Create | Update | UpdateStatus | Patch | Delete | Record
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """What to do, in order, and when to reconcile again at the latest."""
 
-    effects: list[Effect] = field(default_factory=list)
+    effects: list[Effect] = msgspec.field(default_factory=list)
     again_in_s: float | None = None
-    look_at: list[Key] = field(default_factory=list)
+    look_at: list[Key] = msgspec.field(default_factory=list)
     """Further objects of the same controller to reconcile, each by itself."""
 
 

@@ -7,14 +7,15 @@ object it failed on.
 
 import heapq
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
-from pumice.controllers.base import Contented, Controller, Key, Plan
+from pumice.controllers.base import Contented, Controller, Key, Plan, View
 from pumice.controllers.effects import carry_out
 from pumice.controllers.namespace_holds import NamespaceHolds
 from pumice.controllers.view import Change, ClusterView
@@ -31,10 +32,11 @@ _REMEMBERED: Final = 1000
 
 Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
+_Concerns = Callable[[str, Manifest, View], Iterable[Key]]
+_IsContent = Callable[[str, Manifest], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """One failed reconciliation."""
 
     controller: str
@@ -72,11 +74,15 @@ class ControllerLoop:
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
         """The latest failures, oldest first."""
         self._interested = {
-            kind: [i for i, c in enumerate(controllers) if kind in c.watches] for kind in kinds
+            kind: [
+                (i, c.concerns, c.is_content if isinstance(c, Contented) else None)
+                for i, c in enumerate(controllers)
+                if kind in c.watches
+            ]
+            for kind in kinds
         }
         self.on_change: list[Callable[[Change], None]] = []
         """Called with each change, before controllers are asked which objects it concerns."""
-        self._contented = [c if isinstance(c, Contented) else None for c in controllers]
         self._queue: OrderedDict[Item, bool] = OrderedDict()
         """What is to be reconciled, and whether that is known to do nothing."""
         self._later: list[tuple[float, int, Item]] = []
@@ -139,23 +145,31 @@ class ControllerLoop:
         for listener in self.on_change:
             listener(change)
         kind, old, new = change
-        for index in self._interested[kind]:
+        moved = old if old is not None and _moved(old, new) else None
+        for index, concerns, is_content in self._interested[kind]:
             if new is not None:
-                self._ask(index, kind, new, self._contented[index])
-            if old is not None and _moved(old, new):
-                self._ask(index, kind, old)
+                self._ask(index, concerns, kind, new, is_content)
+            if moved is not None:
+                self._ask(index, concerns, kind, moved)
 
     def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
         self._queue[item] = is_idle
 
     def _ask(
-        self, index: int, kind: str, manifest: Manifest, contented: Contented | None = None
+        self,
+        index: int,
+        concerns: _Concerns,
+        kind: str,
+        manifest: Manifest,
+        is_content: _IsContent | None = None,
     ) -> None:
         """Ask a controller which objects a change concerns, by the object after or before it."""
         try:
-            is_idle = contented is not None and contented.is_content(kind, manifest)
-            for key in self._controllers[index].concerns(kind, manifest, self.view):
-                self._enqueue((index, key), is_idle=is_idle)
+            keys = concerns(kind, manifest, self.view)
+            if keys:
+                is_idle = is_content is not None and is_content(kind, manifest)
+                for key in keys:
+                    self._enqueue((index, key), is_idle=is_idle)
         except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
             metadata = manifest["metadata"]
             key = Key(kind, metadata.get("namespace", ""), metadata["name"])

@@ -5,8 +5,9 @@ deleted, and a new object in it shows that a new one has that name.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from pumice.controllers.base import Create, Effect
 from pumice.controllers.view import Change
@@ -15,8 +16,7 @@ _FIRST_S: Final = 1.0
 _LONGEST_S: Final = 1000.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Hold:
+class _Hold(msgspec.Struct, frozen=True):
     """Until when nothing is tried, and for how long that was."""
 
     until: float

@@ -61,6 +61,8 @@ class PodGroupController:
         if kind != POD or not isinstance(manifest.get("spec"), dict):
             return False
         marks = manifest["metadata"].get("annotations")
+        if isinstance(marks, dict) and marks.get(GROUP_NAME):
+            return True
         return (marks is None or isinstance(marks, dict)) and self._leaves_alone(manifest)
 
     def _leaves_alone(self, pod: Manifest) -> bool:

@@ -5,7 +5,6 @@ matcher and one count.  Counting is done in ``pod_terms``.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -78,16 +77,14 @@ def _anchor(selector: LabelSelector | None) -> tuple[str, str] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """Pods that a matcher selects, seen by the domains of a node label."""
 
     matcher: Matcher
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """One topology spread constraint; an empty selector matches its own pod but counts none."""
 
     matcher: Matcher
@@ -99,8 +96,7 @@ class Spread:
     honours_taints: bool
 
 
-@dataclass(slots=True)
-class ShapeTerms:
+class ShapeTerms(msgspec.Struct):
     """All terms of a shape about other pods; ``anti`` and ``preferred`` also bind others.
 
     ``varies`` is set if the terms quote labels of the pod itself, so that they must be read again
@@ -115,7 +111,7 @@ class ShapeTerms:
     soft_spread: tuple[Spread, ...] = ()
     ports: tuple[Port, ...] = ()
     varies: bool = False
-    by_class: "dict[int, ShapeTerms]" = field(default_factory=dict)
+    by_class: "dict[int, ShapeTerms]" = msgspec.field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:

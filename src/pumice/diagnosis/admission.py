@@ -6,8 +6,9 @@ queues without loops.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.objects import KINDS, from_manifest

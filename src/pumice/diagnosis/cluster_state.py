@@ -148,12 +148,16 @@ class ClusterState:
         return self.of_kind("PodGroup")
 
     @cached_property
+    def pods(self) -> list[Manifest]:
+        """Pods in their order."""
+        return [one for one in self.objects if one["kind"] == "Pod"]
+
+    @cached_property
     def pods_by_group(self) -> dict[str, list[Manifest]]:
         """Pods by the key of their pod group."""
         found: dict[str, list[Manifest]] = {}
-        for one in self.objects:
-            if one["kind"] == "Pod":
-                found.setdefault(group_of(one), []).append(one)
+        for one in self.pods:
+            found.setdefault(group_of(one), []).append(one)
         return found
 
     def title(self, key: str) -> str:

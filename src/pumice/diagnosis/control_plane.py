@@ -6,6 +6,7 @@ Used to carry out changes, on the objects that a change touches, and by forecast
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 from pumice.api.kinds import JOB, Manifest, kind_of
@@ -16,6 +17,7 @@ from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import Controller
 from pumice.controllers.loop import ControllerLoop
+from pumice.diagnosis.arranged_objects import ArrangedObjects
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import expand_jobs, is_expected
 from pumice.diagnosis.replacements import Replacements
@@ -43,25 +45,26 @@ class ControlPlane:
     def __init__(
         self,
         world: ClusterState,
-        objects: Iterable[Manifest],
+        objects: ArrangedObjects,
         controllers: Sequence[Controller],
         *,
         seed: int | None = None,
     ) -> None:
-        """Make one; expected pods are left to the controllers.
+        """Make one with these objects.
 
         Objects are shared with other planes of the world, unless a seed gives new objects uids of
         their own.
         """
         self._world = world
         self.clock = VirtualClock(world.now)
-        self._given = {(one["kind"], key_of(one)): one for one in objects if not is_expected(one)}
-        self._uids = UnseenJobs(one for one in self._given.values() if one["kind"] == "Job")
+        self._objects = objects
+        linkable = (objects.stored[place] for place in objects.linkable)
+        self._uids = UnseenJobs(one for one in linkable if one["kind"] == "Job")
         if seed is None:
-            self.cluster = world.restored.cluster(self._in_order(), self.clock)
+            self.cluster = world.restored.cluster(self._linked(), self.clock)
         else:
             self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
-            self.cluster.restore(self._in_order())
+            self.cluster.restore(self._linked())
         self._touched: dict[Name, Manifest | None] = {}
         self.cluster.listeners.append(self._on_event)
         latest = self.cluster.latest
@@ -69,15 +72,19 @@ class ControlPlane:
         self.upkeep = StatusUpkeep(self.cluster)
         self.replacements = Replacements(self.cluster)
 
-    def _in_order(self) -> list[Manifest]:
-        """Return all objects as stored, priority classes before pods that name them."""
-        first, rest = [], []
-        for (kind, _), one in self._given.items():
-            if kind in ("Namespace", "PriorityClass"):
-                first.append(_unending(one))
-            else:
-                rest.append(self._uids.linked(one))
-        return first + rest
+    def _linked(self) -> list[Manifest]:
+        """Return all objects in their order, with the uids of jobs that no cluster has seen."""
+        stored = self._objects.stored
+        if not self._uids:
+            return stored
+        linked = stored.copy()
+        for place in self._objects.linkable:
+            linked[place] = self._uids.linked(stored[place])
+        return linked
+
+    @cached_property
+    def _given(self) -> dict[Name, Manifest]:
+        return {(one["kind"], key_of(one)): one for one in self._objects.stored}
 
     def add_job(self, job: Manifest) -> None:
         """Add a Volcano job."""
@@ -149,10 +156,3 @@ def expanded(world: ClusterState, jobs: Iterable[str]) -> ClusterState:
 def _without(metadata: Mapping[str, Any], fields: Iterable[str]) -> Manifest:
     left_out = set(fields)
     return {name: value for name, value in metadata.items() if name not in left_out}
-
-
-def _unending(one: Manifest) -> Manifest:
-    """Return a namespace in which objects can still be created."""
-    if "deletionTimestamp" not in one["metadata"]:
-        return one
-    return {**one, "metadata": _without(one["metadata"], ("deletionTimestamp",))}

@@ -1,28 +1,64 @@
 """What a dump lacks although its objects refer to it; an answer reports that first."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
-from pumice.api.kinds import SYSTEM_PRIORITIES, queue_of
+from pumice.api.kinds import SYSTEM_PRIORITIES, Manifest, queue_of
 from pumice.api.wording import counted, first_of
-from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.unseen_jobs import owner_of
 
 _NAMED: Final = 3
-_Naming = tuple[str, str, str]
-"""A name, and kind and key of an object that uses it."""
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+
+
+class _Missing:
+    """Names of one kind that are used, but not there, and the objects that use them."""
+
+    def __init__(self, kind: str, there: Container[str], what: str = "") -> None:
+        self._kind, self._there, self._what = kind, there, what
+        self._users: dict[str, list[str]] = {}
+
+    def note(self, name: str, user: Manifest) -> None:
+        """Note that an object uses a name."""
+        if name not in self._there:
+            self._users.setdefault(name, []).append(f"{user['kind']} {key_of(user)}")
+
+    def sentences(self) -> Iterator[str]:
+        """Describe each name that is missing."""
+        for name, users in sorted(self._users.items()):
+            then = f"; {self._what}" if self._what else ""
+            yield (
+                f"{self._kind} {name} is missing, but {counted(len(users), 'object')} "
+                f"{'names' if len(users) == 1 else 'name'} it: {first_of(users, _NAMED)}{then}"
+            )
 
 
 def missing_input(world: ClusterState) -> list[str]:
-    """Describe what is missing from a world, a sentence each."""
-    return [
-        *_configuration(world),
-        *_named("PriorityClass", _priority_classes(world), world.of_kind("PriorityClass")),
-        *_named("Queue", _queues(world), world.of_kind("Queue")),
-        *_named("Job", _jobs(world), world.jobs, "its pods are assumed to be created again"),
-        *_named("Node", _nodes(world), world.of_kind("Node")),
-        *_phases(world),
-    ]
+    """Describe what is missing from a world, a sentence each; one look at each object."""
+    classes = _Missing("PriorityClass", world.of_kind("PriorityClass"))
+    queues = _Missing("Queue", world.of_kind("Queue"))
+    jobs = _Missing("Job", world.jobs, "its pods are assumed to be created again")
+    nodes = _Missing("Node", world.of_kind("Node"))
+    unphased: list[str] = []
+    for group in world.groups.values():
+        _note_class(group, classes)
+        queues.note(queue_of(group), group)
+        _note_job(group, jobs)
+    for pod in world.pods:
+        _note_class(pod, classes)
+        _note_job(pod, jobs)
+        phase = (pod.get("status") or {}).get("phase")
+        if not phase:
+            unphased.append(key_of(pod))
+        node = (pod.get("spec") or {}).get("nodeName")
+        if node and phase not in _OVER:
+            nodes.note(str(node), pod)
+    for job in world.jobs.values():
+        _note_class(job, classes)
+    found = [each.sentences() for each in (classes, queues, jobs, nodes)]
+    return [*_configuration(world), *chain.from_iterable(found), *_phases(unphased)]
 
 
 def _configuration(world: ClusterState) -> Iterator[str]:
@@ -30,54 +66,18 @@ def _configuration(world: ClusterState) -> Iterator[str]:
         yield f"no configuration was given: {world.conf_source} is used"
 
 
-def _named(
-    kind: str, named: Iterable[_Naming], there: Container[str], what: str = ""
-) -> Iterator[str]:
-    missing: dict[str, list[str]] = {}
-    for name, user_kind, key in named:
-        if name not in there:
-            missing.setdefault(name, []).append(f"{user_kind} {key}")
-    for name, users in sorted(missing.items()):
-        then = f"; {what}" if what else ""
-        yield (
-            f"{kind} {name} is missing, but {counted(len(users), 'object')} "
-            f"{'names' if len(users) == 1 else 'name'} it: {first_of(users, _NAMED)}{then}"
-        )
+def _note_class(one: Manifest, classes: _Missing) -> None:
+    name = (one.get("spec") or {}).get("priorityClassName")
+    if name and name not in SYSTEM_PRIORITIES:
+        classes.note(str(name), one)
 
 
-def _priority_classes(world: ClusterState) -> Iterator[_Naming]:
-    for kind in ("PodGroup", "Pod", "Job"):
-        for key, one in world.of_kind(kind).items():
-            name = (one.get("spec") or {}).get("priorityClassName")
-            if name and name not in SYSTEM_PRIORITIES:
-                yield str(name), kind, key
+def _note_job(one: Manifest, jobs: _Missing) -> None:
+    if one["metadata"].get("ownerReferences") and (owner := owner_of(one)):
+        jobs.note(owner, one)
 
 
-def _queues(world: ClusterState) -> Iterator[_Naming]:
-    for key, group in world.groups.items():
-        yield queue_of(group), "PodGroup", key
-
-
-def _jobs(world: ClusterState) -> Iterator[_Naming]:
-    for kind in ("PodGroup", "Pod"):
-        for key, one in world.of_kind(kind).items():
-            if one["metadata"].get("ownerReferences") and (owner := owner_of(one)):
-                yield owner, kind, key
-
-
-def _nodes(world: ClusterState) -> Iterator[_Naming]:
-    for key, pod in world.of_kind("Pod").items():
-        node = (pod.get("spec") or {}).get("nodeName")
-        if node and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            yield str(node), "Pod", key
-
-
-def _phases(world: ClusterState) -> Iterator[str]:
-    pods = [
-        key
-        for key, pod in world.of_kind("Pod").items()
-        if not (pod.get("status") or {}).get("phase")
-    ]
+def _phases(pods: Sequence[str]) -> Iterator[str]:
     if pods:
         have = "has" if len(pods) == 1 else "have"
         yield f"{counted(len(pods), 'pod')} {have} no phase: {first_of(pods, _NAMED)}"

@@ -13,23 +13,32 @@ from pumice.api.meta import KubeObject
 from pumice.cache.informer import typed
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.diagnosis.made_once import MadeOnce
+from pumice.diagnosis.arranged_objects import ArrangedObjects
 
 
 class RestoredObjects:
     """The objects of the first world that was asked about."""
 
     def __init__(self) -> None:
+        self._arranged: ArrangedObjects | None = None
         self._manifests: list[Manifest] = []
         self._cluster: EmbeddedCluster | None = None
         """These objects and nothing else; it never changes."""
         self._typed: dict[int, KubeObject] = {}
         """Objects of that cluster as the scheduler reads them, by identity."""
-        self.started = MadeOnce(_started)
 
     def __reduce__(self) -> tuple[type["RestoredObjects"], tuple[()]]:
         """Leave the objects behind on the way to another process: there, identities are others."""
         return RestoredObjects, ()
+
+    def arranged(self, objects: Sequence[Manifest]) -> ArrangedObjects:
+        """Return objects in the order in which they are restored."""
+        if self._arranged is None:
+            self._arranged = ArrangedObjects(objects, started=True)
+        known = self._arranged
+        if not known.begins(objects):
+            return ArrangedObjects(objects, started=True)
+        return known.followed_by(objects[len(known) :])
 
     def cluster(self, manifests: Sequence[Manifest], clock: VirtualClock) -> EmbeddedCluster:
         """Return a cluster of its own with these objects, restored in this order.
@@ -73,11 +82,3 @@ class RestoredObjects:
 
 def _is_no_job(manifest: Manifest) -> bool:
     return bool(manifest["kind"] != "Job")
-
-
-def _started(one: Manifest) -> Manifest:
-    """Return a running pod with its start time, its creation time if not stated."""
-    status, created = one.get("status") or {}, one["metadata"].get("creationTimestamp")
-    if one["kind"] != "Pod" or status.get("phase") != "Running" or not created:
-        return one
-    return one if status.get("startTime") else {**one, "status": {**status, "startTime": created}}

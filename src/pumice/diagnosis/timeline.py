@@ -26,6 +26,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
 from pumice.diagnosis.control_plane import ControlPlane, no_keys
+from pumice.diagnosis.known_pods import KnownPods
 from pumice.diagnosis.questions import question_scheduler
 from pumice.diagnosis.replacements import AT_ONCE
 from pumice.diagnosis.replay import usage_at
@@ -61,12 +62,12 @@ class Timeline:
         Raises:
             InputError: a time that a pod runs cannot be read.
         """
-        check_run_times(world)
+        objects = world.restored.arranged(world.objects).followed_by([*world.jobs.values()])
+        check_run_times(objects.timed)
         self.start = world.now
         self._world, self._default_s, self._endless = world, default_s, endless
-        objects = list(map(world.restored.started, (*world.objects, *world.jobs.values())))
         if endless:
-            objects = list(map(self._unending, objects))
+            objects = objects.edited(self._unending)
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
@@ -77,11 +78,11 @@ class Timeline:
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
         """Pods on nodes that are being deleted."""
-        for pod in self.pods():
+        for place in objects.leaving:
+            pod = self.cluster.get("Pod", *place)
             if (pod.get("status") or {}).get("phase") in _OVER:
                 self._ended.add(pod["metadata"]["uid"])
-            if "deletionTimestamp" in pod["metadata"]:
-                self._note_leaving(pod)
+            self._note_leaving(pod)
         self._changed = True
         self.story = Story()
         self.next_at: float | None = world.now
@@ -218,9 +219,9 @@ class Timeline:
         """Return all pods as they are now."""
         return self.cluster.list("Pod")[0]
 
-    def pods_by_key(self) -> dict[str, Manifest]:
-        """Return all pods as they are now, by key."""
-        return self.cluster.by_key("Pod")
+    def known_pods(self) -> KnownPods:
+        """Return all pods as they are now, to be asked later."""
+        return KnownPods(self.cluster.by_place("Pod"))
 
     def job_of(self, pod: Manifest) -> str:
         """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
@@ -348,15 +349,12 @@ def _without_run_time(one: Manifest) -> Manifest:
     return {**one, "metadata": {**meta, "annotations": marks}}
 
 
-def check_run_times(world: ClusterState) -> None:
+def check_run_times(stated: Sequence[Manifest]) -> None:
     """Check the run times that pods and pod groups state.
 
     Raises:
         InputError: one is not a number of seconds.
     """
-    stated = [
-        one for one in world.objects if RUN_SECONDS in (one["metadata"].get("annotations") or ())
-    ]
     for kind in ("Pod", "PodGroup"):
         for one in (one for one in stated if one["kind"] == kind):
             text = one["metadata"]["annotations"][RUN_SECONDS]

@@ -36,6 +36,10 @@ class UnseenJobs:
             if not job["metadata"].get("uid"):
                 self.add(job)
 
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self._jobs)
+
     def add(self, job: Manifest) -> None:
         """Assign a job a uid, the same one each time."""
         key, meta = key_of(job), job["metadata"]

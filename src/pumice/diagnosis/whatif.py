@@ -4,22 +4,21 @@ Both sides, as it is and as it would be, are played until nothing changes any mo
 side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pumice.api.annotations import GROUP_NAME
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.api.wording import counted
 from pumice.diagnosis.changes import Add, Change, chain
-from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
+from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
 from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
 from pumice.diagnosis.incomplete import missing_input
+from pumice.diagnosis.known_pods import PodTallies, Tally, phase_of
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.timeline import Timeline
-from pumice.diagnosis.unseen_jobs import owner_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,16 +101,20 @@ def waiting_text(decisions: Decisions, job: str) -> str:
 class Played:
     """A world played until it settled."""
 
-    def __init__(self, world: ClusterState, question: Question) -> None:
+    def __init__(
+        self, world: ClusterState, question: Question, beside: "Played | None" = None
+    ) -> None:
+        """Play a world; most pods are the very same as in a world ``beside`` it."""
         timeline = Timeline(world, default_s=question.default_runtime_s)
-        self._first_pods = timeline.pods_by_key()
+        self._first_pods = timeline.known_pods()
         self._first_groups = timeline.cluster.list(POD_GROUP)[0]
         self.course = Course(timeline, question.horizon_s)
         self.course.settle()
         self.settled_in_s = None if self.course.storm else timeline.now - timeline.start
         self.timeline = timeline
         self.decisions = timeline.look()
-        self.pods = timeline.pods_by_key()
+        self.pods = timeline.known_pods()
+        self._beside = beside
         bound = timeline.story.binds
         self._bound = {each.pod for each in bound}
         self._started = {each.job for each in bound}
@@ -120,8 +123,7 @@ class Played:
     def differing(self, other: "Played") -> list[str]:
         """Name the pods that are not the very same on both sides, and those that are gone."""
         mine, others = self.pods, other.pods
-        differ = {pod for pod, one in mine.items() if others.get(pod) is not one}
-        differ.update(pod for pod in others if pod not in mine)
+        differ = {*map(key_of, mine.not_in(others)), *map(key_of, others.not_in(mine))}
         return [*differ.union(self.gone(), other.gone())]
 
     def knows(self, pod: str) -> bool:
@@ -130,15 +132,16 @@ class Played:
 
     def gone(self) -> list[str]:
         """Name the pods that were there at some time and are no longer."""
-        return [pod for pod in (*self._first_pods, *self._bound) if pod not in self.pods]
+        changed = map(key_of, self._first_pods.not_in(self.pods))
+        return [pod for pod in (*changed, *self._bound) if pod not in self.pods]
 
     def nodes(self, pods: Iterable[str]) -> dict[str, str]:
         """Running ones of these pods, to their nodes."""
-        found = ((key, self.pods[key]) for key in pods if key in self.pods)
+        found = ((key, self.pods.get(key)) for key in pods)
         return {
             key: str(pod["spec"]["nodeName"])
             for key, pod in found
-            if pod["spec"].get("nodeName") and _phase(pod) == "Running"
+            if pod is not None and pod["spec"].get("nodeName") and phase_of(pod) == "Running"
         }
 
     def fate(self, pod: str, earlier: "Played | None" = None) -> str:
@@ -148,7 +151,7 @@ class Played:
         if found is None:
             was_there = self.knows(pod) or (earlier is not None and earlier.knows(pod))
             where = "gone" if was_there else "not there"
-        elif _phase(found) in ("Succeeded", "Failed"):
+        elif phase_of(found) in ("Succeeded", "Failed"):
             where = "ended"
         else:
             where = f"on {node}" if node else "pending"
@@ -166,57 +169,40 @@ class Played:
         found = {}
         for group in self.timeline.cluster.list(POD_GROUP)[0]:
             name = title_of(group)
-            mine = self._by_job.get(name, {}).values()
+            mine = self._by_job.get(name)
             state = self.decisions.pod_groups.get(key_of(group))
             phase = state.phase if state is not None else "not scheduled"
-            waits = not mine or any(
-                not pod["spec"].get("nodeName") and _phase(pod) == "Pending" for pod in mine
-            )
+            waits = mine is None or mine.unplaced
             why = waiting_text(self.decisions, key_of(group)) if waits else ""
-            had_some = not mine and any(name in side.had_pods for side in sides)
+            had_some = mine is None and any(name in side.had_pods for side in sides)
             found[name] = _state(mine, phase, had_some=had_some), why
         return found
 
-    def pending(self, job: str) -> list[str]:
-        """Name the pods of a job that wait."""
-        pods = self._by_job.get(job, {})
-        return [key for key, pod in pods.items() if _phase(pod) in ("", "Pending")]
+    def pending(self, job: str) -> int:
+        """Count the pods of a job that wait."""
+        return self._by_job[job].pending if job in self._by_job else 0
 
     def has_pods(self, job: str) -> bool:
         """Return whether a job has pods."""
         return job in self._by_job
 
     @cached_property
-    def _by_job(self) -> dict[str, dict[str, Manifest]]:
-        """Pods by job, and by key."""
-        return _pods_by_job(self.pods, self.timeline.cluster.list(POD_GROUP)[0])
+    def _by_job(self) -> dict[str, Tally]:
+        """Pods added up by job."""
+        return self.tallies.by_job(self.timeline.cluster.list(POD_GROUP)[0])
+
+    @cached_property
+    def tallies(self) -> PodTallies:
+        """Pods added up; those that are the very same in the world beside are not looked at."""
+        if self._beside is None:
+            return PodTallies(self.pods)
+        others = self._beside.pods
+        return self._beside.tallies.changed(others.not_in(self.pods), self.pods.not_in(others))
 
     @cached_property
     def had_pods(self) -> set[str]:
         """Jobs that had pods at some time; few answers ask for them."""
-        return {*_pods_by_job(self._first_pods, self._first_groups), *self._started}
-
-
-def _pods_by_job(
-    pods: Mapping[str, Manifest], groups: Iterable[Manifest]
-) -> dict[str, dict[str, Manifest]]:
-    """Return pods by job, and by key."""
-    titles = {key_of(group): title_of(group) for group in groups}
-    found: dict[str, dict[str, Manifest]] = {}
-    # of no Volcano job, by namespace and pod group, whose title is asked once
-    grouped: dict[tuple[str, str | None], dict[str, Manifest]] = {}
-    for key, pod in pods.items():
-        meta = pod["metadata"]
-        if meta.get("ownerReferences") and (owner := owner_of(pod)):
-            found.setdefault(owner, {})[key] = pod
-            continue
-        place = meta["namespace"], (meta.get("annotations") or {}).get(GROUP_NAME)
-        mine = grouped.get(place)
-        if mine is None:
-            name = titles.get(group := group_of(pod), group)
-            mine = grouped[place] = found.setdefault(name, {})
-        mine[key] = pod
-    return found
+        return {*PodTallies(self._first_pods).by_job(self._first_groups), *self._started}
 
 
 def what_if(world: ClusterState, question: Question) -> Answer:
@@ -229,7 +215,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     changed = chain(changes)(world) if changes else world
     job = _asked(changed, question)
     before = Played(world, question)
-    after = Played(changed, question) if changes else before
+    after = Played(changed, question, before) if changes else before
     jobs = after.states(before)
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
@@ -273,7 +259,7 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
     course = played.course
     if job not in course.first_bind and played.has_pods(job) and not played.pending(job):
         return JobAnswer(job=job, state="running", sentence=f"{job} has no pending pods")
-    waits = len(played.pending(job))
+    waits = played.pending(job)
     why = waiting_text(played.decisions, played.timeline.group(_group(world, job)))
     course.play([job])
     seen = course.forecast(job)
@@ -362,15 +348,10 @@ def _queue_changes(before: Decisions, after: Decisions) -> dict[str, dict[str, t
     return out
 
 
-def _state(pods: Collection[Manifest], phase: str, *, had_some: bool) -> str:
+def _state(pods: Tally | None, phase: str, *, had_some: bool) -> str:
     """Describe a job by its pods and the phase of its pod group."""
-    if not pods:
+    if pods is None:
         return "all its pods are gone" if had_some else f"no pods yet, {phase}"
-    phases = [_phase(pod) for pod in pods]
-    if all(each in ("Succeeded", "Failed") for each in phases):
-        return f"{counted(len(pods), 'pod')} ended, {phase}"
-    return f"{phases.count('Running')} of {len(pods)} run, {phase}"
-
-
-def _phase(pod: Manifest) -> str:
-    return str((pod.get("status") or {}).get("phase") or "")
+    if pods.over == pods.pods:
+        return f"{counted(pods.pods, 'pod')} ended, {phase}"
+    return f"{pods.running} of {pods.pods} run, {phase}"

@@ -12,6 +12,7 @@ from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.embedded.node_operations import lose
 from pumice.controllers.job import JobController
 from pumice.controllers.podgroup import PodGroupController
+from pumice.diagnosis.arranged_objects import ArrangedObjects
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.control_plane import ControlPlane, expanded, no_keys, seed_of
 from pumice.errors import InputError, NotFoundError, RejectedError
@@ -123,7 +124,8 @@ class Written:
     def _plane(self, one: Manifest) -> ControlPlane:
         controllers = (PodGroupController(), JobController(keys=no_keys))
         seed = seed_of(one["kind"], key_of(one))
-        return ControlPlane(self._world, self._family(one), controllers, seed=seed)
+        objects = ArrangedObjects(self._family(one))
+        return ControlPlane(self._world, objects, controllers, seed=seed)
 
     def _settled(self, plane: ControlPlane, one: Manifest) -> ClusterState:
         plane.settle()

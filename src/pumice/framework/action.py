@@ -1,16 +1,16 @@
 """An action as the scheduler knows it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+
+import msgspec
 
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """A step of a session, with what the simulator may assume about it."""
 
     place: str

@@ -7,9 +7,10 @@ is cut off. Readers raise ValueError and know neither keys nor defaults.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any, Final, NewType, Union, get_args, get_origin
+
+import msgspec
 
 from pumice.api.duration import parse_duration
 from pumice.api.quantity import parse_quantity
@@ -25,8 +26,7 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """A type of argument: its display name, and a reader that raises ValueError."""
 
     name: str

@@ -16,9 +16,11 @@ strict to be. Bound values are shared by every instance made from them: read, do
 import dataclasses
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, field
 from functools import cache
 from typing import Any, Final, get_args, get_type_hints
+
+import msgspec
 
 from pumice.api.conf import Problem, Severity, is_switch
 from pumice.api.conf_lines import summary
@@ -54,8 +56,7 @@ UNKNOWN: Final = "an argument that exists"
 _METADATA: Final = "pumice.argument"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Declaration:
+class _Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata of a field made by ``arg``."""
 
     key: str
@@ -68,8 +69,7 @@ class _Declaration:
     doc: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Argument:
+class _Argument(msgspec.Struct, frozen=True):
     """One declared field with all its properties."""
 
     field: str
@@ -84,8 +84,7 @@ class _Argument:
         return key[len(prefix) :] if self.declaration.pattern and key.startswith(prefix) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentRow:
+class ArgumentRow(msgspec.Struct, frozen=True):
     """One argument as shown to users; all columns are text."""
 
     key: str
@@ -95,8 +94,7 @@ class ArgumentRow:
     doc: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """An unusable value of the right type; the key is one that was given."""
 
     key: str

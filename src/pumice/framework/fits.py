@@ -3,9 +3,9 @@
 Used by ``placing``, which keeps fits up to date.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +29,7 @@ def filter_reasons(plugin: Plugin) -> tuple[Reason, ...]:
     return (*plugin.reasons, *(Failed(plugin.name, hook).reason for hook in hooks))
 
 
-@dataclass(slots=True)
-class Fit:
+class Fit(msgspec.Struct):
     """The answers of all nodes to one shape of task."""
 
     verdict: Codes
@@ -41,7 +40,7 @@ class Fit:
     """The score where the node fits and has room now, else minus infinity (n,)."""
     static_codes: list[Codes | None]
     static_score: Column | None
-    rankers: list[Ask] = field(default_factory=list)
+    rankers: list[Ask] = msgspec.field(default_factory=list)
     """The plugins that compare candidates for such tasks beyond their scores."""
     cursor: int = 0
     """How much of the log of moved rows all columns follow."""
@@ -65,8 +64,7 @@ class Fit:
         self.value[rows] = answers.value
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True):
     """The answers of some nodes to one shape of task, column by column as in a fit (n,)."""
 
     verdict: Codes | int

@@ -10,8 +10,8 @@ task-by-task placement, bit for bit.
 import sys
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,17 +33,16 @@ _BEHIND, _AHEAD = -np.inf, np.inf
 _LEAST = -sys.float_info.max
 
 
-@dataclass(slots=True, eq=False)
-class _NodeState:
+class _NodeState(msgspec.Struct, eq=False):
     """The common state of nodes that were alike at first and took tasks of the same kinds."""
 
-    family: dict[tuple[int, ...], "_NodeState"] = field(default_factory=dict)
+    family: dict[tuple[int, ...], "_NodeState"] = msgspec.field(default_factory=dict)
     """The states of nodes that were alike at first, by what they took."""
     taken: tuple[int, ...] = ()
     """The kinds of the tasks taken, sorted."""
-    after: dict[int, "_NodeState"] = field(default_factory=dict)
+    after: dict[int, "_NodeState"] = msgspec.field(default_factory=dict)
     """The state that one more task of a kind leads to, if it was asked for."""
-    values: dict[int, float] = field(default_factory=dict)
+    values: dict[int, float] = msgspec.field(default_factory=dict)
     """The value of such nodes for a kind, if it was asked for."""
 
     def take(self, kind: int) -> "_NodeState":

@@ -4,9 +4,9 @@ Hooks treat rows independently, so they answer about such rows as they would if 
 there.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,8 +30,7 @@ def cumulate(amounts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """The amounts that tasks add to some nodes."""
 
     request: Column

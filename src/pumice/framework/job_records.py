@@ -4,10 +4,10 @@ Messages are rendered from records; nothing is decided from them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pumice.api.codes import Cause
@@ -30,19 +30,17 @@ class Stage(Enum):
     DONE = "done"
 
 
-@dataclass(slots=True)
-class Record:
+class Record(msgspec.Struct):
     """One job in one cycle."""
 
     stage: Stage
     why: Why
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, Any] = msgspec.field(default_factory=dict)
     code: Cause | None = None
     """The cause that a plugin gave; None where stage and reason imply it."""
 
 
-@dataclass(slots=True)
-class NoNode:
+class NoNode(msgspec.Struct):
     """Why no node takes a task; shared by equal tasks until a node moves."""
 
     nodes: dict[str, int]
@@ -51,7 +49,7 @@ class NoNode:
     """Those that no eviction could open (n,)."""
     short: Mask | None = None
     """Those that would fit if they had more left (n,)."""
-    amounts: dict[str, dict[str, float]] = field(default_factory=dict)
+    amounts: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
     """What is needed, and the most that is idle on nodes that lack it; filled in by records."""
 
 

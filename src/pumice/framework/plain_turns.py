@@ -8,10 +8,10 @@ itself; where that cannot be guaranteed it is taken by itself.
 import heapq
 from collections import Counter, deque
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from pumice.core.resources import Mask
@@ -40,8 +40,7 @@ _ASKED: Final = (
 """Hooks that a turn asks beside those about nodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """One turn: the job's only task, of which kind it is, and the queue's key after it."""
 
     queue: int

@@ -12,10 +12,11 @@ import importlib
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+
+import msgspec
 
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
@@ -56,8 +57,7 @@ def whole_source(source: str) -> str:
     return f"{path}:{where.class_name}" if where.class_name else path
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(msgspec.Struct, frozen=True):
     """A text taken apart; ``path`` is None for a module."""
 
     text: str

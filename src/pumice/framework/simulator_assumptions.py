@@ -1,10 +1,9 @@
 """What a plugin or an action allows the simulator to assume."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SimulatorAssumptions:
+class SimulatorAssumptions(msgspec.Struct, frozen=True, kw_only=True):
     """A declaration; without one nothing is assumed, and every job takes part in every cycle."""
 
     bounded: bool = False

@@ -6,8 +6,9 @@ does this itself and only calls the webhooks.
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
+
+import msgspec
 
 from pumice.api.annotations import NOT_READY_TAINTS
 from pumice.api.cloning import clone
@@ -37,16 +38,14 @@ class World(Existing, Protocol):
         """Return an object, None if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A webhook call and its answer."""
 
     service: Service
     answer: Answer
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(msgspec.Struct):
     """The outcome of a write."""
 
     object: Any = None
@@ -57,9 +56,9 @@ class Verdict:
     reason: str | None = None
     source: Source = ""
     webhook: str = ""
-    warnings: list[str] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    errors: list[FieldError] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
+    calls: list[Call] = msgspec.field(default_factory=list)
+    errors: list[FieldError] = msgspec.field(default_factory=list)
     """The findings of schema and metadata."""
 
     @property
@@ -104,8 +103,7 @@ class Chain:
         return verdict
 
 
-@dataclass(slots=True)
-class _Way:
+class _Way(msgspec.Struct):
     """One object on its path."""
 
     world: World

@@ -5,8 +5,9 @@ Used by every check; carries enough for a message of the API and for a line of `
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+import msgspec
 
 from pumice.webhooks.plain_words import plainly
 
@@ -42,22 +43,19 @@ class _Omitted:
 OMITTED: Final = _Omitted()
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A value with its own spelling."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """A step into a mapping, shown in brackets."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """One finding."""
 
     fault: Fault

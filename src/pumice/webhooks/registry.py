@@ -1,8 +1,9 @@
 """The webhooks: path, kind, operation and name of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from pumice.api.kinds import CRON_JOB, HYPER_NODE, JOB, JOB_FLOW, POD_GROUP, QUEUE
 from pumice.webhooks.cronjob import validate_cronjob
@@ -18,8 +19,7 @@ from pumice.webhooks.types.decoding import DecodeError
 _ALL: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE", "DELETE")
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(msgspec.Struct, frozen=True):
     """One webhook."""
 
     path: str

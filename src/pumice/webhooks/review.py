@@ -4,8 +4,9 @@ A rule is a pure function of the request, of what else exists (``Existing``) and
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import WANTED_QUANTITY
@@ -36,8 +37,7 @@ class Existing(Protocol):
         """Return a namespace, None if there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceGroup:
+class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Pods of a namespace or with an annotation, and their settings."""
 
     name: str = ""
@@ -45,12 +45,11 @@ class ResourceGroup:
     values: tuple[str, ...] = ()
     scheduler_name: str = ""
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     affinity: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the webhooks that change a decision."""
 
     scheduler_names: tuple[str, ...] = ("volcano",)
@@ -64,8 +63,7 @@ class Options:
     gate_pods: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One object to be written or deleted."""
 
     operation: str
@@ -76,8 +74,7 @@ class Request:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Something wrong: the piece of the message as Volcano writes it, and where it comes from."""
 
     text: str
@@ -86,8 +83,7 @@ class Finding:
     wanted: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the object is allowed, and why not."""
 
     message: str = ""

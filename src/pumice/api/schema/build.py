@@ -1,9 +1,11 @@
 """Builds the schemas of the kinds from their declaration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from pumice.api.kinds import (
     COMMAND,
@@ -44,8 +46,7 @@ _TEMPLATE_META: Final = (
 """The metadata in a template; Go writes a null as its creation time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(msgspec.Struct, frozen=True, kw_only=True):
     """One place in a schema."""
 
     type: str = ""

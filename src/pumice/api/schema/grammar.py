@@ -22,9 +22,11 @@ After the name of a struct: ``kind``: an object with metadata; ``like X``: has t
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from pumice.api.schema.built_ins import BUILT_INS
 from pumice.api.schema.jobs import JOBS
@@ -67,8 +69,7 @@ _DEFAULTS: Final[Mapping[str, Callable[[str], Any]]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class GoType:
+class GoType(msgspec.Struct, frozen=True):
     """One type; ``name`` is its name in Go's messages."""
 
     kind: str
@@ -80,8 +81,7 @@ class GoType:
     pointer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field of a struct."""
 
     name: str
@@ -93,8 +93,7 @@ class Field:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(msgspec.Struct, frozen=True):
     """A struct; ``marks`` are the words after its name."""
 
     fields: Mapping[str, Field]

@@ -5,17 +5,25 @@ Works on the embedded store only.  ``sync`` processes changes; timers do the res
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.clock import Timer
 from pumice.cluster.base import Event
+from pumice.cluster.embedded.container_states import (
+    back_off_s,
+    container_states,
+    readiness,
+    restarts,
+    run_span,
+    state_of,
+)
 from pumice.cluster.embedded.node_operations import lose_pods
-from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError
 
@@ -28,17 +36,13 @@ Durations = Callable[[Manifest], float | None]
 _ODD: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _HIGHEST_CODE: Final = 255
-_BACK_OFF_S: Final = 10.0
-_BACK_OFF_MOST_S: Final = 300.0
-"""How long a container that failed waits before it starts again: at first, and at most."""
 
 
 def _for_ever(_: Manifest) -> float | None:
     return None
 
 
-@dataclass(slots=True)
-class _PodRun:
+class _PodRun(msgspec.Struct):
     """What is due for one pod."""
 
     uid: str
@@ -67,25 +71,36 @@ class Kubelet:
         self._grace_s = grace_s
         self._since = {"Pod": "", "Node": ""}
         self._runs: dict[tuple[str, str], _PodRun] = {}
+        self._at_ease: set[str] = set()
+        """Uids of pods that run for ever; nothing else is kept of them."""
 
     def sync(self) -> int:
         """Process changed pods and removed nodes; return their number."""
         gone = self._nodes_gone()
         for name in gone:
             lose_pods(self._cluster, name)
+        if not self._since["Pod"]:
+            pods, self._since["Pod"] = self._cluster.list("Pod")
+            self._look_at(pods)
+            return len(pods) + len(gone)
         events, complete = self._watch("Pod")
         if not complete:
             self._forget_missing(event.object for event in events)
         for event in events:
-            metadata = event.object["metadata"]
             if event.type == "DELETED":
+                metadata = event.object["metadata"]
                 self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
-            elif event.object["spec"].get("nodeName"):
+            else:
+                self._look_at((event.object,))
+        return len(events) + len(gone)
+
+    def _look_at(self, pods: Iterable[Manifest]) -> None:
+        for pod in pods:
+            if pod["spec"].get("nodeName"):
                 try:
-                    self._look(event.object)
+                    self._look(pod)
                 except _ODD:  # a pod of odd content affects only itself
                     continue
-        return len(events) + len(gone)
 
     def _nodes_gone(self) -> list[str]:
         """Return the nodes that were removed since the last time and did not come back."""
@@ -138,22 +153,45 @@ class Kubelet:
 
     def _look(self, pod: Manifest) -> None:
         metadata = pod["metadata"]
-        place = metadata["namespace"], metadata["name"]
+        place, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
         phase = (pod.get("status") or {}).get("phase")
+        leaves = bool(metadata.get("deletionTimestamp"))
         run = self._runs.get(place)
-        if run is None or run.uid != metadata["uid"]:
-            if phase in _OVER and not metadata.get("deletionTimestamp"):
+        if run is None or run.uid != uid:
+            if phase == "Running" and not leaves and self._is_at_ease(pod):
+                self._at_ease.add(uid)
                 return
-            run = self._runs[place] = _PodRun(metadata["uid"])
-            run.was_leaving = bool(metadata.get("deletionTimestamp"))
-            if phase == "Running":  # it ran before this kubelet looked
-                self._go_on(pod, run)
-            elif phase not in _OVER:
-                self._after(self._start_delay_s, run, self._start, place)
-        if metadata.get("deletionTimestamp"):
+            if phase in _OVER and not leaves:
+                self._at_ease.discard(uid)
+                return
+            run = self._begin(pod, place, phase)
+        if leaves:
             self._let_leave(pod, run)
         elif phase in _OVER:
-            self._forget(place, metadata["uid"])
+            self._forget(place, uid)
+
+    def _is_at_ease(self, pod: Manifest) -> bool:
+        """Return whether a running pod runs for ever, whenever it started."""
+        if pod["metadata"]["uid"] in self._at_ease:
+            return True
+        try:
+            return state_of(pod)[1] is None and self._end_of(pod) is None
+        except _ODD:
+            return False
+
+    def _begin(self, pod: Manifest, place: tuple[str, str], phase: str | None) -> _PodRun:
+        """Keep what is due for a pod from now on."""
+        metadata = pod["metadata"]
+        run = self._runs[place] = _PodRun(metadata["uid"])
+        if run.uid in self._at_ease:
+            self._at_ease.remove(run.uid)
+            return run
+        run.was_leaving = bool(metadata.get("deletionTimestamp"))
+        if phase == "Running":  # it ran before this kubelet looked
+            self._go_on(pod, run)
+        elif phase not in _OVER:
+            self._after(self._start_delay_s, run, self._start, place)
+        return run
 
     def _after(
         self, seconds: float, run: _PodRun, act: Callable[..., None], *arguments: Any
@@ -183,19 +221,17 @@ class Kubelet:
         status = {
             "phase": "Running",
             "startTime": now,
-            "conditions": _ready(pod, now, ready=True),
-            "containerStatuses": _containers(pod, {"running": {"startedAt": now}}, ready=True),
+            "conditions": readiness(pod, now, ready=True),
+            "containerStatuses": container_states(pod, {"running": {"startedAt": now}}, ready=True),
         }
         self._cluster.merge_status("Pod", *place, status)
         self._let_run(pod, run)
 
     def _go_on(self, pod: Manifest, run: _PodRun) -> None:
         """Resume a pod that another kubelet started: the time it has run counts."""
-        since, waits_s = _state_of(pod)
+        since, waits_s = state_of(pod)
         metadata = pod["metadata"]
         end = self._end_of(pod) if waits_s is None else None
-        if waits_s is None and end is None and not metadata.get("deletionTimestamp"):
-            return  # it runs for ever, whenever it started
         place = metadata["namespace"], metadata["name"]
         done_s = max(0.0, self._cluster.now() - epoch(since)) if since else 0.0
         if waits_s is not None:
@@ -217,7 +253,7 @@ class Kubelet:
         fails = _seconds(marks[FAIL_AFTER_SECONDS]) if FAIL_AFTER_SECONDS in marks else None
         if fails is not None:
             times = _seconds(marks.get(FAIL_TIMES))
-            fails = None if times is not None and _restarts(pod) >= times else fails
+            fails = None if times is not None and restarts(pod) >= times else fails
         lasts = _seconds(marks[RUN_SECONDS]) if RUN_SECONDS in marks else None
         if lasts is None:
             lasts = self._durations(pod)
@@ -241,15 +277,15 @@ class Kubelet:
     ) -> None:
         """Make the containers of a pod wait before they start again, longer each time."""
         now = rfc3339(self._cluster.now())
-        ended = {"exitCode": exit_code, "reason": "Error", **_span(pod, now)}
-        wait_s = _back_off_s(pod)
+        ended = {"exitCode": exit_code, "reason": "Error", **run_span(pod, now)}
+        wait_s = back_off_s(pod)
         waiting = {
             "reason": "CrashLoopBackOff",
             "message": f"back-off {wait_s:g}s restarting failed container",
         }
-        statuses = _containers(pod, {"waiting": waiting}, ready=False)
+        statuses = container_states(pod, {"waiting": waiting}, ready=False)
         status = {
-            "conditions": _ready(pod, now, ready=False),
+            "conditions": readiness(pod, now, ready=False),
             "containerStatuses": [{**one, "lastState": {"terminated": ended}} for one in statuses],
         }
         self._cluster.merge_status("Pod", *place, status)
@@ -261,9 +297,9 @@ class Kubelet:
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
         now = rfc3339(self._cluster.now())
-        running = _containers(pod, {"running": {"startedAt": now}}, ready=True)
+        running = container_states(pod, {"running": {"startedAt": now}}, ready=True)
         again = [{**one, "restartCount": one["restartCount"] + 1} for one in running]
-        status = {"conditions": _ready(pod, now, ready=True), "containerStatuses": again}
+        status = {"conditions": readiness(pod, now, ready=True), "containerStatuses": again}
         self._cluster.merge_status("Pod", *place, status)
         fresh = self._mine(run, place)
         if fresh is not None:
@@ -272,11 +308,11 @@ class Kubelet:
     def _end(self, pod: Manifest, exit_code: int, reason: str = "", message: str = "") -> None:
         now = rfc3339(self._cluster.now())
         outcome = "Error" if exit_code else "Completed"
-        ended = {"exitCode": exit_code, "reason": outcome, **_span(pod, now)}
+        ended = {"exitCode": exit_code, "reason": outcome, **run_span(pod, now)}
         status: dict[str, Any] = {
             "phase": "Failed" if exit_code else "Succeeded",
-            "conditions": _ready(pod, now, ready=False),
-            "containerStatuses": _containers(pod, {"terminated": ended}, ready=False),
+            "conditions": readiness(pod, now, ready=False),
+            "containerStatuses": container_states(pod, {"terminated": ended}, ready=False),
         }
         details = {"reason": reason, "message": message}
         status |= {key: text for key, text in details.items() if text}
@@ -304,6 +340,7 @@ class Kubelet:
             return
 
     def _forget(self, place: tuple[str, str], uid: str) -> None:
+        self._at_ease.discard(uid)
         run = self._runs.get(place)
         if run is not None and run.uid == uid:
             del self._runs[place]
@@ -312,27 +349,10 @@ class Kubelet:
 
     def _forget_missing(self, pods: Iterable[Manifest]) -> None:
         present = {pod["metadata"].get("uid") for pod in pods}
+        self._at_ease &= present
         for place, run in [*self._runs.items()]:
             if run.uid not in present:
                 self._forget(place, run.uid)
-
-
-def _state_of(pod: Manifest) -> tuple[str, float | None]:
-    """Return since when a pod runs, or since when and how long it waits to start again."""
-    status = pod.get("status") or {}
-    for one in status.get("containerStatuses") or ():
-        state = one.get("state") or {}
-        ended = ((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt")
-        if "waiting" in state and ended:
-            return str(ended), _back_off_s(pod)
-        if (state.get("running") or {}).get("startedAt"):
-            return str(state["running"]["startedAt"]), None
-    return str(status.get("startTime") or ""), None
-
-
-def _back_off_s(pod: Manifest) -> float:
-    """Return how long a pod that failed waits before it starts again, longer each time."""
-    return min(_BACK_OFF_S * 2.0 ** min(_restarts(pod), 10), _BACK_OFF_MOST_S)
 
 
 def _seconds(text: str | None) -> float | None:
@@ -344,41 +364,3 @@ def _seconds(text: str | None) -> float | None:
     except (ValueError, TypeError):
         return None
     return number if math.isfinite(number) else None
-
-
-def _ready(pod: Manifest, now: str, *, ready: bool) -> list[Any]:
-    conditions = (pod.get("status") or {}).get("conditions")
-    state = "True" if ready else "False"
-    for name in ("Ready", "ContainersReady"):
-        conditions = with_condition(conditions, {"type": name, "status": state}, now)
-    return list(conditions or ())
-
-
-def _containers(pod: Manifest, state: Manifest, *, ready: bool) -> list[Manifest]:
-    known = (pod.get("status") or {}).get("containerStatuses") or ()
-    before = {status["name"]: status for status in known}
-    out = []
-    for container in pod["spec"].get("containers") or ():
-        old = before.get(container["name"], {})
-        made = {
-            "name": container["name"],
-            "image": container.get("image", ""),
-            "ready": ready,
-            "restartCount": old.get("restartCount", 0),
-            "state": state,
-        }
-        out.append({**made, **({"lastState": old["lastState"]} if "lastState" in old else {})})
-    return out
-
-
-def _span(pod: Manifest, now: str) -> Manifest:
-    """Return when the containers of a pod started and ended, where known."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    starts = [((one.get("state") or {}).get("running") or {}).get("startedAt") for one in statuses]
-    start = next((each for each in starts if each), None)
-    return {**({"startedAt": start} if start else {}), "finishedAt": now}
-
-
-def _restarts(pod: Manifest) -> int:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return max((status.get("restartCount", 0) for status in statuses), default=0)

@@ -197,14 +197,6 @@ class Table:
             found += self._sorted(space).values()
         return found
 
-    def by_key(self) -> dict[str, Manifest]:
-        """Return all objects by "namespace/name", in the order of ``all``."""
-        return {
-            f"{space}/{name}": manifest
-            for space in sorted(self.spaces)
-            for name, manifest in self._sorted(space).items()
-        }
-
     def _sorted(self, namespace: str) -> dict[str, Manifest]:
         """Return the objects of a namespace by name, in order.
 

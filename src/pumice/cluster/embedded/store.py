@@ -109,9 +109,10 @@ class EmbeddedCluster:
         """Return one object without copying it, None if there is none; it must not be changed."""
         return self._tables.table(kind).find(namespace, name)
 
-    def by_key(self, kind: str) -> dict[str, Manifest]:
-        """Return all objects of a kind, as ``list`` does, by "namespace/name"."""
-        return self._tables.table(kind).by_key()
+    def by_place(self, kind: str) -> dict[str, dict[str, Manifest]]:
+        """Return all objects of a kind as they are now, by namespace and name."""
+        spaces = self._tables.table(kind).spaces
+        return {name: space.copy() for name, space in spaces.items()}
 
     def owned_by(self, uid: str, kind: str) -> list[Manifest]:
         """Return the objects of a kind that name an owner, as ``peek`` does, oldest first."""

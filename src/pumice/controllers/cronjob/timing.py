@@ -1,8 +1,9 @@
 """When a CronJob is due: its schedule in its time zone, its deadline, what it missed."""
 
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
+
+import msgspec
 
 from pumice.api.cron_schedule import Schedule, latest, load_zone, parse_schedule
 from pumice.api.kinds import Manifest
@@ -13,16 +14,14 @@ _MANY: Final = 100
 """Number of missed times at which the clock or the controller must be wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleWarning:
+class ScheduleWarning(msgspec.Struct, frozen=True):
     """A warning to write about a CronJob."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """The latest time a CronJob missed, if any, and its problem, if any."""
 
     at: float | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
 import yaml
 
 from pumice.api.annotations import HOSTNAME
@@ -29,8 +30,7 @@ _ADDRESS: Final = re.compile(r"[!-\"$->@-~]+")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-@dataclass(frozen=True, slots=True)
-class UfmSource:
+class UfmSource(msgspec.Struct, frozen=True):
     """A fabric manager."""
 
     endpoint: str

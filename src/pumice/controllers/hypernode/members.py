@@ -4,7 +4,8 @@ The scheduler finds them in the same way: members of a HyperNode must be of a lo
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.api.nodes import HyperNode, MemberSelector
@@ -14,13 +15,12 @@ from pumice.core.labels import selects
 from pumice.errors import InputError
 
 
-@dataclass(slots=True)
-class Members:
+class Members(msgspec.Struct):
     """The nodes of one HyperNode, by name."""
 
     tier: int
-    nodes: set[str] = field(default_factory=set)
-    missing: list[str] = field(default_factory=list)
+    nodes: set[str] = msgspec.field(default_factory=set)
+    missing: list[str] = msgspec.field(default_factory=list)
     """Named members that do not exist, as "Node n"."""
 
 

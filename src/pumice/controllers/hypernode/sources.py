@@ -6,8 +6,9 @@ Pure; used by the controller.  Names are Volcano's, so that HyperNodes it has ma
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.cluster.ufm import Port
@@ -19,12 +20,11 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 _LONGEST_NAME: Final = 253
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """Nodes, or smaller groups, that have the same value of a label."""
 
     name: str
-    members: set[str] = field(default_factory=set)
+    members: set[str] = msgspec.field(default_factory=set)
 
 
 def from_labels(

@@ -1,8 +1,9 @@
 """Actions on a job, by phase: the effect of a policy, a Command or a plain change."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from pumice.controllers.job.kill import Change, Target, kill_job, kill_target, settled
 from pumice.controllers.job.phases import NEXT, QUIET
@@ -22,13 +23,12 @@ CHANGING: Final = frozenset({*_ENDINGS, *TARGETED, "RestartJob"})
 """Actions that change a pending or running job; all others only bring it in step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(msgspec.Struct, frozen=True):
     """One action on one job."""
 
     state: JobState
     plugins: Sequence[JobPlugin]
-    target: Target = field(default_factory=lambda: Target(SYNC))
+    target: Target = msgspec.field(default_factory=lambda: Target(SYNC))
 
     def run(self) -> Outcome:
         """Carry the action out as the phase of the job requires."""

@@ -1,8 +1,9 @@
 """The job controller: one reconciliation of a job turns what it sees into effects."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from pumice.api.kinds import (
     CLAIM,
@@ -32,8 +33,7 @@ _GROUP: Final = "batch.volcano.sh/"
 _YET_TO_RUN: Final = frozenset({"Pending", "Restarting"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(msgspec.Struct, frozen=True):
     """An action to take, its reason, and the event to write."""
 
     target: Target
@@ -72,7 +72,8 @@ class JobController:
         if kind == JOB:
             return (key_of(manifest),)
         if kind == "Pod":
-            return self._of_pod(manifest, view)
+            has_owner = bool(manifest["metadata"].get("ownerReferences"))
+            return self._of_pod(manifest, view) if has_owner else ()
         if kind == POD_GROUP:
             return _of_podgroup(manifest, view)
         if kind == COMMAND:

@@ -5,7 +5,8 @@ The one place that computes them.  The job controller creates what is missing;
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pumice.api.kinds import QUEUE, Manifest
 from pumice.controllers.base import View
@@ -58,8 +59,7 @@ def _pod_ready(pod: Manifest) -> bool:
     return phase == "Succeeded"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expansion:
+class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     """The objects that the job controller makes for one job, as the job and the cluster are now."""
 
     state: JobState

@@ -1,7 +1,8 @@
 """Kill passes: removing the pods of a job, or of a part of it, and their objects."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.controllers.base import Delete, Effect, Key, UpdateStatus
@@ -16,8 +17,7 @@ Change = Callable[[Status], None]
 """Sets retry count and phase after the counts are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The part of a job that an action is about."""
 
     action: str

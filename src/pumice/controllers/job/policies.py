@@ -4,8 +4,9 @@ Events are derived from the present state; what it no longer shows must be remem
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.duration import parse_duration
@@ -28,8 +29,7 @@ _ANY: Final = "*"
 _DEFAULT_RESTARTS: Final = 3  # default for a task that does not state it
 
 
-@dataclass(frozen=True, slots=True)
-class LifecycleEvent:
+class LifecycleEvent(msgspec.Struct, frozen=True):
     """Something that happened to a job and that a policy may react to."""
 
     name: str
@@ -56,8 +56,7 @@ class PastEvents(Protocol):
         """The most container restarts that a pod has reported, by uid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reaction:
+class Reaction(msgspec.Struct, frozen=True):
     """The reaction of a policy to an event."""
 
     event: LifecycleEvent

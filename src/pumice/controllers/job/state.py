@@ -1,8 +1,9 @@
 """One job as a reconcile finds it: its manifest, its pods by task, its PodGroup."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import POD_GROUP, Manifest, queue_of
@@ -14,14 +15,13 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 """Phases of pods that will not change any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobState:
+class JobState(msgspec.Struct, frozen=True):
     """The data that the rules of a job read."""
 
     job: Manifest
     view: View
     podgroup: Manifest | None
-    pods: dict[str, dict[str, Manifest]] = field(default_factory=dict)
+    pods: dict[str, dict[str, Manifest]] = msgspec.field(default_factory=dict)
     """Task to pod name to pod; the task is the one named by the pod itself."""
 
     @classmethod

@@ -1,8 +1,9 @@
 """The status of a job: counts, phase, conditions; written here and nowhere else."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.cloning import clone
@@ -19,12 +20,11 @@ _PHASES: Final = {
 }
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(msgspec.Struct):
     """How many pods are in which phase, for the job and for each task."""
 
-    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
-    tasks: dict[str, dict[str, int]] = field(default_factory=dict)
+    totals: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    tasks: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
 
     def add(self, pod: Manifest) -> None:
         """Count a pod that stays."""
@@ -47,8 +47,7 @@ class Counts:
             self.add(pod)
 
 
-@dataclass(slots=True)
-class Status:
+class Status(msgspec.Struct):
     """A status in the making; ``write`` returns the manifest form."""
 
     manifest: Manifest

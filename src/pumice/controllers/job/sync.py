@@ -1,9 +1,10 @@
 """Reconciliation of a job that is to run: everything it needs exists, every pod is counted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
+
+import msgspec
 
 from pumice.api.kinds import CLAIM, JOB, QUEUE
 from pumice.controllers.base import Create, Effect, Key, Patch, Record, Update, UpdateStatus
@@ -22,11 +23,10 @@ BATCH: Final = 250
 """Pods created for a job before other jobs have their turn."""
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """The result of a reconciliation; a failed one is retried with growing delays."""
 
-    effects: list[Effect] = field(default_factory=list)
+    effects: list[Effect] = msgspec.field(default_factory=list)
     failed: bool = False
     waits_for: Key | None = None
     """The object that would cure the failure."""

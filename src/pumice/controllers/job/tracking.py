@@ -5,8 +5,9 @@ gone, container restarts that were reset, timers that were announced, and how of
 reconciliation has failed in a row.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Key
@@ -18,26 +19,25 @@ _DOUBLINGS: Final = 20
 _EventKey = tuple[str, str]
 
 
-@dataclass(slots=True)
-class TrackedJob:
+class TrackedJob(msgspec.Struct):
     """The state of one job."""
 
-    gone: dict[str, tuple[Manifest, float]] = field(default_factory=dict)
+    gone: dict[str, tuple[Manifest, float]] = msgspec.field(default_factory=dict)
     """Pods that another client removed, by uid, with the time it was noticed."""
 
-    restarts: dict[str, int] = field(default_factory=dict)
+    restarts: dict[str, int] = msgspec.field(default_factory=dict)
     """The most container restarts that a pod reported, by uid; the next report may show fewer."""
 
-    excused: set[str] = field(default_factory=set)
+    excused: set[str] = msgspec.field(default_factory=set)
     """Pods that the controller removed itself."""
 
-    armed: dict[_EventKey, float] = field(default_factory=dict)
+    armed: dict[_EventKey, float] = msgspec.field(default_factory=dict)
     """Announced timers, with the time from which they count."""
 
-    reported: set[_EventKey] = field(default_factory=set)
+    reported: set[_EventKey] = msgspec.field(default_factory=set)
     """Events that were answered by an event alone."""
 
-    awaited: dict[_EventKey, int] = field(default_factory=dict)
+    awaited: dict[_EventKey, int] = msgspec.field(default_factory=dict)
     """Events answered by a restart, and the retry count that proves the restart was written."""
 
     failures: int = 0

@@ -1,7 +1,8 @@
 """Volumes of a job: claims made on demand, named in the job, mounted into every pod."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pumice.api.cloning import clone
 from pumice.api.kinds import CLAIM, JOB, Manifest
@@ -11,12 +12,11 @@ from pumice.controllers.job.state import JobState
 from pumice.controllers.ownership import controlled_by
 
 
-@dataclass(slots=True)
-class Claims:
+class Claims(msgspec.Struct):
     """The state of the claims of a job."""
 
-    effects: list[Effect] = field(default_factory=list)
-    resources: dict[str, str] = field(default_factory=dict)
+    effects: list[Effect] = msgspec.field(default_factory=list)
+    resources: dict[str, str] = msgspec.field(default_factory=dict)
     missing: str = ""
     """A missing claim that the job names."""
 

@@ -1,13 +1,12 @@
 """The request behind a gang eviction."""
 
-from dataclasses import dataclass
+import msgspec
 
 from pumice.core.views import Job
 from pumice.framework.topology.domains import Domain
 
 
-@dataclass(frozen=True, slots=True)
-class GangEviction:
+class GangEviction(msgspec.Struct, frozen=True):
     """The request for victims: a whole job, in a domain, from its own queue or from others."""
 
     job: Job

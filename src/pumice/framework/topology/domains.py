@@ -5,9 +5,9 @@ affects only itself: members that cannot be resolved are left out, everything el
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +24,7 @@ TOP_NAME = "<cluster-top-hypernode>"
 _DERIVED = "framework.topology.domains"
 
 
-@dataclass(slots=True, eq=False)
-class Domain:
+class Domain(msgspec.Struct, eq=False):
     """Nodes that are close together; the lower the tier, the closer.
 
     A child's nodes are all in its parent.  ``index`` is its place in the tree, ``end`` one past the
@@ -35,9 +34,9 @@ class Domain:
     name: str
     tier: int
     mask: Mask
-    rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    rows: NDArray[np.intp] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     parent: "Domain | None" = None
-    children: list["Domain"] = field(default_factory=list)
+    children: list["Domain"] = msgspec.field(default_factory=list)
     index: int = 0
     end: int = 1
 

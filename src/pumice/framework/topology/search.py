@@ -8,9 +8,9 @@ import functools
 import heapq
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pumice.core.resources import Column
@@ -53,8 +53,7 @@ class Worksheet:
         heapq.heappush(self._order, key(part))
 
 
-@dataclass(slots=True)
-class Trial:
+class Trial(msgspec.Struct):
     """A successful placement."""
 
     domain: Domain
@@ -62,7 +61,7 @@ class Trial:
     score: float = 0.0
     left: Any = ()
     """The rest to place: tasks of a sub-group, or a worksheet."""
-    lies_in: dict[SubGroup, Domain] = field(default_factory=dict)
+    lies_in: dict[SubGroup, Domain] = msgspec.field(default_factory=dict)
     """Domains of sub-groups afterwards."""
 
 

@@ -1,8 +1,9 @@
 """Containers of a pod: names, images, ports, mounts, and restrictions by kind."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import (
@@ -41,8 +42,7 @@ _MAPPINGS: Final = ("resources",)
 """Written even if empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(msgspec.Struct, frozen=True):
     """Facts about a pod for the checks of its containers."""
 
     volumes: Mapping[str, Mapping[str, Any]]

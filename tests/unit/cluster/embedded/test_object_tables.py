@@ -264,7 +264,6 @@ def test_objects_are_listed_by_name_whatever_came_and_went_and_in_copies_too() -
     tables.drop(table, config("a"))
     assert listed(table) == ["z", "b", "c", "d"]
     assert listed(copied) == ["z", "a", "b", "c", "d"]
-    assert [*table.by_key()] == ["before/z", "ns/b", "ns/c", "ns/d"]
     assert table.all("nowhere") == []
 
 

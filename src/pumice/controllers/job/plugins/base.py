@@ -1,8 +1,9 @@
 """The base of a job plugin: its additions to pods, and its objects for a job."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
+
+import msgspec
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
@@ -17,8 +18,7 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(msgspec.Struct, frozen=True):
     """An object that a plugin keeps for a job; written only when it is needed."""
 
     kind: str

@@ -5,12 +5,12 @@ journaled; the answer of a node is kept until one of its devices is taken or fre
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from pumice.api.cel import SelectorError
@@ -35,16 +35,14 @@ _HARD_STEPS: Final = 100_000
 """Devices tried beyond that in a session, for all nodes and claims together."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Promise:
+class Promise(msgspec.Struct, frozen=True, eq=False):
     """A claim's result of placing a pod, and the devices that it takes."""
 
     allocation: Allocation
     devices: tuple[KnownDevice, ...]
 
 
-@dataclass(slots=True)
-class _Column:
+class _Column(msgspec.Struct):
     """The answers of all nodes to equal claims, up to a place in the log of changes."""
 
     answers: list[list[Grant] | Lack]

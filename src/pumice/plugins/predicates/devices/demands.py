@@ -1,7 +1,8 @@
 """Requests of claims, computed once: alternatives, selectors, constraints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pumice.api.cel import SelectorError, compiled
 from pumice.api.devices import (
@@ -22,8 +23,7 @@ class UnmetDemandError(ValueError):
     """A claim that no device can meet at present; the message has the reason."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Way:
+class Way(msgspec.Struct, frozen=True, eq=False):
     """One alternative of a request."""
 
     name: str
@@ -49,8 +49,7 @@ class Way:
         )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Constraint:
+class Constraint(msgspec.Struct, frozen=True, eq=False):
     """An attribute that devices must share, or in which no two may agree."""
 
     attribute: str
@@ -68,8 +67,7 @@ class Constraint:
         return new not in taken if self.distinct else not taken or taken[0] == new
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True, eq=False):
     """Everything that one claim requests."""
 
     claim: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from pumice.api.cel import SelectorError, compiled, device_value
@@ -94,8 +95,7 @@ class KnownDevice:
         return None if found is None else found.value
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True):
     """The slices of the newest generation of a pool, and why they cannot be used, if so."""
 
     driver: str

@@ -1,8 +1,9 @@
 """The resource claims of pods: their keys, their devices, and their allocations."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pumice.api.devices import (
     ADMIN_ACCESS,
@@ -25,8 +26,7 @@ from pumice.plugins.predicates.devices.inventory import DeviceId, KnownDevice
 from pumice.plugins.predicates.devices.search import Grant
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimProblem:
+class ClaimProblem(msgspec.Struct, frozen=True):
     """Why no node can meet one of a pod's claims."""
 
     claim: str

@@ -6,8 +6,10 @@ steps finds nothing and reports it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from pumice.plugins.predicates.devices.demands import Constraint, Demand, Way
 from pumice.plugins.predicates.devices.inventory import Counters, DeviceId, KnownDevice
@@ -16,8 +18,7 @@ STEPS: Final = 5_000
 """Devices tried for one node at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """A device for a request of a claim."""
 
     claim: str
@@ -25,8 +26,7 @@ class Grant:
     device: KnownDevice
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(msgspec.Struct, frozen=True):
     """Why a node cannot meet the claims of a pod: the request that failed."""
 
     claim: str
@@ -41,8 +41,7 @@ class Lack:
     """Its index among all requests of the pod: the higher, the nearer the node comes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stock:
+class Stock(msgspec.Struct, frozen=True):
     """The devices of a node: those that match a request, and which are free."""
 
     candidates: Callable[[Way], Sequence[KnownDevice]]
