@@ -113,8 +113,8 @@ def test_lines_of_two_nodes_are_kept_apart() -> None:
     lines = Lines(at, rows, places, all_offered, known=known, final=lambda: final, in_turn=[])
     task = ssn.task(row_of["default/new-0"])
     amounts = amounts_of(ssn.snapshot, rows[all_offered])
-    nodes, need, hopeful = np.array([0, 1]), task.request, [2.0, 2.0]
-    ladders = Ladders(ssn.snapshot, task, nodes, lines, amounts=amounts, need=need, hopeful=hopeful)
+    both, need, hopeful = np.array([0, 1]), task.request, [2.0, 2.0]
+    ladders = Ladders(ssn.snapshot, task, both, lines, amounts=amounts, need=need, hopeful=hopeful)
     assert [ladders.line(place).tolist() for place in (0, 1)] == [
         rows[:2].tolist(),
         rows[2:].tolist(),
