@@ -10,10 +10,9 @@ Kubernetes keeps; nothing here rounds through floating point.
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
-
-import msgspec
 
 from pumice.errors import QuantityError
 
@@ -55,7 +54,8 @@ class QuantityFormError(ValueError):
     """A text that is not an amount; the message is Kubernetes' own."""
 
 
-class Amount(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Amount:
     """An amount in whole nano units, negative ones too, and the form in which it was written."""
 
     nano: int

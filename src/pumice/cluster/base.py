@@ -6,10 +6,9 @@ this protocol only; they do not know which cluster is behind it.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, Protocol
-
-import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.errors import ClusterError
@@ -107,11 +106,12 @@ class Lane(IntEnum):
     EVENT = 3
 
 
-class Write(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Write:
     """One write as data: a method of ``Cluster`` and its arguments."""
 
     verb: Literal["bind", "evict", "patch", "create", "update", "update_status", "delete", "record"]
-    arguments: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 Done = Callable[[ClusterError | None], None]

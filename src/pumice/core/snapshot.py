@@ -5,7 +5,6 @@ journal can undo every move.  Nothing is copied to open a session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +12,13 @@ from numpy.typing import NDArray
 
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask, Resources
+from pumice.core.row_counts import RowCounts, add_cells, add_counted, count_rows
 from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, QueueTable, TaskTable
 
 ViewWatcher = Callable[[int, int, int], None]
 """Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
-_Counts = tuple[int, int] | tuple[NDArray[np.intp], NDArray[Any]]
-"""A row, or distinct rows, and how often each was there."""
 
 
 class _Moves(NamedTuple):
@@ -32,9 +30,9 @@ class _Moves(NamedTuple):
     old: NDArray[np.int8]
     """Their status before."""
     new: Status
-    left: list[tuple[int, _Counts]]
+    left: list[tuple[int, RowCounts]]
     """Those of each status before, by job."""
-    shares: list[tuple[Shape, list[_Counts]]]
+    shares: list[tuple[Shape, list[RowCounts]]]
     """Tasks of each shape by node, job, queue and namespace."""
 
 
@@ -126,9 +124,9 @@ class Snapshot:
         nodes = self.nodes
         books, _ = shape.step("hold", sign, live=True)
         if len(on) == 1:
-            _add_cells(nodes.books, on[0], books)
+            add_cells(nodes.books, on[0], books)
             nodes.view_pods[on[0]] += sign
-            _add_cells(nodes.view_nonzero, on[0], sign * shape.nonzero[:, 0])
+            add_cells(nodes.view_nonzero, on[0], sign * shape.nonzero[:, 0])
             return
         rows, counts = np.unique(np.asarray(on, dtype=np.intp), return_counts=True)
         nodes.books[:, :, rows] += books[:, :, None] * counts
@@ -202,12 +200,12 @@ class Snapshot:
         if step != "evict":
             tasks.node[task] = node if enters is (sign > 0) else NOWHERE
         if node != NOWHERE:
-            _add_cells(nodes.books, node, books)
+            add_cells(nodes.books, node, books)
         if node != NOWHERE and self.view_is_live:
             inward = sign if enters else -sign
             tasks.in_view[task] = inward > 0
             nodes.view_pods[node] += inward
-            _add_cells(nodes.view_nonzero, node, shape.nonzero[:, 0] * inward)
+            add_cells(nodes.view_nonzero, node, shape.nonzero[:, 0] * inward)
         job = int(tasks.job[task])
         if job != NOWHERE:
             self._recount(job, old, new, 1)
@@ -224,10 +222,10 @@ class Snapshot:
     def add_to_sums(self, job: int, amounts: NDArray[np.float64]) -> None:
         """Add to the sums (3, R) of a job, its queue and its namespace."""
         jobs = self.jobs
-        _add_cells(jobs.sums, job, amounts)
+        add_cells(jobs.sums, job, amounts)
         if (queue := jobs.queue[job]) != NOWHERE:
-            _add_cells(self.queues.sums, queue, amounts)
-        _add_cells(self.namespaces.sums, jobs.namespace[job], amounts)
+            add_cells(self.queues.sums, queue, amounts)
+        add_cells(self.namespaces.sums, jobs.namespace[job], amounts)
 
     def place_many(
         self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], *, known: bool = False
@@ -255,7 +253,7 @@ class Snapshot:
         self,
         tasks: NDArray[np.intp],
         on: NDArray[np.intp],
-        by_node: _Counts,
+        by_node: RowCounts,
         sign: int,
     ) -> None:
         """Do or undo a bulk placement."""
@@ -274,16 +272,16 @@ class Snapshot:
         self._recount(job, old, new, len(tasks))
         self.add_to_sums(job, sums * len(tasks))
 
-    def _add_to_nodes(self, shape: Shape, by_node: _Counts, sign: int, step: str) -> None:
+    def _add_to_nodes(self, shape: Shape, by_node: RowCounts, sign: int, step: str) -> None:
         """Make a step with so many tasks of a shape on each node, or take it back."""
         nodes, live = self.nodes, self.view_is_live
         books, _ = shape.step(step, sign, live=live)
-        _add(nodes.books, by_node, books)
+        add_counted(nodes.books, by_node, books)
         if live:
             inward = sign if step in _ENTERS else -sign
             rows, counts = by_node
             nodes.view_pods[rows] += inward * counts
-            _add(nodes.view_nonzero, by_node, shape.nonzero[:, 0] * inward)
+            add_counted(nodes.view_nonzero, by_node, shape.nonzero[:, 0] * inward)
 
     def bind(self, task: int, node: int) -> None:
         """Put a pending task on a node, to be bound."""
@@ -306,26 +304,26 @@ class Snapshot:
     ) -> None:
         """Make a step with tasks of any jobs, of which several may be on one node."""
         jobs, old = self.tasks.job[tasks], self.tasks.status[tasks]
-        left = [(each, _count(jobs[mine].tolist())) for each, mine in _groups(old)]
+        left = [(each, count_rows(jobs[mine].tolist())) for each, mine in _groups(old)]
         shares = [
-            (self.shapes[number], [_count(nodes[mine].tolist()), *self._holders(jobs[mine])])
+            (self.shapes[number], [count_rows(nodes[mine].tolist()), *self._holders(jobs[mine])])
             for number, mine in _groups(self.tasks.shape[tasks])
         ]
         moves = _Moves(step, tasks, nodes, old, status, left, shares)
         self.journal.on_rollback(self._apply_each, moves, -1)
         self._apply_each(moves, 1)
-        by_node = shares[0][1][0] if len(shares) == 1 else _count(nodes.tolist())
+        by_node = shares[0][1][0] if len(shares) == 1 else count_rows(nodes.tolist())
         self.journal.touch(by_node[0])
         if self.view_is_live:
             self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
 
-    def _holders(self, owners: NDArray[np.int32]) -> list[_Counts]:
+    def _holders(self, owners: NDArray[np.int32]) -> list[RowCounts]:
         """Count tasks of jobs by job, queue and namespace."""
-        jobs, n = by_job = _count(owners.tolist())
+        jobs, n = by_job = count_rows(owners.tolist())
         holders = self.jobs.queue[jobs], self.jobs.namespace[jobs]
         if isinstance(n, int):
             return [by_job, *((int(row), n) for row in holders)]
-        return [by_job, *(_count(rows.tolist(), n.tolist()) for rows in holders)]
+        return [by_job, *(count_rows(rows.tolist(), n.tolist()) for rows in holders)]
 
     def _apply_each(self, moves: _Moves, sign: int) -> None:
         """Do or take back a step of several tasks."""
@@ -345,7 +343,7 @@ class Snapshot:
             self._add_to_nodes(shape, by_node, sign, step)
             _, sums = shape.step(step, sign, live=self.view_is_live)
             for holder, counts_of in zip(holders, by_holder, strict=True):
-                _add(holder, counts_of, sums)
+                add_counted(holder, counts_of, sums)
 
     def count_ahead(self, task: int, n: int, *, pipelined: bool = False) -> None:
         """Count n more (or, negative, fewer) tasks like this one as placed; not journaled."""
@@ -375,28 +373,6 @@ class Snapshot:
         self.view_is_live = False
         self.view_watchers.clear()
         self.plugin_columns.clear()
-
-
-def _count(rows: list[int], weights: Iterable[int] | None = None) -> _Counts:
-    """Count equal rows, each as often as its weight, or once."""
-    if rows.count(rows[0]) == len(rows):
-        return rows[0], len(rows) if weights is None else sum(weights)
-    found: dict[int, int] = {}
-    for row, n in zip(rows, weights or repeat(1), strict=False):
-        found[row] = found.get(row, 0) + n
-    return np.array([*found], np.intp), np.array([*found.values()], np.intp)
-
-
-def _add_cells(column: Column, row: int, amounts: Column) -> None:
-    """Add amounts (…) to one row of a column (…, n), in place: an index would write them twice."""
-    cells = column[..., row]
-    cells += amounts
-
-
-def _add(column: Column, counts: _Counts, amounts: Column) -> None:
-    """Add amounts (…) to rows of a column (…, n), to each as often as it counts."""
-    rows, n = counts
-    column[..., rows] += amounts * n if isinstance(n, int) else amounts[..., None] * n
 
 
 def _groups(values: NDArray[Any]) -> list[tuple[int, slice | Mask]]:

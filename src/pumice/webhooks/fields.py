@@ -5,9 +5,8 @@ Used by every check; carries enough for a message of the API and for a line of `
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final, Literal
-
-import msgspec
 
 from pumice.webhooks.plain_words import plainly
 
@@ -43,19 +42,22 @@ class _Omitted:
 OMITTED: Final = _Omitted()
 
 
-class Shown(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Shown:
     """A value with its own spelling."""
 
     text: str
 
 
-class Key(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Key:
     """A step into a mapping, shown in brackets."""
 
     name: str
 
 
-class FieldError(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class FieldError:
     """One finding."""
 
     fault: Fault

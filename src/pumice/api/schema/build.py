@@ -1,11 +1,9 @@
 """Builds the schemas of the kinds from their declaration."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
-
-import msgspec
-from msgspec.structs import replace
 
 from pumice.api.kinds import (
     COMMAND,
@@ -46,7 +44,8 @@ _TEMPLATE_META: Final = (
 """The metadata in a template; Go writes a null as its creation time."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
     """One place in a schema."""
 
     type: str = ""

@@ -22,11 +22,9 @@ After the name of a struct: ``kind``: an object with metadata; ``like X``: has t
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal
-
-import msgspec
-from msgspec.structs import replace
 
 from pumice.api.schema.built_ins import BUILT_INS
 from pumice.api.schema.jobs import JOBS
@@ -69,7 +67,8 @@ _DEFAULTS: Final[Mapping[str, Callable[[str], Any]]] = {
 }  # fmt: skip
 
 
-class GoType(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class GoType:
     """One type; ``name`` is its name in Go's messages."""
 
     kind: str
@@ -81,7 +80,8 @@ class GoType(msgspec.Struct, frozen=True):
     pointer: bool = False
 
 
-class Field(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Field:
     """A field of a struct."""
 
     name: str
@@ -93,7 +93,8 @@ class Field(msgspec.Struct, frozen=True):
     description: str
 
 
-class Struct(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Struct:
     """A struct; ``marks`` are the words after its name."""
 
     fields: Mapping[str, Field]

@@ -4,10 +4,9 @@ The result has every field Go writes and no other; a mismatch is refused in Go's
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
-
-import msgspec
 
 from pumice.api.quantity import amount
 from pumice.api.schema.grammar import Field, GoType, fields_of, go_type
@@ -71,16 +70,17 @@ class DecodeError(ValueError):
         self.wanted = wanted
 
 
-class _Reading(msgspec.Struct):
+@dataclass(slots=True)
+class _Reading:
     """One object being read; the first mismatch is raised once all is read."""
 
     from_yaml: bool = False
     first: DecodeError | None = None
     struct: str = ""
     """The struct around the current place."""
-    names: list[str] = msgspec.field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     """The names of fields that lead to the current place."""
-    keys: list[str | int] = msgspec.field(default_factory=list)
+    keys: list[str | int] = field(default_factory=list)
     """All keys that lead to the current place."""
 
     @property
