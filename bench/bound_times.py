@@ -19,6 +19,8 @@ CONNECTIONS: Final = 32
 _LAST_S: Final = 60.0
 """How long the last pods may take to be bound."""
 _POLL_S: Final = 0.01
+_CLOSE_S: Final = 0.3
+"""How long a loop goes on for its connections to be closed, which takes several of its steps."""
 _GATHER_S: Final = 0.02
 """How long changes of pods are left to gather."""
 
@@ -73,6 +75,7 @@ class BoundTimes:
             yield times
         finally:
             following.cancel()
+            thread.run(asyncio.sleep(_CLOSE_S))
             thread.stop()
 
     async def _follow(
