@@ -185,3 +185,13 @@ def test_pods_of_a_job_whose_queue_does_not_exist_stay(decide: Any) -> None:
     """The limit of such a queue is unknown, so it cannot hold too much."""
     world = [*QUEUES, node("n1", cpu=1), *greedy(where="nowhere"), *starved()]
     assert decide(world, TIER, actions="reclaim").evictions == []
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_a_lost_device_holds_up_no_gang_that_asks_for_none(decide: Any, n: int) -> None:
+    """The node has less than none left: room for equal tasks is counted as for a single one."""
+    device = {"nvidia.com/gpu": 1}
+    world = [*QUEUES, node("n1", cpu=8), *greedy(resources=device), *starved(n)]
+    decisions = decide(world, TIER, actions="reclaim")
+    assert decisions.evictions == []
+    assert decisions.pipelined == {f"default/new-{i}": "n1" for i in range(n)}

@@ -46,10 +46,9 @@ class Ladders:
         lines: Lines,
         *,
         amounts: Column,
-        need: Column,
         hopeful: list[float],
     ) -> None:
-        """See the nodes as they are; ``need`` is what must be left for a task (R, 1).
+        """See the nodes as they are.
 
         ``amounts`` are those of all who are offered, with Kubernetes' defaults below (R + 2, k);
         ``hopeful`` is how many tasks each node could take if all members of the scope left.
@@ -72,7 +71,7 @@ class Ladders:
         free, gone = snapshot.nodes.future_idle_of(nodes), self._gone[:-2]
         after = free.take(place, axis=1) + gone[:, 1:] - gone.take(starts.take(place), axis=1)
         rooms = np.concatenate([free, after], axis=1)
-        rungs = copies_in(rooms, task.request, need).tolist()
+        rungs = copies_in(rooms, task.request, task.need).tolist()
         first, later = rungs[: len(nodes)], rungs[len(nodes) :]
         self._rungs = [
             [first[i], *later[start:end]] for i, (start, end) in enumerate(pairwise(self._starts))

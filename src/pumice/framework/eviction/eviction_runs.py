@@ -148,7 +148,7 @@ class EvictionRuns:
         """
         task = Task(self._snapshot, tasks[0])
         n = len(tasks)
-        ladders = self._ladders(task, scope, nodes[:n], n, need=task.request)
+        ladders = self._ladders(task, scope, nodes[:n], n)
         if ladders is None:
             return 0
         steps: list[Step] = []
@@ -173,7 +173,7 @@ class EvictionRuns:
             return 0
         n = len(tasks)
         ranked = _best(nodes, scores, n + 1)
-        ladders = self._ladders(task, scope, ranked[:n], n, need=task.need)
+        ladders = self._ladders(task, scope, ranked[:n], n)
         if ladders is None:
             return 0
         outside, seen = (np.inf, 0), len(ladders.nodes)
@@ -239,9 +239,7 @@ class EvictionRuns:
             for chain in chains
         ]
 
-    def _ladders(
-        self, task: Task, scope: Scope, nodes: IndexArray, n: int, *, need: Column
-    ) -> Ladders | None:
+    def _ladders(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> Ladders | None:
         """Work out the steps on nodes, of which the first is tried first; None if that cannot be.
 
         Only on as many of them as could take n tasks if all members of the scope left.
@@ -260,7 +258,6 @@ class EvictionRuns:
             nodes,
             lines,
             amounts=self._candidates.amounts(lines.at[lines.offered]),
-            need=need,
             hopeful=hopeful.tolist(),
         )
 

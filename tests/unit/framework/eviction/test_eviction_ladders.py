@@ -40,8 +40,8 @@ def ladders_of(ssn: Any, offered: list[bool], *, is_final: bool = False) -> Ladd
     )
     task = ssn.task(row_of["default/new-0"])
     amounts = amounts_of(ssn.snapshot, rows[lines.offered])
-    known = {"amounts": amounts, "need": task.request, "hopeful": [3.0]}
-    return Ladders(ssn.snapshot, task, np.array([0]), lines, **known)
+    nodes = np.array([0])
+    return Ladders(ssn.snapshot, task, nodes, lines, amounts=amounts, hopeful=[3.0])
 
 
 def test_each_task_waits_for_the_first_victims_that_make_room_for_it(ssn: Any) -> None:
@@ -113,8 +113,8 @@ def test_lines_of_two_nodes_are_kept_apart() -> None:
     lines = Lines(at, rows, places, all_offered, known=known, final=lambda: final, in_turn=[])
     task = ssn.task(row_of["default/new-0"])
     amounts = amounts_of(ssn.snapshot, rows[all_offered])
-    both, need, hopeful = np.array([0, 1]), task.request, [2.0, 2.0]
-    ladders = Ladders(ssn.snapshot, task, both, lines, amounts=amounts, need=need, hopeful=hopeful)
+    both, hopeful = np.array([0, 1]), [2.0, 2.0]
+    ladders = Ladders(ssn.snapshot, task, both, lines, amounts=amounts, hopeful=hopeful)
     assert [ladders.line(place).tolist() for place in (0, 1)] == [
         rows[:2].tolist(),
         rows[2:].tolist(),
