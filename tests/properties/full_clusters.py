@@ -94,7 +94,17 @@ def full_cluster_of_gangs(seed: int) -> list[Any]:
         objects += _running_gang(dice, number, dice.one_of(owners), rooms)
     for number in range(dice.between(1, 4)):
         objects += _waiting_gang(dice, number, dice.one_of(names))
+    if dice.chance(0.3):
+        _lose_devices(dice, objects)
     return objects
+
+
+def _lose_devices(dice: Dice, objects: list[Any]) -> None:
+    """Let some running pods hold a device that their node no longer has."""
+    for one in objects:
+        if one["kind"] == "Pod" and one["spec"].get("nodeName") and dice.chance(0.15):
+            resources = one["spec"]["containers"][0].setdefault("resources", {})
+            resources.setdefault("requests", {})["nvidia.com/gpu"] = "1"
 
 
 def _running_gang(dice: Dice, number: int, where: str, rooms: dict[str, int]) -> list[Any]:
