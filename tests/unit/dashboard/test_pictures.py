@@ -141,6 +141,19 @@ def _gang(pods: int) -> str:
     return "\n---\n".join(json.dumps(each) for each in documents)
 
 
+def test_a_device_that_nodes_lost_leaves_room_for_pods_that_ask_for_none(source: Any) -> None:
+    def holding(one: Any) -> Any:
+        if one["kind"] != "Pod" or not one["spec"].get("nodeName"):
+            return one
+        held = {"name": "held", "resources": {"requests": {"example.com/card": "1"}}}
+        return {**one, "spec": {**one["spec"], "containers": [*one["spec"]["containers"], held]}}
+
+    shape = {"cpu": "1", "memory": "1Gi"}
+    views = [View(pictured(world)) for world in (source.world, source.world.edited(holding))]
+    first, second = (nodes_page.fit(view, shape)["each"] for view in views)
+    assert first == second
+
+
 def test_a_shape_that_no_node_knows_is_refused_by_name(view: Any) -> None:
     with pytest.raises(InputError, match=r"example\.com/quantum"):
         nodes_page.fit(view, {"example.com/quantum": "1"})

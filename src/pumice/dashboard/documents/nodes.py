@@ -8,7 +8,7 @@ import numpy as np
 from pumice.api.annotations import HOSTNAME, NOT_READY_TAINTS, ZONE
 from pumice.api.nodes import Node
 from pumice.core.labels import UNSCHEDULABLE_TAINT
-from pumice.core.resources import PODS, Resources, fits
+from pumice.core.resources import PODS, Resources, fits, need_of
 from pumice.core.status import Status
 from pumice.dashboard.documents.jobs import pod_word
 from pumice.dashboard.documents.shared import Document, View, plain
@@ -205,7 +205,8 @@ def fit(view: View, shape: Mapping[str, str]) -> Document:
     takes = np.array([not closed_reasons(each) for each in picture.nodes.objects], dtype=bool)
     asked = need > 0
     each = np.floor((idle[asked] + 1e-6) / need[asked][:, None]).min(axis=0)
-    each = np.where(fits(need[:, None], idle) & takes, np.maximum(each, 0), 0).astype(int)
+    has_room = fits(need_of(need[:, None]), idle) & takes
+    each = np.where(has_room, np.maximum(each, 0), 0).astype(int)
     free = view.amounts(np.where(takes, np.maximum(idle, 0.0), 0.0).sum(axis=1))
     whole = np.where(takes, np.maximum(idle, 0.0), 0.0).sum(axis=1)
     unbroken = int(np.floor((whole[asked] + 1e-6) / need[asked]).min()) if asked.any() else 0
