@@ -305,7 +305,8 @@ class Placing:
             return int(candidates[0])
         whole = len(candidates) == len(value)
         nodes = Nodes(self.snapshot, ALL if whole else candidates)
-        ranked = self._ranked(task, nodes, value if whole else value[candidates])
+        scores = value.copy() if whole else value[candidates]  # a plugin may write into them
+        ranked = self._ranked(task, nodes, scores)
         chosen = self._best_node(task, nodes, ranked)
         if chosen is not None:
             return int(chosen)
