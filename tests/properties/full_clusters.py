@@ -100,7 +100,7 @@ def full_cluster_of_gangs(seed: int) -> list[Any]:
 
 
 def _lose_devices(dice: Dice, objects: list[Any]) -> None:
-    """Give some running pods a device that their node no longer has."""
+    """Add to some running pods a device that their node no longer has."""
     for one in objects:
         if one["kind"] == "Pod" and one["spec"].get("nodeName") and dice.chance(0.15):
             resources = one["spec"]["containers"][0].setdefault("resources", {})
