@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pumice.api.field_lines import pointing_to_fields
+from pumice.api.named_values import value_of
+from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource, load_plugins
@@ -181,7 +183,7 @@ def simulate(
         seed: Seed of everything random.
         trace_format: One of the formats of ``pumice sim``; recognised otherwise.
         options: ``period``, ``evicted``, ``limit``, ``speed``, ``late_pods``, ``start``, as the
-            options of ``pumice sim``.
+            options of ``pumice sim``; ``start`` also as seconds since 1970.
 
     Raises:
         PumiceError: An argument cannot be used.
@@ -240,6 +242,10 @@ def _chosen(options: Mapping[str, Any]) -> SimulationOptions:
     unknown = next((name for name in options if name not in known), None)
     if unknown is not None:
         raise TypeError(f"unknown argument {unknown!r}; options of a run: {', '.join(known)}")
+    start = options.get("start")
+    if isinstance(start, str):
+        with value_of("start"):
+            options = {**options, "start": epoch(start)}
     return SimulationOptions(**options)
 
 
