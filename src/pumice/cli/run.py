@@ -40,18 +40,18 @@ def run(
     _warn(scenario, plugins)
     played = play(scenario, partial(default_scheduler, plugins=plugins))
     expect = expectations(scenario, played)
+    failures = dict.fromkeys(line for cycle in played for line in cycle.decisions.failures)
+    if write and not failures:  # before printing, which a closed pipe may end
+        _write(scenario.path, expect)
     if output == "json":
         print_data(expect, output)
     elif output == "yaml":
         click.echo(yaml.safe_dump(expect, sort_keys=False, allow_unicode=True), nl=False)
     else:
         print_decisions([cycle.decisions for cycle in played])
-    failures = dict.fromkeys(line for cycle in played for line in cycle.decisions.failures)
     for line in failures:
         click.echo(f"error: {line}", err=True)
-    if write and not failures:
-        _write(scenario.path, expect)
-    elif write:
+    if write and failures:
         click.echo(f"did not write {scenario.path}: a plugin failed", err=True)
     if failures:
         ctx.exit(1)

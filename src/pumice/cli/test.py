@@ -95,17 +95,14 @@ def _apart(given: Sequence[Path], substring: str) -> str:
 
 def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     """Print the results; return the exit code, 2 if nothing could be run."""
-    passed, errors = (
-        sum(result.outcome == outcome for result in results) for outcome in ("passed", "error")
-    )
+    passed, failed, errors = _counts(results)
     if output == "table":
         print_summary(_by_folder(results))
     else:
-        print_data(_to_data(results, passed), output)
+        print_data(_to_data(results), output)
     if skipped:
         click.echo(f"{skipped} other files in these folders are not scenarios", err=True)
     if output == "table":
-        failed = len(results) - passed - errors
         more = f", {counted(errors, 'error')}" if errors else ""
         click.echo(f"{passed} passed, {failed} failed{more}")
     if errors == len(results):
@@ -113,7 +110,15 @@ def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     return 0 if passed == len(results) else 1
 
 
-def _to_data(results: list[CaseResult], passed: int) -> dict[str, Any]:
+def _counts(results: Sequence[CaseResult]) -> list[int]:
+    """Count the cases that passed, that failed and that could not be run."""
+    return [
+        sum(result.outcome == outcome for result in results)
+        for outcome in ("passed", "failed", "error")
+    ]
+
+
+def _to_data(results: list[CaseResult]) -> dict[str, Any]:
     cases = [
         {
             "path": str(result.path),
@@ -124,7 +129,8 @@ def _to_data(results: list[CaseResult], passed: int) -> dict[str, Any]:
         }
         for result in results
     ]
-    return {"passed": passed, "failed": len(results) - passed, "cases": cases}
+    passed, failed, errors = _counts(results)
+    return {"passed": passed, "failed": failed, "errors": errors, "cases": cases}
 
 
 def _keep_quiet(result: CaseResult) -> None:
@@ -151,10 +157,7 @@ def _by_folder(results: Sequence[CaseResult]) -> Iterator[Row]:
     for result in results:
         folders.setdefault(result.path.parent, []).append(result)
     for folder, inside in folders.items():
-        numbers = [
-            sum(result.outcome == outcome for result in inside)
-            for outcome in ("passed", "failed", "error")
-        ]
+        numbers = _counts(inside)
         seconds = sum(result.seconds for result in inside)
         cells = (str(folder), *map(str, numbers), f"{seconds:.2f} s")
         yield Row(cells, is_bad=any(numbers[1:]))

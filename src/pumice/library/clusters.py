@@ -23,10 +23,12 @@ from pumice.diagnosis.sources import load_job, load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Answer, Question, what_if
 from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind
 from pumice.library.configurations import Configuration, log_warnings, read_configuration
 from pumice.library.html import render
 from pumice.library.tables import Table
 
+_A_CLUSTER = "a cluster, the result of pumice.load"
 _COUNTED = {"Node": "node", "Queue": "queue", "PodGroup": "job", "Pod": "pod"}
 
 
@@ -149,6 +151,9 @@ def load(
     Raises:
         PumiceError: A source or the configuration cannot be used.
     """
+    for each in sources:
+        check_kind("sources", each, PATHS, "a file, a folder or a text of several lines")
+    check_configuration("conf", conf)
     read = [each if isinstance(each, str) and "\n" in each else Path(each) for each in sources]
     with value_of("now"):
         at = None if now is None else epoch(str(now))
@@ -167,8 +172,10 @@ def explain(
     """Explain why a job waits: causes with numbers, nodes, spared pods, what would help.
 
     Raises:
-        InputError: No job, or several, have that name.
+        InputError: No job, or several, have that name; or it is no cluster.
     """
+    check_kind("cluster", cluster, Cluster, _A_CLUSTER)
+    check_kind("job", job, str, "the name of a job")
     return Explained(explain_job(cluster.state, job, unblock=remedies, foresee=forecast))
 
 
@@ -200,6 +207,8 @@ def whatif(
     """
     if not job and conf is None and not settings and add_nodes is None and not drain:
         raise TypeError("whatif has nothing to try; pass job, conf, settings, add_nodes or drain")
+    check_kind("cluster", cluster, Cluster, _A_CLUSTER)
+    check_kind("job", job, PATHS, "the name of a job, or a file with a new one")
     with value_of("default_runtime"):
         runtime = None if default_runtime is None else parse_duration(str(default_runtime))
     is_file = bool(job) and Path(job).is_file()
@@ -227,6 +236,12 @@ def _changes(
         changes.append(one)
         state = one(state)
 
+    check_configuration("conf", conf)
+    if settings is not None:
+        wanted = 'values by field, as in {"queue/a.weight": 3}'
+        check_kind("settings", settings, Mapping, wanted)
+    drained = [drain] if isinstance(drain, str) else drain
+    check_items("drain", drained, str, "the name of a node, or several")
     if conf is not None:
         found = read_configuration(conf)
         log_warnings(found.conf, found.source, state.plugins)
@@ -238,6 +253,6 @@ def _changes(
         if add_nodes is not None:
             change(nodes_from_text(state, str(add_nodes)))
     with value_of("drain"):
-        for node in [drain] if isinstance(drain, str) else drain:
+        for node in drained:
             change(drain_node(state, node))
     return changes

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pumice.api.field_lines import pointing_to_fields
+from pumice.api.meta import KubeObject
+from pumice.api.named_values import value_of
+from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind, check_seed
 from pumice.library.configurations import Configuration, log_warnings, read_configuration
 from pumice.library.html import render
 from pumice.library.plots import Plots
@@ -181,11 +185,12 @@ def simulate(
         seed: Seed of everything random.
         trace_format: One of the formats of ``pumice sim``; recognised otherwise.
         options: ``period``, ``evicted``, ``limit``, ``speed``, ``late_pods``, ``start``, as the
-            options of ``pumice sim``.
+            options of ``pumice sim``; ``start`` also as seconds since 1970.
 
     Raises:
         PumiceError: An argument cannot be used.
     """
+    check_configuration("conf", conf)
     confs = {_name(conf): conf}
     found = compare(
         workload, confs, nodes, plugins=plugins, seed=seed, trace_format=trace_format, **options
@@ -206,17 +211,16 @@ def compare(
 ) -> Results:
     """Run a workload under several configurations: files, or texts by name."""
     chosen = _chosen(options)
-    is_readable: bool = isinstance(workload, str | Path | Workload)
-    if not is_readable:
-        wanted = "a file, or the result of pumice.workload"
-        raise InputError(wanted=wanted, found=workload, field="workload")
+    wanted = "a file, or the result of pumice.workload"
+    check_kind("workload", workload, (str, Path, Workload), wanted)
+    check_seed(seed)
+    named = _named(confs)
     if not isinstance(workload, Workload):
         workload = read_workload(Path(workload), trace_format=trace_format, seed=seed)
-    cluster = read_cluster(Path(nodes)) if isinstance(nodes, str | Path) else nodes
+    cluster = _cluster(nodes)
     setup = prepare(
         workload, cluster, limit=chosen.limit, speed=chosen.speed, late_pods=chosen.late_pods
     )
-    named = confs if isinstance(confs, Mapping) else {_name(each): each for each in confs}
     read = {name: read_configuration(one) for name, one in named.items()}
     for name, found in read.items():
         log_warnings(found.conf, name, load_plugins(plugins))
@@ -227,6 +231,38 @@ def compare(
     end = max(each.end for each in outcomes.values())
     measured = [Measures(name, each, end) for name, each in outcomes.items()]
     return Results(setup, measured, {"seed": seed, **asdict(chosen)})
+
+
+def _named(
+    confs: Mapping[str, Configuration] | Sequence[str | Path],
+) -> Mapping[str, Configuration]:
+    """Return configurations by name; files are named after themselves.
+
+    Raises:
+        InputError: There is none, or something else.
+    """
+    if isinstance(confs, Mapping):
+        for each in confs.values():
+            check_configuration("confs", each)
+    else:
+        wanted = "configurations by name, or a list of files"
+        check_items("confs", confs, (*PATHS, type(None)), wanted)
+    if not confs:
+        raise InputError(wanted="at least one configuration", found=confs, field="confs")
+    return confs if isinstance(confs, Mapping) else {_name(each): each for each in confs}
+
+
+def _cluster(nodes: NodesSource) -> Sequence[KubeObject] | None:
+    """Return the objects of a cluster, from a file or as a program made them.
+
+    Raises:
+        InputError: The file cannot be used, or it is something else.
+    """
+    if isinstance(nodes, str | Path):
+        return read_cluster(Path(nodes))
+    if nodes is not None:
+        check_items("nodes", nodes, KubeObject, "a file, or the result of pumice.nodes")
+    return nodes
 
 
 def _chosen(options: Mapping[str, Any]) -> SimulationOptions:
@@ -240,6 +276,10 @@ def _chosen(options: Mapping[str, Any]) -> SimulationOptions:
     unknown = next((name for name in options if name not in known), None)
     if unknown is not None:
         raise TypeError(f"unknown argument {unknown!r}; options of a run: {', '.join(known)}")
+    start = options.get("start")
+    if isinstance(start, str):
+        with value_of("start"):
+            options = {**options, "start": epoch(start)}
     return SimulationOptions(**options)
 
 

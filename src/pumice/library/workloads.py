@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pumice.api.objects import Node
 from pumice.errors import InputError
+from pumice.library.arguments import check_kind
 from pumice.sim.inputs import equal_nodes
 from pumice.sim.limits import check_nodes
 from pumice.sim.options import is_count
@@ -32,6 +33,7 @@ class PolarsFrame(Protocol):
         ...
 
 
+_ROWS = 'rows such as {"arrival": 0, "run": 60}, or a data frame of them'
 Rows = Iterable[Mapping[str, Any]] | PandasFrame | PolarsFrame
 
 
@@ -59,11 +61,17 @@ def _rows(jobs: Rows) -> Iterable[Mapping[str, Any]]:
     elif isinstance(jobs, PandasFrame):
         rows = jobs.to_dict("records")
     else:
-        return jobs
+        check_kind("jobs", jobs, Iterable, _ROWS)
+        return map(_checked, jobs)
     return [
         {name: cell for name, cell in row.items() if cell is not None and cell == cell}  # noqa: PLR0124
         for row in rows
     ]
+
+
+def _checked(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    check_kind("jobs", row, Mapping, _ROWS)
+    return row
 
 
 def nodes(count: int, **amounts: Any) -> list[Node]:

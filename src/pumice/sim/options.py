@@ -17,6 +17,10 @@ Evicted = Literal["requeue", "restart", "lose"]
 """The fate of an evicted pod: a new one waits in its place; so do all pods of its job, if too
 few are left; or it is gone."""
 
+_WRITABLE: Final = (-62135596800, 253402214400)
+"""The first day of the year 1 and the last of 9999, in seconds since 1970: a time can be written
+for the days between them."""
+
 
 def is_count(value: object) -> bool:
     """Return whether a value of a program is a whole number from 1."""
@@ -25,6 +29,12 @@ def is_count(value: object) -> bool:
 
 def _is_positive(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < inf
+
+
+def _is_moment(value: object) -> bool:
+    """Return whether a value counts seconds since 1970 to a day that can be written."""
+    first, last = _WRITABLE
+    return isinstance(value, Real) and first <= float(value) <= last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +63,6 @@ class SimulationOptions:
         if self.evicted not in get_args(Evicted):
             wanted = ", ".join(get_args(Evicted))
             raise InputError(wanted=f"one of {wanted}", found=self.evicted, field="evicted")
+        if not (self.start is None or _is_moment(self.start)):
+            wanted = 'a time such as "2026-01-15T10:00:19Z", or in seconds since 1970'
+            raise InputError(wanted=wanted, found=self.start, field="start")

@@ -250,6 +250,18 @@ def test_run_write_makes_the_file_pass(tmp_path: Path, pumice_command: Any) -> N
     assert json.loads(path.read_text())["objects"] == OBJECTS
 
 
+def test_run_write_is_done_before_a_closed_pipe_ends_the_printing(
+    tmp_path: Path, pumice_command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("pumice.cli.run.print_decisions", closed)
+    path = save(tmp_path / "1.json")
+    pumice_command("run", path, "--write")
+    assert json.loads(path.read_text())["expect"]["binds"] == {"ns/a": "n1"}
+
+
 def test_run_warns_of_arguments_said_in_vain(tmp_path: Path, pumice_command: Any) -> None:
     conf = f"{CONF}    arguments:\n      binpack.weightz: 2\n"
     result = pumice_command("run", save(tmp_path / "1.json", conf=conf), "-o", "json")

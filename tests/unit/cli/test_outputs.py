@@ -127,7 +127,7 @@ def test_a_case_that_cannot_be_run_is_in_the_data_with_the_reason(monkeypatch: A
     done = CliRunner().invoke(main, ["test", SCENARIO, "-o", "json"])  # without its plugin
     assert done.exit_code == 2
     found = json.loads(done.stdout)
-    assert (found["passed"], found["failed"]) == (0, 1)
+    assert (found["passed"], found["failed"], found["errors"]) == (0, 0, 1)
     (case,) = found["cases"]
     assert (case["path"], case["outcome"]) == (SCENARIO, "error")
     assert "gpu-guard" in case["differences"][0]

@@ -209,11 +209,21 @@ def test_rows_without_nodes_run_on_generated_ones_like_a_file() -> None:
         ({"limit": 0}, "limit: wanted a whole number from 1, found 0"),
         ({"limit": 1.5}, "limit: wanted a whole number from 1, found 1.5"),
         ({"evicted": "x"}, "evicted: wanted one of requeue, restart, lose, found 'x'"),
+        ({"start": "soon"}, "start: wanted an RFC 3339 time such as .*, found 'soon'"),
+        ({"start": "2024-01-32T00:00:00Z"}, "start: wanted an RFC 3339 time such as .*"),
+        ({"start": [1]}, r"start: wanted a time such as .*, found \[1\]"),
+        ({"start": 1e300}, r"start: wanted a time such as .*, found 1e\+300"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(option: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         pumice.simulate(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, **option)
+
+
+def test_a_start_is_written_as_for_the_command() -> None:
+    rows, nodes = pumice.workload(jobs(2)), pumice.nodes(1, cpu=1)
+    found = pumice.compare(rows, {"one": FIFO}, nodes, start="2024-06-01T00:00:00Z")
+    assert found.summary["options"]["start"] == 1717200000
 
 
 def test_an_unknown_option_is_named_with_the_known_ones() -> None:

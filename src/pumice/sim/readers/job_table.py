@@ -20,13 +20,14 @@ REQUEST: Final = "request."
 AMOUNTS: Final = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
 _NUMBERS: Final = {"arrival": 0, "run": 0, "pods": 1, "needed": 1, "walltime": 0}
 """Columns of numbers, and the least that each may be."""
+_WHOLE: Final = frozenset({"pods", "needed"})
 _COLUMNS: Final = frozenset({*_NUMBERS, "name", "queue", "priority_class", "request", "user"})
 Row = Mapping[str, Any]
 
 
 def read(path: Path) -> Workload:
     """Read a table of jobs."""
-    rows = ((f"{path}:{line}", _values(row)) for line, row in rows_of(path))
+    rows = ((f"{path}:{line}", _values(row)) for line, row in rows_of(path, even=True))
     jobs = in_order(within_limits(jobs_from(rows), str(path)))
     return Workload(name=path.name, format="jobs", jobs=jobs, node_hint=node_for(jobs))
 
@@ -54,10 +55,13 @@ def _values(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float | str:
+    """Read a number, a whole one as such: errors show it as it is written."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return text
+    is_whole = text.strip().lstrip("+-").isdigit() and number.is_integer()
+    return int(number) if is_whole else number
 
 
 def _job(number: int, place: str, row: Row, specs: PodSpecs) -> JobSpec:
@@ -94,11 +98,17 @@ def _check(row: Row) -> None:
             continue
         if not (isinstance(value, Real) and least <= float(value) < math.inf):
             found = ABSENT if value is None else value
-            raise InputError(wanted=f"a number from {least}", found=found, field=column)
+            raise InputError(wanted=_wanted(column), found=found, field=column)
+        if column in _WHOLE and not float(value).is_integer():
+            raise InputError(wanted=_wanted(column), found=value, field=column)
     pods, needed = row.get("pods", 1), row.get("needed")
     if needed is not None and needed > pods:
         raise InputError(wanted=f"at most its {pods:g} pods", found=needed, field="needed")
-    check_at_most(float(pods), MAX_JOB_PODS, "pods of a job", field="pods")
+    check_at_most(int(pods), MAX_JOB_PODS, "pods of a job", field="pods")
+
+
+def _wanted(column: str) -> str:
+    return f"a {'whole ' if column in _WHOLE else ''}number from {_NUMBERS[column]}"
 
 
 def _check_request(row: Row) -> None:

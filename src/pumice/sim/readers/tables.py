@@ -7,15 +7,20 @@ from pumice.sim.readers.parquet import is_parquet, parquet_columns, parquet_rows
 from pumice.sim.readers.text import csv_rows, first_row, read_text
 
 
-def rows_of(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, str]]]:
+def rows_of(
+    path: Path, columns: Sequence[str] = (), *, even: bool = False
+) -> Iterator[tuple[int, dict[str, str]]]:
     """Return the rows of a table as texts by column, each with its line or number.
 
-    A CSV file names its columns in its first line, unless they are given.
+    A CSV file names its columns in its first line, unless they are given; if it must be ``even``,
+    a row with more or fewer cells is an error.
 
     Raises:
         InputError: The file cannot be read, or is too large.
     """
-    return parquet_rows(path) if is_parquet(path) else csv_rows(read_text(path), str(path), columns)
+    if is_parquet(path):
+        return parquet_rows(path)
+    return csv_rows(read_text(path), str(path), columns, even=even)
 
 
 def columns_of(path: Path) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from pumice.api.text_files import decoded
+from pumice.api.wording import counted
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_LINE, MAX_TRACE_BYTES, check_at_most
 
@@ -57,11 +58,12 @@ def first_lines(text: str) -> Iterator[str]:
 
 
 def csv_rows(
-    text: str, file: str, columns: Sequence[str] = ()
+    text: str, file: str, columns: Sequence[str] = (), *, even: bool = False
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Return the rows of a table, each with its line number.
 
-    The first row names the columns, unless they are given: then it may, and is skipped.
+    The first row names the columns, unless they are given: then it may, and is skipped.  A table
+    that is ``even`` has a cell for each column in every row.
 
     Raises:
         InputError: A line is no row.
@@ -72,6 +74,10 @@ def csv_rows(
         rows = reader if not columns or set(first) & set(columns) else chain([first], reader)
         columns = first if rows is reader else columns
         for row in rows:
+            if even and row and len(row) != len(columns):
+                wanted = f"{counted(len(columns), 'cell')}, one for each column"
+                place = f"{file}:{reader.line_num}"
+                raise InputError(wanted=wanted, found=len(row), file=place)
             if row:
                 named = zip_longest(columns, row[: len(columns)], fillvalue="")
                 yield reader.line_num, {name: value for name, value in named if name}

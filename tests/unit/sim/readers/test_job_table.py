@@ -34,6 +34,11 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
         ("arrival,run\n0,soon\n", "t.csv:2: run: wanted a number from 0, found 'soon'"),
         ("arrival,run\n0,\n", "t.csv:2: run: wanted a number from 0, found nothing"),
         ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2: pods: wanted at most 100,000 pods"),
+        ("arrival,run,pods\n0,1,2.9\n", "t.csv:2: pods: wanted a whole number from 1, found 2.9"),
+        ("arrival,run,needed\n0,1,.5\n", "t.csv:2: needed: wanted a whole number from 1, found"),
+        ("arrival,run\n-1,1\n", "t.csv:2: arrival: wanted a number from 0, found -1"),
+        ("arrival,run\n0,1\n\n0\n", "t.csv:4: wanted 2 cells, one for each column, found 1"),
+        ("arrival,run\n0,1,2\n", "t.csv:2: wanted 2 cells, one for each column, found 3"),
         ("arrival,run,cpu\n0,1,much\n", "t.csv:2: cpu: wanted a quantity"),
         ("arrival,run,gpu\n0,1,-1\n", "t.csv:2: gpu: wanted an amount of zero or more, found '-1'"),
         ("arrival,run,request.x/y\n0,1,a\n", "t.csv:2: request.x/y: wanted a quantity"),
@@ -48,6 +53,14 @@ def test_a_bad_row_is_reported_with_file_line_and_column(
     with pytest.raises(InputError) as caught:
         read_workload(path)
     assert reported in str(caught.value)
+    assert not str(caught.value).endswith(".0")
+
+
+def test_numbers_of_pods_may_be_written_with_a_point(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("arrival,run,pods,needed\n0,1,3.0,\n")
+    (job,) = read_workload(path).jobs
+    assert (job.size, job.min_member) == (3, 3)
 
 
 @pytest.mark.parametrize(
