@@ -32,6 +32,8 @@ RESOURCE_CLAIM_TEMPLATE: Final = "ResourceClaimTemplate.resource.k8s.io"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
 """Names of kinds, as ``kind_of`` returns them, that more than one module uses."""
 
+ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
+"""The phases of a pod that has ended."""
 SCHEDULER_NAME: Final = "volcano"
 """The scheduler name of pods that we place."""
 SYSTEM_PRIORITIES: Final = {

@@ -15,6 +15,7 @@ from pumice.api.annotations import SELECTED_NODE
 from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import Allocation, ClaimConsumer, ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
+from pumice.api.kinds import ENDED_PHASES
 from pumice.api.meta import ObjectMeta
 from pumice.api.pods import Pod, SchedulingGate
 from pumice.api.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
@@ -22,7 +23,6 @@ from pumice.api.storage import ClaimReference, PersistentVolume, PersistentVolum
 _HELD: Final = (SchedulingGate(name="pumice.dev/held-back"),)
 _SOON: Final = "1970-01-01T00:00:00Z"
 """The time at which an evicted pod is assumed to leave; only its presence matters."""
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 class _AssumedPod(msgspec.Struct):
@@ -190,7 +190,7 @@ class Assumptions:
         if spec.node_name:
             self._ended.add(key)
             thought.node, thought.held = "", False
-        if metadata.deletion_timestamp or pod.status.phase in _OVER:
+        if metadata.deletion_timestamp or pod.status.phase in ENDED_PHASES:
             self._ended.add(key)
             thought.leaves = thought.held = False
         if thought.is_idle():

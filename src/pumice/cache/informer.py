@@ -15,7 +15,7 @@ import msgspec
 from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
-from pumice.api.kinds import CLAIM, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
+from pumice.api.kinds import CLAIM, ENDED_PHASES, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.objects import FOLLOWED, TYPES, from_manifest
@@ -29,7 +29,6 @@ from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
 from pumice.errors import GoneError, NotFoundError
 
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
 """How many entries of deleted pods may be kept, or three for each pod if that is more."""
@@ -294,7 +293,11 @@ class Informer:
             return
         known = self._known[kind].get(key)
         self._known[kind][key] = thing
-        if isinstance(thing, Pod) and thing.spec.resource_claims and thing.status.phase in _OVER:
+        if (
+            isinstance(thing, Pod)
+            and thing.spec.resource_claims
+            and thing.status.phase in ENDED_PHASES
+        ):
             self.undo_claims(thing.metadata.uid)  # the notice that they are free may arrive first
         if not self._show(kind, key, thing) and known is not None:
             self._known[kind][key] = known

@@ -88,7 +88,7 @@ class NodeTable(Table):
         return books[IDLE] + books[RELEASING] - books[PIPELINED]
 
     def future_idle_of(self, node: int | IndexArray) -> Column:
-        """Free amounts of a node (R,), or of some (R, n), once leaving tasks are gone."""
+        """Free amounts of a node (R,), or of some (R, n), after all moves under way."""
         books = self.books[:, :, node]
         return books[IDLE] + books[RELEASING] - books[PIPELINED]
 

@@ -8,14 +8,13 @@ from operator import is_
 from typing import Final
 
 from pumice.api.annotations import RUN_SECONDS
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.diagnosis.expected import EXPECTED
 
 _FIRST: Final = frozenset({"Namespace", "PriorityClass"})
 """Kinds that come before the objects that name them."""
 _LINKED: Final = frozenset({"Job", "PodGroup"})
 """Kinds that a job without a uid may change; besides, whatever has an owner."""
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 _Name = tuple[str, str, str]
 """Plain kind, namespace and name."""
@@ -82,7 +81,7 @@ class ArrangedObjects:
                 self.timed.append(one)
             if EXPECTED in marks:
                 continue
-            name = kind, meta.get("namespace") or "", meta["name"]
+            name = _name(one)
             if kind in _FIRST:
                 first[name] = _lasting(one)
                 continue
@@ -100,7 +99,7 @@ class ArrangedObjects:
         """Return a pod as it is stored, and note whether it leaves."""
         status, meta = pod.get("status") or {}, pod["metadata"]
         phase, created = status.get("phase"), meta.get("creationTimestamp")
-        if phase in _OVER or "deletionTimestamp" in meta:
+        if phase in ENDED_PHASES or "deletionTimestamp" in meta:
             self.leaving.append((meta.get("namespace") or "default", meta["name"]))
         if not self._started or phase != "Running" or not created or status.get("startTime"):
             return pod

@@ -4,13 +4,12 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from pumice.api.kinds import SYSTEM_PRIORITIES, Manifest, queue_of
+from pumice.api.kinds import ENDED_PHASES, SYSTEM_PRIORITIES, Manifest, queue_of
 from pumice.api.wording import counted, first_of
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.unseen_jobs import owner_of
 
 _NAMED: Final = 3
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 class _Missing:
@@ -53,7 +52,7 @@ def missing_input(world: ClusterState) -> list[str]:
         if not phase:
             unphased.append(key_of(pod))
         node = (pod.get("spec") or {}).get("nodeName")
-        if node and phase not in _OVER:
+        if node and phase not in ENDED_PHASES:
             nodes.note(str(node), pod)
     for job in world.jobs.values():
         _note_class(job, classes)

@@ -1,16 +1,13 @@
 """All pods of a cluster at one moment, and what they add up to by job."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 import msgspec
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.diagnosis.cluster_state import key_of, title_of
 from pumice.diagnosis.unseen_jobs import owner_of
-
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 _Sort = tuple[str, str, str, str, bool]
 """Namespace, Volcano job or else pod group, phase, and whether there is no node."""
@@ -59,7 +56,7 @@ class Tally(msgspec.Struct):
         self.pods += number
         if phase == "Running":
             self.running += number
-        elif phase in _OVER:
+        elif phase in ENDED_PHASES:
             self.over += number
         elif phase in ("", "Pending"):
             self.pending += number
@@ -88,7 +85,7 @@ class PodTallies:
             meta = pod["metadata"]
             owner = owner_of(pod) if meta.get("ownerReferences") else ""
             group = "" if owner else (meta.get("annotations") or {}).get(GROUP_NAME) or ""
-            phase = (pod.get("status") or {}).get("phase") or ""
+            phase = phase_of(pod)
             sort = meta["namespace"], owner, group, phase, not pod["spec"].get("nodeName")
             numbers[sort] = numbers.get(sort, 0) + sign
 

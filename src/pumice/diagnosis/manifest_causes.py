@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pumice.api.codes import Cause
-from pumice.api.kinds import SCHEDULER_NAME, SYSTEM_PRIORITIES, Manifest, queue_of
+from pumice.api.kinds import ENDED_PHASES, SCHEDULER_NAME, SYSTEM_PRIORITIES, Manifest, queue_of
 from pumice.api.wording import counted, first_of, nearest, part_of_its, verb
 from pumice.controllers.job.expand import expand, may_start
 from pumice.controllers.ownership import phase_of
@@ -99,7 +99,7 @@ def _is_ours(pod: Manifest) -> bool:
 
 
 def _is_over(pod: Manifest) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return (pod.get("status") or {}).get("phase") in ENDED_PHASES
 
 
 def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from pumice.api.annotations import HOSTNAME, MIRROR
-from pumice.api.kinds import JOB, Manifest
+from pumice.api.kinds import ENDED_PHASES, JOB, Manifest
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.quantity import milli_value
 from pumice.api.schema.build import schema_of
@@ -99,7 +99,7 @@ def drain_node(world: ClusterState, name: str) -> Change:
 
 
 def _is_drained(pod: Manifest) -> bool:
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
         return False
     if MIRROR in (pod["metadata"].get("annotations") or {}):
         return False

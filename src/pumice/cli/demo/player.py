@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import parse_conf
-from pumice.api.kinds import JOB, POD_GROUP, QUEUE, Manifest
+from pumice.api.kinds import ENDED_PHASES, JOB, POD_GROUP, QUEUE, Manifest
 from pumice.api.quantity import milli_value
 from pumice.cli.demo.story import USES, Story, job_manifest
 from pumice.clock import EPOCH, VirtualClock
@@ -25,7 +25,6 @@ _IDLE_S: Final = 5.0
 """The longest time without a cycle: what is measured changes by itself."""
 _SCRAPE_S: Final = 15.0
 """How often the use of nodes is measured."""
-_OVER: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ class Player:
         group = (pod["metadata"].get("annotations") or {}).get(GROUP_NAME, "")
         job = self._job_of[key] = self._of_group(group)
         self.played.priorities[job] = int(pod["spec"].get("priority") or 0)
-        if (pod.get("status") or {}).get("phase") in _OVER and key in self._node_of:
+        if (pod.get("status") or {}).get("phase") in ENDED_PHASES and key in self._node_of:
             self._note(self._seconds(), "finish", key)
             del self._node_of[key]
 
