@@ -12,16 +12,10 @@ from pumice.core.views import Job
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.plugins.task_topology import (
-    AFFINITY,
-    ANTI_AFFINITY,
-    TASK_ORDER,
-    Bucket,
-    TaskTopology,
-    Wishes,
-    _load,
-    count_fitting,
-)
+from pumice.plugins.task_topology import TaskTopology
+from pumice.plugins.task_topology.buckets import Bucket, load_of
+from pumice.plugins.task_topology.room import count_fitting
+from pumice.plugins.task_topology.wishes import AFFINITY, ANTI_AFFINITY, TASK_ORDER, Wishes
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
@@ -329,7 +323,7 @@ def test_a_task_on_a_node_that_is_gone_draws_its_bucket_to_no_other() -> None:
 def slow_fitting(waiting: dict[int, Any], task: int, room: Any) -> int:
     """Leave the biggest members out until the rest fits beside a task on a node (R,)."""
     others = [each for each in waiting if each != task]
-    others.sort(key=lambda each: _load(waiting[each]), reverse=True)
+    others.sort(key=lambda each: load_of(waiting[each]), reverse=True)
     if (waiting[task] > room).any():
         return 0
     for left_out in range(len(others)):
