@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pumice.api.kinds import (
     CRON_JOB,
+    ENDED_PHASES,
     HYPER_NODE,
     JOB,
     JOB_FLOW,
@@ -23,7 +24,6 @@ from pumice.api.times import age
 
 Cell = Callable[[Manifest, float], Any]
 _ROLE: Final = "node-role.kubernetes.io/"
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _pod_status(pod: Manifest, _: float) -> str:
     status = pod.get("status") or {}
     phase = status.get("phase", "")
     if dig(pod, "metadata.deletionTimestamp"):
-        return "Terminating" if phase not in _OVER else phase
+        return "Terminating" if phase not in ENDED_PHASES else phase
     if status.get("reason"):
         return str(status["reason"])
     word = phase

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from pumice.api.kinds import ENDED_PHASES
 from pumice.api.wording import counted, first_of
 from pumice.diagnosis.story import Moved
 from pumice.diagnosis.timeline import Timeline
@@ -73,7 +74,7 @@ class StormWatch:
         for pod in self._timeline.pods():
             node = pod["spec"].get("nodeName")
             phase = (pod.get("status") or {}).get("phase")
-            if node and phase not in ("Succeeded", "Failed"):
+            if node and phase not in ENDED_PHASES:
                 places[self._timeline.ident(pod), str(node)] += 1
         return frozenset(places.items()), len(evicted)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.api.kinds import ENDED_PHASES, POD_GROUP, Manifest
 from pumice.binder import Binder
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
@@ -42,7 +42,6 @@ CYCLE_S: Final = 1.0
 """Seconds from one cycle to the next while something changes."""
 MOST_UNTOLD_S: Final = 3600.0
 """How long plugins that do not state when time matters are asked each second."""
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 class Timeline:
@@ -80,7 +79,7 @@ class Timeline:
         """Pods on nodes that are being deleted."""
         for place in objects.leaving:
             pod = self.cluster.get("Pod", *place)
-            if (pod.get("status") or {}).get("phase") in _OVER:
+            if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
                 self._ended.add(pod["metadata"]["uid"])
             self._note_leaving(pod)
         self._changed = True
@@ -296,7 +295,7 @@ class Timeline:
         self._leaving.discard(key_of(pod))
         if event.type != "DELETED":
             self._note_leaving(pod)
-        over = (pod.get("status") or {}).get("phase") in _OVER
+        over = (pod.get("status") or {}).get("phase") in ENDED_PHASES
         if over and uid not in self._ended:
             self._ended.add(uid)
             self.story.ends.append(self._of(pod))

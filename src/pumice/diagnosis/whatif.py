@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.api.kinds import ENDED_PHASES, POD_GROUP, Manifest
 from pumice.api.wording import counted
 from pumice.diagnosis.changes import Add, Change, chain
 from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
@@ -151,7 +151,7 @@ class Played:
         if found is None:
             was_there = self.knows(pod) or (earlier is not None and earlier.knows(pod))
             where = "gone" if was_there else "not there"
-        elif phase_of(found) in ("Succeeded", "Failed"):
+        elif phase_of(found) in ENDED_PHASES:
             where = "ended"
         else:
             where = f"on {node}" if node else "pending"

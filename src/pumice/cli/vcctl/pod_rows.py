@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.times import epoch
 from pumice.cli.vcctl.columns import age
 
@@ -125,7 +125,7 @@ def _ending(pod: Manifest, status: Status) -> str:
         return ""
     if status.get("reason") == "NodeLost":
         return "Unknown"
-    return "" if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
+    return "" if status.get("phase") in ENDED_PHASES else "Terminating"
 
 
 def _restarts(counted: Iterable[Status], now: float) -> str:

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
+from pumice.api.kinds import ENDED_PHASES
 from pumice.controllers.job.kill import Change, Target, kill_job, kill_target, settled
 from pumice.controllers.job.phases import NEXT, QUIET
 from pumice.controllers.job.plugins import JobPlugin
-from pumice.controllers.job.state import ENDED, JobState
+from pumice.controllers.job.state import JobState
 from pumice.controllers.job.status import Status
 from pumice.controllers.job.sync import Outcome, sync_job
 
@@ -43,18 +44,18 @@ class Execution(msgspec.Struct, frozen=True):
         if action == "RestartJob":
             return self._kill(frozenset(), self._restart)
         if action in _ENDINGS:
-            return self._kill(ENDED, lambda status: self._enter(status, _ENDINGS[action]))
+            return self._kill(ENDED_PHASES, lambda status: self._enter(status, _ENDINGS[action]))
         return self._sync()
 
     def _in_quiet_phase(self) -> Outcome:
         """Kill what is left; only an aborted job can be resumed."""
         action = self.target.action
         if action == "ResumeJob" and self.state.phase in ("Aborting", "Aborted"):
-            return self._kill(ENDED, self._restart)
+            return self._kill(ENDED_PHASES, self._restart)
         resting = NEXT[self.state.phase](self.state, Status.of(self.state.job)) is None
         if action == SYNC and resting and settled(self.state, self.plugins):
             return Outcome()
-        return self._kill(ENDED, self._next)
+        return self._kill(ENDED_PHASES, self._next)
 
     def _while_restarting(self) -> Outcome:
         """Continue a restart; a further action only adds to what is killed."""

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.api.kinds import ENDED_PHASES, POD_GROUP, Manifest
 from pumice.controllers.base import Delete, Effect, Key, UpdateStatus
 from pumice.controllers.job.names import PARTITION_ID
 from pumice.controllers.job.phases import QUIET
 from pumice.controllers.job.plugins import JobPlugin
 from pumice.controllers.job.pods import removal
-from pumice.controllers.job.state import ENDED, JobState, deleting, pod_phase
+from pumice.controllers.job.state import JobState, deleting, pod_phase
 from pumice.controllers.job.status import Counts, Status
 
 Change = Callable[[Status], None]
@@ -45,7 +45,7 @@ def kill_job(
     At the last retry ended pods stay whatever was asked, so that their logs can be read.
     """
     if state.retries >= int(state.spec.get("maxRetry") or 0) - 1:
-        keep = ENDED
+        keep = ENDED_PHASES
     kept = [pod for pod in state.all_pods() if not deleting(pod) and pod_phase(pod) in keep]
     held = {str(pod["metadata"]["uid"]) for pod in kept}
     rest = [pod for pod in state.all_pods() if str(pod["metadata"]["uid"]) not in held]
@@ -92,7 +92,7 @@ def settled(state: JobState, plugins: Iterable[JobPlugin]) -> bool:
     pods = list(state.all_pods())
     counts = Counts()
     counts.add_all(pod for pod in pods if not deleting(pod))
-    if any(not deleting(pod) and pod_phase(pod) not in ENDED for pod in pods):
+    if any(not deleting(pod) and pod_phase(pod) not in ENDED_PHASES for pod in pods):
         return False
     counts.add_terminating(sum(deleting(pod) for pod in pods))
     counted = Status.of(state.job)

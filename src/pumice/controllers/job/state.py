@@ -1,17 +1,16 @@
 """One job as a reconcile finds it: its manifest, its pods by task, its PodGroup."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from pumice.api.annotations import TASK_SPEC
-from pumice.api.kinds import POD_GROUP, Manifest, queue_of
+from pumice.api.kinds import ENDED_PHASES, POD_GROUP, Manifest, queue_of
 from pumice.controllers.base import View
 from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, podgroup_name
 from pumice.controllers.ownership import phase_of
 
-ENDED: Final = frozenset({"Succeeded", "Failed"})
 """Phases of pods that will not change any more."""
 
 
@@ -122,7 +121,7 @@ class JobState(msgspec.Struct, frozen=True):
     @property
     def is_still(self) -> bool:
         """Whether no pod of the job changes by itself: each has ended, or waits for a node."""
-        return all(pod_phase(pod) in ENDED or _waits(pod) for pod in self.all_pods())
+        return all(pod_phase(pod) in ENDED_PHASES or _waits(pod) for pod in self.all_pods())
 
     def left_over(self, pod: Manifest) -> bool:
         """Return whether a kill pass should have removed a pod and was interrupted.
@@ -135,10 +134,10 @@ class JobState(msgspec.Struct, frozen=True):
         if not self.version:  # there was no pass before
             return False
         retries_left = self.retries < int(self.spec.get("maxRetry") or 0)
-        if pod_phase(pod) in ENDED and not (self.phase == "Restarting" and retries_left):
+        if pod_phase(pod) in ENDED_PHASES and not (self.phase == "Restarting" and retries_left):
             return False
         behind = self.version - version_of(pod)
-        return behind == 1 if pod_phase(pod) in ENDED else behind > 0
+        return behind == 1 if pod_phase(pod) in ENDED_PHASES else behind > 0
 
 
 def replicas_of(task: Manifest) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import BIND_COMPLETED, HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import counted, first_of, verb
 from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
@@ -96,7 +96,7 @@ def endings(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
             continue
         phase, group = (pod.get("status") or {}).get("phase"), group_of(pod)
         holds = phase == "Running" or (pod.get("spec") or {}).get("nodeName")
-        if group in ahead or (holds and phase not in ("Succeeded", "Failed")):
+        if group in ahead or (holds and phase not in ENDED_PHASES):
             name = group or f" {key_of(pod)}"
             running.setdefault(name, []).append(key_of(pod))
     running.pop(target.group, None)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pumice.api.decisions import Decisions
+from pumice.api.kinds import ENDED_PHASES
 from pumice.api.wording import counted, first_of, verb
 from pumice.diagnosis.changes import Change, Remove, Wait
 from pumice.diagnosis.cluster_state import ClusterState, group_of
@@ -105,7 +106,7 @@ def restarted(change: Change, world: ClusterState) -> int:
     }
     return sum(
         bool(pods[key]["spec"].get("nodeName"))
-        and (pods[key].get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        and (pods[key].get("status") or {}).get("phase") not in ENDED_PHASES
         for key in gone
         if key in pods
     )

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest, queue_of
+from pumice.api.kinds import ENDED_PHASES, Manifest, queue_of
 from pumice.api.pod_resources import asked_amounts
 from pumice.controllers.job.state import replicas_of
 from pumice.diagnosis.changes import Add, Change, Operation, Remove, patched
@@ -46,7 +46,7 @@ class Target:
             pod
             for pod in self.world.pods_by_group.get(self.group, ())
             if not (pod.get("spec") or {}).get("nodeName")
-            and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            and (pod.get("status") or {}).get("phase") not in ENDED_PHASES
         ]
 
     @property

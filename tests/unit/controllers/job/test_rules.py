@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import ENDED_PHASES
 from pumice.controllers.base import Delete, Key, Patch, UpdateStatus
 from pumice.controllers.job.kill import Target, kill_job, kill_target, settled
 from pumice.controllers.job.phases import NEXT
 from pumice.controllers.job.plugins import plugins_of
 from pumice.controllers.job.policies import LifecycleEvent, reactions
-from pumice.controllers.job.state import ENDED, JobState
+from pumice.controllers.job.state import JobState
 from pumice.controllers.job.status import Counts, Status, go_duration
 from pumice.controllers.job.tracking import JobTracker, TrackedJob
 from tests.unit.controllers.fakes import NOON, FakeView
@@ -375,7 +376,9 @@ def enter(phase: str) -> Any:
     return lambda status: status.set_phase(phase, NOON)
 
 
-def killed(found: JobState, keep: Any = ENDED, phase: str = "Aborting") -> tuple[Any, list[str]]:
+def killed(
+    found: JobState, keep: Any = ENDED_PHASES, phase: str = "Aborting"
+) -> tuple[Any, list[str]]:
     written, *rest = kill_job(found, [], keep, enter(phase))
     assert isinstance(written, UpdateStatus)
     gone = [each.key.name for each in rest if isinstance(each, Delete)]
@@ -431,7 +434,7 @@ def test_a_kill_pass_removes_the_pod_group_and_what_plugins_made() -> None:
     manifest = stored(plugins={"svc": []}, status={"controlledResources": resources})
     found = state(of=manifest, others=[*kept, group])
     plugins, _ = plugins_of(manifest, lambda: ("", ""))
-    written, *rest = kill_job(found, plugins, ENDED, enter("Aborting"))
+    written, *rest = kill_job(found, plugins, ENDED_PHASES, enter("Aborting"))
     assert isinstance(written, UpdateStatus)
     assert written.manifest["status"]["controlledResources"] == {"plugin-ssh": "ssh"}
     assert rest == [
