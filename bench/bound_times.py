@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -57,6 +58,7 @@ class BoundTimes:
     """The last version of the watch that was seen."""
     last_bound_at: float = 0.0
     """The moment at which a pod was last seen to be bound."""
+    _watch: "Future[None] | None" = None
 
     @classmethod
     @contextmanager
@@ -70,8 +72,11 @@ class BoundTimes:
         following = asyncio.run_coroutine_threadsafe(
             times._follow(installation, namespace, begun), thread.start()
         )
+        times._watch = following
+        following.add_done_callback(lambda _: begun.set())
         try:
             assert begun.wait(_LAST_S), "the watch of pods does not begin"
+            times._raise_failure()
             yield times
         finally:
             following.cancel()
@@ -110,9 +115,15 @@ class BoundTimes:
         """
         deadline = time.perf_counter() + limit_s
         while len(self.waited_s) < count:
+            self._raise_failure()
             assert time.perf_counter() < deadline, f"not all bound after {limit_s:.0f} s"
             await asyncio.sleep(_POLL_S)
         return self.last_bound_at
+
+    def _raise_failure(self) -> None:
+        """Raise what ended the watch, if something did: nothing is seen after it."""
+        if self._watch is not None and self._watch.done():
+            self._watch.result()
 
     def percentiles(self) -> str:
         """Format how long pods waited."""
