@@ -67,6 +67,7 @@ class Pages:
         self._causes_at = -_CAUSES_EVERY_S
         self._causes_asked: Future[Any] | None = None
         self._causes_version = 0
+        self._causes_problem = ""
 
     @property
     def revision(self) -> str:
@@ -203,7 +204,8 @@ class Pages:
     def _view(self, scope: Scope, moment: Moment) -> View:
         if moment.cycle is None:
             now = self._picture()
-            return View(now, self._causes if _is_small(now) else None, scope)
+            is_computed = _is_small(now) and not self._causes_problem
+            return View(now, self._causes if is_computed else None, scope, self._causes_problem)
         picture: Picture = self.ask(moment, Pictured()).result(_MOMENT_S)
         causes: Causes = self.ask(moment, Waiting()).result(_MOMENT_S) if _is_small(picture) else {}
         return View(picture, causes, scope)
@@ -244,16 +246,26 @@ class Pages:
             self._causes_asked.add_done_callback(self._take_causes)
 
     def _take_causes(self, asked: Future[Any]) -> None:
+        found, problem = _answer_of(asked)
         with self._lock:
             self._causes_asked = None
-            has_answer = not asked.cancelled() and asked.exception() is None
-            is_new = has_answer and asked.result() != self._causes
+            if problem:
+                self._causes_for = -1  # ask again, even if nothing changes
+            is_new = (found, problem) != (self._causes, self._causes_problem)
             if is_new:
-                self._causes = asked.result()
+                self._causes, self._causes_problem = found, problem
                 self._causes_version += 1
         if is_new:
             for listener in self.source.feed.listeners:
                 listener()
+
+
+def _answer_of(asked: Future[Any]) -> tuple[Causes, str]:
+    """Return the causes, or why there are none."""
+    if asked.cancelled():
+        return {}, "the dashboard is being stopped"
+    error = asked.exception()
+    return ({}, str(error)) if error is not None else (asked.result(), "")
 
 
 def namespaces_of(source: Source) -> list[str]:

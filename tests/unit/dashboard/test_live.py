@@ -1,9 +1,12 @@
 """Clusters that live: one that is followed from outside, and that of a serving scheduler."""
 
+import dataclasses
 import json
 import time
+from concurrent.futures import Future
 from typing import Any
 
+import msgspec
 import pytest
 
 from pumice.api.kinds import JOB
@@ -16,7 +19,7 @@ from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import from_master
 from pumice.dashboard.answers import Answers, UnansweredError
 from pumice.dashboard.cluster_login import ClusterLogin
-from pumice.dashboard.documents.shared import EVERYTHING, Scope, hide
+from pumice.dashboard.documents.shared import EVERYTHING, Scope, View, hide
 from pumice.dashboard.live import LiveDashboard
 from pumice.dashboard.pages import NOW, Pages
 from pumice.dashboard.questions import Waiting, Why
@@ -270,3 +273,52 @@ def test_more_questions_than_can_wait_are_turned_away(plane: Any) -> None:
             all(pages.ask(NOW, each) for each in questions)
     finally:
         pages.answers.close()
+
+
+class Failing(Answers):
+    """Answers of a process that always ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails = True
+
+    def ask(self, about: Any, material: Any, question: Any) -> Any:
+        if not self.fails:
+            return super().ask(about, material, question)
+        future: Future[Any] = Future()
+        future.set_exception(UnansweredError("the answering process ended; ask again", 503))
+        return future
+
+
+def unmarked(jobs: Any) -> Any:
+    """Return the jobs of a picture without the scheduler's annotations."""
+    marks = [msgspec.structs.replace(each.metadata, annotations={}) for each in jobs.objects]
+    pairs = zip(jobs.objects, marks, strict=True)
+    return dataclasses.replace(
+        jobs, objects=[msgspec.structs.replace(each, metadata=meta) for each, meta in pairs]
+    )
+
+
+def test_causes_that_cannot_be_computed_are_reported_and_asked_for_again(plane: Any) -> None:
+    source = EmbeddedSource(plane, About(title="x", kind="embedded", decides=True))
+    plane.cluster.create(pod_group("g", phase=None))
+    plane.cluster.create(pod("p", group="g", cpu=99))
+    plane.step()
+    answers = Failing()
+    pages = Pages(source, answers)
+    try:
+        pages.overview(EVERYTHING, NOW)
+        (job,) = json.loads(pages.overview(EVERYTHING, NOW)[1])["longest"]
+        assert "cpu needs 99" in job["text"]  # what the scheduler wrote
+        picture: Any = source.feed.picture
+        bare = dataclasses.replace(picture, waiting={}, jobs=unmarked(picture.jobs))
+        (row,) = View(bare).job_rows
+        told = View(bare, problem=pages._causes_problem).cause(row)
+        assert told == ("", "the cause is not known: the answering process ended; ask again")
+        answers.fails, pages._causes_at = False, -100.0
+        pages.overview(EVERYTHING, NOW)
+        eventually(lambda: not pages._causes_problem)
+        (job,) = json.loads(pages.overview(EVERYTHING, NOW)[1])["longest"]
+        assert job["code"] == "InsufficientResource"
+    finally:
+        answers.close()

@@ -75,6 +75,8 @@ class View:
     causes: Causes | None = None
     """None: use those that the scheduler wrote on the pod groups."""
     scope: Scope = EVERYTHING
+    problem: str = ""
+    """Why causes could not be computed."""
 
     @cached_property
     def shown(self) -> list[int]:
@@ -181,7 +183,8 @@ class View:
         marks = group.metadata.annotations
         if WAITING_CAUSE in marks:
             return marks[WAITING_CAUSE], marks.get(WAITING_WHY, "")
-        return "", self.picture.waiting.get(key, "")
+        written = self.picture.waiting.get(key, "")
+        return "", written or (f"the cause is not known: {self.problem}" if self.problem else "")
 
 
 def plain(resource: str, amount: float) -> float | None:

@@ -6,11 +6,13 @@ import { duration, number, percent, plural, resourceName } from "../format.js";
 import { HeatMap } from "../heatmap.js";
 import { Choice, colour, Empty, Needs, Problem, query, queueColour, QueueName, setQuery, showTip, Tabs } from "../parts.js";
 
-// Figures: how they are written, and whether more of them is better
+// a difference of two parts is not a part: 72 % to 78 % is 6 points
+const points = (part) => `${number(100 * part, 1)} points`;
+// Figures: how they are written, whether more of them is better, and how a difference is written if otherwise
 const FIGURES = [
   ["finished", "jobs finished", (f) => f.finished, (v, run) => (run ? `${number(v)} of ${number(run.jobCount)}` : number(v)), 1], ["makespan", "makespan", (f) => f.makespan, duration, -1],
   ["mean", "mean wait", (f) => f.wait?.mean, duration, -1], ["p95", "95th percentile wait", (f) => f.wait?.p95, duration, -1],
-  ["use", "utilisation", (f) => Math.max(...Object.values(f.utilisation || { none: 0 })), percent, 1], ["fair", "fairness", (f) => f.fairness?.mean, (v) => number(v, 3), 1],
+  ["use", "utilisation", (f) => Math.max(...Object.values(f.utilisation || { none: 0 })), percent, 1, points], ["fair", "fairness", (f) => f.fairness?.mean, (v) => number(v, 3), 1],
   ["evictions", "evictions", (f) => f.evictions, (v) => number(v), -1],
 ];
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
@@ -18,9 +20,9 @@ const known = (value) => value !== null && value !== undefined && !Number.isNaN(
 function Differences({ a, b }) {
   // figures over other jobs are neither better nor worse: who leaves jobs waiting has short waits
   const alike = a.figures.finished === b.figures.finished;
-  return html`<section><h2>Differences first</h2><div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="plain"><thead><tr><th></th><th class="right">A: ${a.id}</th><th class="right">B: ${b.id}</th><th class="right">B against A</th></tr></thead><tbody>
-    ${FIGURES.map(([key, name, of, write, way]) => { const [x, y] = [of(a.figures), of(b.figures)]; const change = known(x) && known(y) && (alike || key === "finished") ? y - x : null; const better = change ? change * way > 0 : null;
-    return html`<tr key=${key}><th scope="row">${name}</th><td class="right figure">${known(x) ? write(x, a) : "–"}</td><td class="right figure">${known(y) ? write(y, b) : "–"}</td><td class=${`right figure ${better === null ? "soft" : better ? "better" : "worse"}`}>${change === null ? (known(x) && known(y) ? "over other jobs" : "–") : change === 0 ? "the same" : `${change > 0 ? "+" : "−"}${write(Math.abs(change))}, ${better ? "better" : "worse"}`}</td></tr>`; })}</tbody></table></div></section>`;
+  return html`<section><h2>Differences first</h2><div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="plain differences"><thead><tr><th></th><th class="right">A: ${a.id}</th><th class="right">B: ${b.id}</th><th class="right">B against A</th></tr></thead><tbody>
+    ${FIGURES.map(([key, name, of, write, way, writeChange = write]) => { const [x, y] = [of(a.figures), of(b.figures)]; const change = known(x) && known(y) && (alike || key === "finished") ? y - x : null; const better = change ? change * way > 0 : null;
+    return html`<tr key=${key}><th scope="row">${name}</th><td class="right figure">${known(x) ? write(x, a) : "–"}</td><td class="right figure">${known(y) ? write(y, b) : "–"}</td><td class=${`right figure ${better === null ? "soft" : better ? "better" : "worse"}`}>${change === null ? (known(x) && known(y) ? "over other jobs" : "–") : change === 0 ? "the same" : `${change > 0 ? "+" : "−"}${writeChange(Math.abs(change))}, ${better ? "better" : "worse"}`}</td></tr>`; })}</tbody></table></div></section>`;
 }
 
 /** What was in use when: the cells of a run's map at a moment. */
