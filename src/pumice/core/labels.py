@@ -116,8 +116,8 @@ class LabelColumn:
 
     def __init__(self, found: Iterable[str | None]) -> None:
         code_of: dict[str | None, int] = {None: -1}
-        self.codes: Ints = np.array(
-            [code_of.setdefault(value, len(code_of) - 1) for value in found], dtype=np.int32
+        self.codes = np.array(
+            [code_of.setdefault(value, len(code_of) - 1) for value in found], dtype=np.intp
         )
         self.code_of = code_of
         del code_of[None]
@@ -132,6 +132,13 @@ class LabelColumn:
         if found is None:
             found = self._rows[code] = np.flatnonzero(self.codes == code)
         return found
+
+    def codes_on(self, rows: Mask) -> NDArray[np.intp]:
+        """Return the codes of the values that some nodes have."""
+        if self.is_everywhere and rows.all():
+            return np.arange(len(self.values))
+        codes = self.codes[rows]
+        return np.bincount(codes[codes >= 0]).nonzero()[0]
 
     def where(self, fits: Callable[[str | None], bool]) -> Mask:
         """Mark nodes by a test of the label's value, None where it is missing (n,)."""

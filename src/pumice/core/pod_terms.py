@@ -4,11 +4,10 @@ A session's filters and scores share one ``PodTerms``.  Counts are made when fir
 follow the Kubernetes view of nodes afterwards, also when a move is rolled back.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.core.labels import LabelColumn, node_labels, untolerated
 from pumice.core.resources import Mask
@@ -16,9 +15,8 @@ from pumice.core.shape_terms import Matcher, Port, ShapeTerms, Spread, Term, Ter
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
-from pumice.core.tables import Ints
+from pumice.core.term_counts import Counter, Log, SpreadCounter
 
-Counts = NDArray[np.int64]
 Owner = int | tuple[int, int]
 """A shape, with a label class where the shape's terms quote labels."""
 
@@ -28,118 +26,6 @@ Wish = tuple[int, Term]
 _BOOK, _TERMS = "core.shape_terms", "core.pod_terms"
 _BROAD = 512
 """A count that follows more label classes than this is asked, not listed under each class."""
-
-_TOTAL, _NO_DOMAIN = -2, -1
-Log = Callable[[Any], None]
-
-
-class Counter:
-    """Pods in each domain (``counts[code]``), in all domains, and a zero for nodes without one.
-
-    Rows whose answer flips between none and some are logged if ``edges`` is set; all rows are
-    logged if ``totals`` is set and the first pod arrives or the last one leaves.
-    """
-
-    __slots__ = ("codes", "counts", "domains", "edges", "eligible", "followed", "totals")
-
-    def __init__(self, domains: LabelColumn, eligible: Mask | None) -> None:
-        self.domains = domains
-        self.codes: Ints = domains.codes
-        self.eligible = eligible
-        self.counts: Counts = np.zeros(len(domains.values) + 2, dtype=np.int64)
-        self.edges = self.totals = False
-        self.followed: frozenset[int] = frozenset()
-        """Label classes it counts, if they are too many to be listed."""
-
-    def fill(self, nodes: Ints) -> None:
-        """Count pods from scratch by the nodes they are on."""
-        if self.eligible is not None:
-            nodes = nodes[self.eligible[nodes]]
-        codes = self.codes[nodes]
-        size = len(self.domains.values)
-        self.counts[:size] = np.bincount(codes[codes >= 0], minlength=size)
-        self.counts[_TOTAL] = self.counts[:size].sum()
-
-    @property
-    def total(self) -> int:
-        """Pods in all domains."""
-        return int(self.counts[_TOTAL])
-
-    def at(self, rows: Any) -> Counts:
-        """Return the count in the domain of each of some nodes; 0 where a node is in none."""
-        found: Counts = self.counts[self.codes[rows]]
-        return found
-
-    def add(self, node: int, sign: int, log: Log) -> None:
-        """Follow one pod that was added to a node or left it."""
-        code = int(self.codes[node])
-        if code < 0 or (self.eligible is not None and not self.eligible[node]):
-            return
-        counts = self.counts
-        old = int(counts[code])
-        counts[code] = old + sign
-        counts[_TOTAL] += sign
-        self._log(code, old, old + sign, log)
-
-    def _log(self, code: int, old: int, new: int, log: Log) -> None:
-        if self.edges and (old == 0) != (new == 0):
-            _log_domain(self.domains, code, log)
-        if self.totals and self.counts[_TOTAL] == max(0, new - old):
-            log(np.arange(len(self.codes)))
-
-
-class SpreadCounter(Counter):
-    """Counts for a hard spread constraint, with the least count over its domains.
-
-    ``limits`` holds, for each form of the question, how far a domain may exceed the least one; rows
-    whose answer flips are logged.
-    """
-
-    __slots__ = ("_is_fixed", "_present", "least", "limits")
-
-    def __init__(self, domains: LabelColumn, eligible: Mask, min_domains: int) -> None:
-        super().__init__(domains, eligible)
-        self.limits: set[int] = set()
-        self.least = 0
-        codes = domains.codes[eligible]
-        self._present = np.bincount(codes[codes >= 0]).nonzero()[0]
-        self._is_fixed = len(self._present) < max(1, min_domains)
-
-    def fill(self, nodes: Ints) -> None:
-        """Count pods from scratch by the nodes they are on."""
-        super().fill(nodes)
-        self.least = self._find_least()
-
-    def _find_least(self) -> int:
-        """Take 0 while there are fewer domains than the constraint wants."""
-        return 0 if self._is_fixed else int(np.minimum.reduce(self.counts.take(self._present)))
-
-    def _log(self, code: int, old: int, new: int, log: Log) -> None:
-        before = self.least
-        if old == before or new < before:
-            self.least = self._find_least()
-        if self.least == before:
-            for limit in self.limits:
-                if (old - before > limit) != (new - before > limit):
-                    _log_domain(self.domains, code, log)
-                    break
-            return
-        now = self.counts[:-2]
-        then = now.copy()
-        then[code] = old
-        for limit in self.limits:
-            flipped = (then - before > limit) != (now - self.least > limit)
-            for each in flipped.nonzero()[0].tolist():
-                if each == code:
-                    _log_domain(self.domains, each, log)
-                else:
-                    log(self.domains.rows_of(each))
-
-
-def _log_domain(domains: LabelColumn, code: int, log: Log) -> None:
-    rows = domains.rows_of(code)
-    if len(rows) > 1:  # the node that moved is logged already
-        log(rows)
 
 
 class PodTerms:
@@ -157,6 +43,8 @@ class PodTerms:
         self._by_class: dict[int, list[Counter]] = {}
         self._by_owner: dict[Owner, list[Counter]] = {}
         self._broad: list[Counter] = []
+        self._told: dict[tuple[int, int], list[Counter]] = {}
+        """Counts that pods of a label class and a shape change, as long as none is added."""
         self.speaking = self._in_use()
         self.anti: dict[Term, list[Owner]] = {}
         self.preferred: dict[Wish, list[Owner]] = {}
@@ -265,7 +153,9 @@ class PodTerms:
         labels, spec = self._labels, shape.spec
         whole = np.ones(self._snapshot.nodes.n, dtype=bool)
         for each in constraints:
-            whole &= labels.column(each.key).codes >= 0
+            column = labels.column(each.key)
+            if not column.is_everywhere:
+                whole &= column.codes >= 0
         demanded = labels.demanded(spec)
         tainted = untolerated(self._snapshot, spec, ("NoSchedule", "NoExecute"))
         for each in constraints:
@@ -307,6 +197,7 @@ class PodTerms:
             for each in classes:
                 self._by_class.setdefault(each, []).append(counter)
         self._counters[name] = counter
+        self._told.clear()
 
     def _is_terminating(self, task: int) -> bool:
         pod: Any = self._tasks.pods[task]
@@ -316,6 +207,7 @@ class PodTerms:
         found = self._counters.get(name)
         if found is None:
             found = self._counters[name] = Counter(self._domains(key), None)
+            self._told.clear()
             tasks, n = self._tasks, self._tasks.n
             whole = np.zeros(len(self._snapshot.shapes) + 1, dtype=bool)
             whole[[owner for owner in owners if isinstance(owner, int)]] = True
@@ -341,18 +233,21 @@ class PodTerms:
             self._apply(task, node, sign, self._journal.moved.append)
 
     def _apply(self, task: int, node: int, sign: int, log: Log) -> None:
-        tasks = self._tasks
-        label_class, shape = int(tasks.label_class[task]), int(tasks.shape[task])
-        for counter in self._by_class.get(label_class, ()):
+        kind = self._tasks.label_class.item(task), self._tasks.shape.item(task)
+        told = self._told.get(kind)
+        if told is None:
+            told = self._told[kind] = self._counting(*kind)
+        for counter in told:
             counter.add(node, sign, log)
-        for counter in self._broad:
-            if label_class in counter.followed:
-                counter.add(node, sign, log)
+
+    def _counting(self, label_class: int, shape: int) -> list[Counter]:
+        """List the counts in which pods of a label class and a shape are."""
+        found = [*self._by_class.get(label_class, ())]
+        found += [each for each in self._broad if label_class in each.followed]
         if shape in self.speaking:
-            for counter in self._by_owner.get(shape, ()):
-                counter.add(node, sign, log)
-            for counter in self._by_owner.get((shape, label_class), ()):
-                counter.add(node, sign, log)
+            found += self._by_owner.get(shape, ())
+            found += self._by_owner.get((shape, label_class), ())
+        return found
 
 
 class _Bound:

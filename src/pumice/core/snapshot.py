@@ -156,9 +156,9 @@ class Snapshot:
         """Add up the requests of tasks (R,)."""
         rows = tasks if isinstance(tasks, np.ndarray) else np.fromiter(tasks, dtype=np.intp)
         total = np.zeros(len(self.resources))
-        known, counts = np.unique(self.tasks.shape[rows], return_counts=True)
-        for shape, n in zip(known.tolist(), counts.tolist(), strict=True):
-            total += n * self.shapes[shape].request[:, 0]
+        counts = np.bincount(self.tasks.shape[rows])
+        for shape in counts.nonzero()[0].tolist():
+            total += counts[shape] * self.shapes[shape].request[:, 0]
         return total
 
     def place(self, task: int, node: int) -> None:
@@ -185,9 +185,7 @@ class Snapshot:
         if node == NOWHERE:
             return
         self.journal.touch(node)
-        if self.view_is_live:
-            for watcher in self.view_watchers:
-                watcher(task, node, 1 if step in _ENTERS else -1)
+        self.notify_watchers(task, node, 1 if step in _ENTERS else -1)
 
     def _apply(self, step: str, task: int, node: int, change: tuple[int, int], sign: int) -> None:
         """Do a step (sign +1) or undo it (sign -1); ``change`` is the status before, after."""
@@ -234,19 +232,26 @@ class Snapshot:
 
         ``known``: the watchers of the view know of it already.
         """
-        by_node = np.unique(nodes, return_counts=True)
+        by_node = count_rows(nodes.tolist())
         move = (tasks, nodes, by_node)
         self.journal.on_rollback(self._apply_many, *move, -1)
         self._apply_many(*move, 1)
         self.journal.touch(by_node[0])
         if not known:
-            self.notify_watchers(tasks.tolist(), nodes.tolist())
+            self._notify_of_each(tasks, nodes, 1)
 
-    def notify_watchers(self, tasks: list[int], nodes: list[int], inward: int = 1) -> None:
-        """Report to the watchers of the view that tasks come to nodes, or leave them (-1)."""
+    def notify_watchers(self, task: int, node: int, inward: int) -> None:
+        """Report to the watchers of the view that a task comes to a node, or leaves it (-1)."""
         if self.view_is_live:
             for watcher in self.view_watchers:
-                for task, node in zip(tasks, nodes, strict=True):
+                watcher(task, node, inward)
+
+    def _notify_of_each(
+        self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], inward: int
+    ) -> None:
+        if self.view_is_live:
+            for watcher in self.view_watchers:
+                for task, node in zip(tasks.tolist(), nodes.tolist(), strict=True):
                     watcher(task, node, inward)
 
     def _apply_many(
@@ -314,8 +319,7 @@ class Snapshot:
         self._apply_each(moves, 1)
         by_node = shares[0][1][0] if len(shares) == 1 else count_rows(nodes.tolist())
         self.journal.touch(by_node[0])
-        if self.view_is_live:
-            self.notify_watchers(tasks.tolist(), nodes.tolist(), 1 if step in _ENTERS else -1)
+        self._notify_of_each(tasks, nodes, 1 if step in _ENTERS else -1)
 
     def _holders(self, owners: NDArray[np.int32]) -> list[RowCounts]:
         """Count tasks of jobs by job, queue and namespace."""

@@ -170,7 +170,7 @@ class Task(NamespacedRow):
         self._snapshot = snapshot
         self._table = snapshot.tasks
         self.row = row
-        self.shape: Shape = snapshot.shapes[snapshot.tasks.shape[row]]
+        self.shape: Shape = snapshot.shapes[snapshot.tasks.shape.item(row)]
 
     @property
     def request(self) -> Column:

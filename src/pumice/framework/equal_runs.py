@@ -15,7 +15,7 @@ from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.placing import Placing
 
 _FEW = 4
-"""Equals for each task still to place, up to which all of them are asked about at once."""
+"""Candidates for each task still to place, up to which all of them are asked about at once."""
 _DEEPEST = 64
 """Copies on one node to ask about at once."""
 
@@ -47,7 +47,7 @@ class Run:
         self._left = n
         value = self._value
         while self._left:
-            best = value.max()
+            best = value[value.argmax()]  # finding where is faster than finding what
             if best == -np.inf:
                 break
             ties = (value == best).nonzero()[0]
@@ -120,18 +120,33 @@ class Run:
         """Ask about the next copies on those of the nodes that have used theirs up.
 
         One copy at first, then as many as are known already, so that a node that keeps winning is
-        asked about a few times only.
+        asked about a few times only.  A few candidates are asked about together, with as many
+        copies as each of them gets on average: a question costs the same for one and for dozens.
         """
-        ahead = self._ahead
+        ahead, least = self._ahead, 1
+        if not ahead and (few := self._few_candidates()):
+            nodes = [*nodes, *few]
+            least += self._left // len(few)
         short = [i for i in dict.fromkeys(nodes) if not self._knows(i)]
+        rows = np.array(short, dtype=np.intp)
+        if least == 1 and ahead.keys().isdisjoint(short):
+            values = self._values(rows, np.ones(len(short))).tolist()
+            ahead.update((node, [value]) for node, value in zip(short, values, strict=True))
+            return
         known = np.array([len(ahead.get(i, ())) for i in short])
-        depth = np.clip(known, 1, _DEEPEST)
-        rows = np.repeat(np.asarray(short, dtype=np.intp), depth)
+        depth = np.clip(known, min(least, _DEEPEST), _DEEPEST)
         ends = depth.cumsum()
         level = np.arange(ends[-1]) - np.repeat(ends - depth, depth)
-        values = self._values(rows, (np.repeat(known, depth) + level + 1.0)).tolist()
+        copies = np.repeat(known, depth) + level + 1.0
+        values = self._values(np.repeat(rows, depth), copies).tolist()
         for node, end, n in zip(short, ends.tolist(), depth.tolist(), strict=True):
             ahead.setdefault(node, []).extend(values[end - n : end])
+
+    def _few_candidates(self) -> list[int]:
+        """List all nodes that may win, unless they are many."""
+        may_win = self._value > -np.inf
+        is_few = np.count_nonzero(may_win) <= _FEW * self._left
+        return may_win.nonzero()[0].tolist() if is_few else []
 
     def _values(self, rows: IndexArray, copies: Column) -> Column:
         load = Load.of_copies(self._task.shape, copies)

@@ -5,7 +5,9 @@ once and log the rows whose answers change; plugins mark which of these are clos
 filters, scores and room follow from amounts alone and are asked ahead, about open nodes.
 """
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -61,32 +63,50 @@ class NeighbourRun(Run):
             return -np.inf
         self._stirs = bool(others)
         self._stale.add(node)
-        rows = np.concatenate([[node], *others]) if others else np.array([node])
+        self._value[node] = np.nan  # until it is known
+        opened = [rows for logged in others if len(rows := self._reopen(logged))]
+        if math.isnan(self._value[node]) and self._reopen_one(node):
+            opened.append(np.array([node]))
+        if opened:
+            self._learn(opened, likely)
+        return float(self._value[node])
+
+    def _report(self, node: int) -> list[Any]:
+        """Report the next task to the watchers of the view; return the rows they log."""
+        snapshot, task = self._placing.snapshot, self._tasks[len(self._picks)]
+        self._picks.append(node)
+        self._left -= 1
+        self._copies[node] = self._copies.get(node, 0) + 1
+        moved = snapshot.journal.moved
+        cursor = len(moved)
+        snapshot.notify_watchers(task, node, 1)
+        return [np.array([rows]) if isinstance(rows, int) else rows for rows in moved[cursor:]]
+
+    def _reopen(self, rows: IndexArray) -> IndexArray:
+        """Return those of some nodes that are open now."""
         closed = self._placing.closed_by_pods(self._task, rows)
         is_open = np.ones(len(rows), dtype=bool) if closed is None else ~closed
         if self._may_open is not None:
             is_open &= self._may_open[rows]
         self._is_open[rows] = is_open
         self._value[rows] = -np.inf
-        opened = rows[is_open]
-        if len(opened):
-            if self._unasked is not None:
-                self._ask(opened[self._unasked[opened]], self._unasked)
-            self._catch_up(likely)
-            self._value[opened] = self._worth[opened]
-        return float(self._value[node])
+        return rows[is_open]
 
-    def _report(self, node: int) -> list[IndexArray]:
-        """Report the next task to the watchers of the view; return the rows they log."""
-        snapshot, task = self._placing.snapshot, self._tasks[len(self._picks)]
-        moved = snapshot.journal.moved
-        self._picks.append(node)
-        self._left -= 1
-        self._copies[node] = self._copies.get(node, 0) + 1
-        cursor = len(moved)
-        snapshot.notify_watchers([task], [node])
-        logged = moved[cursor:]
-        return [np.array([rows]) if isinstance(rows, int) else rows for rows in logged]
+    def _reopen_one(self, node: int) -> bool:
+        """Return whether the node that took a copy, which was open until now, still is."""
+        closed = self._placing.closed_by_pods(self._task, slice(node, node + 1))
+        self._is_open[node] = is_open = closed is None or not closed[0]
+        self._value[node] = -np.inf
+        return is_open
+
+    def _learn(self, opened: list[IndexArray], likely: Callable[[], list[int]]) -> None:
+        """Set the values of nodes that are open now; the others are known by then to be closed."""
+        if self._unasked is not None:
+            for rows in opened:
+                self._ask(rows[self._unasked[rows]], self._unasked)
+        self._catch_up(likely)
+        for rows in opened:
+            self._value[rows] = self._worth[rows]
 
     def _ask(self, rows: IndexArray, unasked: Mask) -> None:
         """Learn what nodes without copies are worth that are open for the first time."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pumice.core.labels import LabelColumn
-from pumice.core.pod_terms import Counter, SpreadCounter
+from pumice.core.term_counts import Counter, SpreadCounter
 
 ZONES = ["a", "a", "b", None, "c", "c", "c"]
 """Of each node, the domain."""

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pumice.api.meta import LabelSelector
-from pumice.core.pod_terms import Counter, PodTerms, SpreadCounter, pod_terms
+from pumice.core.pod_terms import PodTerms, pod_terms
 from pumice.core.shape_terms import ports_clash
 from pumice.core.status import Status
+from pumice.core.term_counts import Counter, SpreadCounter
 from pumice.testing import node, pod
 from pumice.testing.samples import snapshot_of
 

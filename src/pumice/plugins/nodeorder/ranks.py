@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pumice.core.pod_terms import Counter
-from pumice.core.resources import Column
+from pumice.core.resources import Column, IndexArray
 from pumice.core.tables import Ints
+from pumice.core.term_counts import Counter
 
 
 class Rank(Protocol):
@@ -78,7 +78,7 @@ class ByNeighbours:
 class SoftSpread:
     """One soft constraint: the domains of its label, and matching pods counted."""
 
-    domains: Ints
+    domains: IndexArray
     counter: Counter
     max_skew: int
 

@@ -5,16 +5,18 @@ A ``Demand`` holds the counts for one kind of pod; pods with equal demands share
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.pod_terms import Counter, PodTerms, SpreadCounter
+from pumice.core.pod_terms import PodTerms
 from pumice.core.resources import Mask
 from pumice.core.shape_terms import ShapeTerms, Spread
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.term_counts import Counter, SpreadCounter
 from pumice.plugins.predicates.reasons import REASONS, Code
 
 Codes = NDArray[np.int16]
@@ -50,9 +52,16 @@ class Demand:
         for counter in self.existing:
             yield Code.EXISTING_ANTI_AFFINITY, counter.at(rows) > 0
 
+    @cached_property
+    def _exclusive(self) -> tuple[Counter, ...]:
+        """Counts that refuse a node where they are not 0."""
+        return (*self.ports, *self.anti, *self.existing)
+
     def closes(self, rows: Any) -> Mask:
         """Mark nodes that any count refuses."""
-        closed = [failed for _, failed in self.tests(rows)]
+        closed = [each.at(rows) > 0 for each in self._exclusive] if self._exclusive else []
+        if self.required:
+            closed.append(~self._near(rows))
         for counter, limit in self.spread:
             domains = counter.codes[rows]
             closed.append(counter.counts[domains] > limit + counter.least)

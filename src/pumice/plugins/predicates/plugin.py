@@ -141,7 +141,7 @@ class Predicates(Plugin, name="predicates"):
     def _demand(self, task: Task) -> Demand | None:
         if self._is_quiet:
             return None
-        return self._demands.of(task.shape, int(self._tasks.label_class[task.row]))
+        return self._demands.of(task.shape, self._tasks.label_class.item(task.row))
 
     def filter_task(self, task: Task) -> Reason | None:
         """Refuse a pod whose claims do not exist, or are unbound and cannot wait."""
