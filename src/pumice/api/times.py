@@ -22,7 +22,12 @@ _SPANS: Final = (
 """Up to how many seconds, in which unit and which part of it a span is written."""
 
 
-@lru_cache(maxsize=1 << 16)
+_MOST_TIMES: Final = 1 << 16
+_good: Final[set[str]] = set()
+"""Times that were found to be good; a look into a set does not put what is kept in order."""
+
+
+@lru_cache(maxsize=_MOST_TIMES)
 def epoch(text: str) -> float:
     """Read an RFC 3339 time ("2026-01-15T10:00:19Z") as seconds since 1970.
 
@@ -55,10 +60,15 @@ def lenient_epoch(text: str) -> float:
 
 def check_time(text: str, field: str) -> None:
     """Refuse a time that is not RFC 3339, naming ``field``."""
+    if text in _good:
+        return
     try:
         epoch(text)
     except InputError as error:
         raise InputError(wanted=error.wanted, found=text, field=field, hint=error.hint) from None
+    if len(_good) == _MOST_TIMES:
+        _good.clear()
+    _good.add(text)
 
 
 def rfc3339(seconds: float, zone: tzinfo = UTC) -> str:

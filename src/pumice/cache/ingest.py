@@ -101,7 +101,7 @@ class Ingest:
         An object that cannot be applied raises.  Unless ``torn`` is then set, nothing has changed.
         """
         if isinstance(thing, Pod):
-            if self._tasks.new_tasks.add_alike((thing,)):
+            if self._counts.later and self._tasks.new_tasks.add_alike((thing,)):
                 return
             row = self._tasks.moved_row(thing)
             cells = self._tasks.read(thing) if row is None else None

@@ -162,21 +162,22 @@ class NewTasks:
             pod.metadata.uid or key for key, pod in zip(new.keys, new.pods, strict=True)
         ]
         tasks.index[several] = [index_of(pod.metadata.name) for pod in new.pods]
-        self._write_runs(new, rows)
+        numbers = [*rows]  # one object for each row, whoever lists it
+        self._write_runs(new, numbers)
         row_of = self._snapshot.nodes.row_of
         nodes = [row_of.get(pod.spec.node_name, NOWHERE) for pod in new.pods]
         on_node = _COUNTS_ON_NODE[tasks.status[several]]
         tasks.node[several] = np.where(on_node, nodes, NOWHERE)
         tasks.in_view[several] = tasks.node[several] != NOWHERE
-        self._list_on_nodes(new, rows, tasks.node[several].tolist())
+        self._list_on_nodes(new, numbers, tasks.node[several].tolist())
         for place in np.flatnonzero(on_node & ~tasks.in_view[several]).tolist():
             if name := new.pods[place].spec.node_name:
                 yield rows[place], name
 
-    def _write_runs(self, new: _Columns, rows: range) -> None:
+    def _write_runs(self, new: _Columns, rows: list[int]) -> None:
         """Write the cells that the pods of a run have in common, and those that differ."""
         tasks, jobs, runs = self._snapshot.tasks, self._snapshot.jobs, new.runs
-        several = slice(rows.start, rows.stop)
+        several = slice(rows[0], rows[-1] + 1)
         bounds = [*(run.start for run in runs), len(new.pods)]
         sizes = np.diff(bounds)
         columns = zip(*(run.cells for run in runs), strict=True)
@@ -191,7 +192,7 @@ class NewTasks:
             if run.job != NOWHERE:
                 jobs.tasks[run.job] += rows[start:end]
 
-    def _list_on_nodes(self, new: _Columns, rows: range, nodes: Sequence[int]) -> None:
+    def _list_on_nodes(self, new: _Columns, rows: list[int], nodes: Sequence[int]) -> None:
         tasks, names = self._snapshot.nodes.tasks, self._snapshot.nodes.names
         for row, pod, node in zip(rows, new.pods, nodes, strict=True):
             if node != NOWHERE:

@@ -18,6 +18,8 @@ from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEAS
 
 _FEW = 32
 """Fewer changes are faster one by one."""
+_PARTS = 5
+"""Numbers that make a change."""
 _GONE, _PENDING = int(Status.GONE), int(Status.PENDING)
 _STEPS = ["stray"] * N_STATUS
 _STEPS[Status.GONE] = "gone"
@@ -37,9 +39,9 @@ class TaskCounts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._changes: list[tuple[int, int, int, int, int]] = []
-        """Shape, node, job, status before and after; GONE is a task that did not or does not
-        count, NOWHERE no node or job."""
+        self._changes: list[int] = []
+        """Shape, node, job, status before and after of each change, one after the other; GONE is a
+        task that did not or does not count, NOWHERE no node or job."""
         self.later = False
         """Whether all counting is left to one sweep at the end."""
         self.rounded = False
@@ -53,7 +55,7 @@ class TaskCounts:
             self.add_up()
             self._add(shape.id, node, job, old, new)
         else:
-            self._changes.append((shape.id, node, job, old, new))
+            self._changes += (shape.id, node, job, old, new)
 
     def settle(self) -> bool:
         """Bring all counts up to date; return whether every one was counted again."""
@@ -66,11 +68,12 @@ class TaskCounts:
     def add_up(self) -> None:
         """Apply the changes gathered so far; also before a row that they name is removed."""
         changes, self._changes = self._changes, []
-        if len(changes) < _FEW:
-            for each in changes:
-                self._add(*each)
+        if len(changes) < _FEW * _PARTS:
+            for at in range(0, len(changes), _PARTS):
+                self._add(*changes[at : at + _PARTS])
         else:
-            self._add_many(np.array(changes, dtype=np.intp).T)
+            cells = np.fromiter(changes, np.intp, len(changes))
+            self._add_many(cells.reshape(-1, _PARTS).T)
 
     def _add(self, shape: int, node: int, job: int, old: int, new: int) -> None:
         """Apply one change."""

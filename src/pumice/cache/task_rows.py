@@ -175,7 +175,7 @@ class TaskRows:
         snapshot, tasks = self.snapshot, self.snapshot.tasks
         known, node_name = tasks.pods[row], pod.spec.node_name
         assert isinstance(known, Pod)  # noqa: S101  # else it would not be one that only moved
-        old, node, new = int(tasks.status[row]), int(tasks.node[row]), status_of(pod)
+        old, node, new = tasks.status.item(row), tasks.node.item(row), status_of(pod)
         stays = node != NOWHERE and snapshot.nodes.names[node] == node_name
         if stays and old in ON_NODE and new in ON_NODE:
             self._change_status(row, node, old, new)
@@ -200,18 +200,17 @@ class TaskRows:
         """Change the status of a task that stays on its node, and what it counts as there."""
         snapshot = self.snapshot
         tasks, counts = snapshot.tasks, self._counts
-        job, shape = int(tasks.job[row]), snapshot.shapes[tasks.shape[row]]
+        job, shape = tasks.job.item(row), snapshot.shapes[tasks.shape.item(row)]
         if old != new:
             tasks.status[row] = new
             counts.change(shape, node, job, old, new)
         if old in _HOLDS and new in _HOLDS:
             return
-        counts.rounded |= shape.coarse
-        for owner, lists in ((node, snapshot.nodes.tasks), (job, snapshot.jobs.tasks)):
-            if owner != NOWHERE:  # as a task that has just come
-                rows = lists[owner]
-                rows.remove(row)
-                rows.append(row)
+        if shape.coarse:
+            counts.rounded = True
+        _make_last(snapshot.nodes.tasks[node], row)  # as a task that has just come
+        if job != NOWHERE:
+            _make_last(snapshot.jobs.tasks[job], row)
 
     def _share_with(self, row: int, pod: Pod, known: Pod) -> None:
         """Share the parts of a pod that only moved with the one that it replaces."""
@@ -307,15 +306,15 @@ class TaskRows:
     def _take_out(self, row: int) -> None:
         """Undo everything that others count of a task."""
         tasks = self.snapshot.tasks
-        node, job = int(tasks.node[row]), int(tasks.job[row])
-        self._counts.rounded |= self.snapshot.shapes[tasks.shape[row]].coarse
+        node, job = tasks.node.item(row), tasks.job.item(row)
+        self._counts.rounded |= self.snapshot.shapes[tasks.shape.item(row)].coarse
         if node != NOWHERE:
             self.count_on_node(row, node, -1)
         self._nominees.pop(row, None)
         self._wait_no_more(row)
         if job != NOWHERE:
             self._count(row, NOWHERE, job, -1)
-            self.snapshot.jobs.tasks[job].remove(row)
+            _remove(self.snapshot.jobs.tasks[job], row)
             self.forget_job_if_empty(job)
         tasks.node[row] = tasks.nominated[row] = NOWHERE
 
@@ -326,14 +325,28 @@ class TaskRows:
         if sign > 0:
             nodes.tasks[node].append(task)
         else:
-            nodes.tasks[node].remove(task)
+            _remove(nodes.tasks[node], task)
         self._count(task, node, NOWHERE, sign)
 
     def _count(self, task: int, node: int, job: int, sign: int) -> None:
         tasks = self.snapshot.tasks
-        shape, status = self.snapshot.shapes[tasks.shape[task]], int(tasks.status[task])
+        shape, status = self.snapshot.shapes[tasks.shape.item(task)], tasks.status.item(task)
         old, new = (_GONE, status) if sign > 0 else (status, _GONE)
         self._counts.change(shape, node, job, old, new)
+
+
+def _make_last(rows: list[int], row: int) -> None:
+    if rows[-1] != row:
+        rows.remove(row)
+        rows.append(row)
+
+
+def _remove(rows: list[int], row: int) -> None:
+    """Remove a row from a list; one that starts to leave becomes the last, and leaves soon."""
+    if rows[-1] == row:
+        rows.pop()
+    else:
+        rows.remove(row)
 
 
 def _parts_of(spec: PodSpec) -> list[tuple[str, Any]]:
