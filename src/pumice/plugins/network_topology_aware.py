@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain, DomainTree, DomainUse
 from pumice.framework.topology.subgroups import SubGroup
+
+_index_of: Final = attrgetter("index")
 
 
 class DomainBooks:
@@ -51,15 +53,20 @@ class DomainBooks:
             self._large_enough[key] = found
         return found
 
-    def fullness(self, request: Column) -> Column:
-        """Return the weighted use of all domains with a request (R, 1); 0 on overflow (D,)."""
+    def fullness(self, request: Column, some: NDArray[np.intp] | None = None) -> Column:
+        """Return the weighted use of some domains, or of all, with a request (R, 1).
+
+        On overflow it is 0 (D,).
+        """
         wanted = self._named & (request >= STEP)
         weights = np.where(wanted, self._weights, 0.0)
         total = weights.sum()
-        offered = self._offered
+        offered, used = self._offered, self._use.now()
+        if some is not None:
+            offered, used = offered.take(some, axis=1), used.take(some, axis=1)
         if total <= 0:
             return np.zeros(offered.shape[1])
-        after = self._use.now() + request
+        after = used + request
         overflow = (wanted & (after > offered)).any(axis=0)
         use = np.where(wanted, after / np.where(offered > 0, offered, 1.0), 0.0)
         return np.where(overflow, 0.0, weighted_sum(weights, use) / total)
@@ -171,11 +178,13 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
             return None
         fit = self._books.could_hold(self._waiting(part), "allocate")
         eligible = (self._tree.tiers <= part.limit) & fit
-        marked = eligible.tolist()
+        marked, alone = eligible.tolist(), self._tree.alone
         return [
             self._by_tier(each, eligible[each.index : each.end])
             if each.children
-            else [[each]] * marked[each.index]
+            else alone[each.index]
+            if marked[each.index]
+            else []
             for each in some
         ]
 
@@ -191,8 +200,13 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         """List the eligible domains from a root downwards by tier, the narrowest first."""
         domains, ordered = self._tree.domains, self._tree.by_tier
         below = ordered[(ordered >= root.index) & (ordered < root.end)]
-        chosen = [domains[at] for at in below[eligible[below - root.index]].tolist()]
-        return [list(some) for _, some in groupby(chosen, key=attrgetter("tier"))]
+        chosen = below[eligible[below - root.index]]
+        if not len(chosen):
+            return []
+        found = [domains[at] for at in chosen.tolist()]
+        ends = np.flatnonzero(np.diff(self._tree.tiers[chosen])) + 1
+        bounds = [0, *ends.tolist(), len(found)]
+        return [found[start:end] for start, end in pairwise(bounds)]
 
     def _widest_first(self, levels: list[list[Domain]]) -> list[list[Domain]]:
         out, left = [], self.max_evict_domains
@@ -206,9 +220,9 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
     def score_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
         """Prefer the domain that the whole sub-group would leave fullest."""
-        index = np.array([domain.index for domain in domains], dtype=np.intp)
+        index = np.fromiter(map(_index_of, domains), np.intp, len(domains))
         request = self._snapshot.sum_requests(subgroup.rows)[:, None]
-        return self._books.fullness(request)[index] * 100.0 * self.weight
+        return self._books.fullness(request, index) * 100.0 * self.weight
 
     def rank_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
         """Prefer the domain with more of the sub-group."""

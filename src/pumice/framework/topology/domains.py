@@ -70,6 +70,8 @@ class DomainTree:
         self.tier_names = tier_names
         self.domains: list[Domain] = []
         self._number(top)
+        self.alone = [[[domain]] for domain in self.domains]
+        """For each domain, itself as the only level of domains; not to be changed."""
         self.by_name = {domain.name: domain for domain in self.domains}
         self.tiers = np.array([domain.tier for domain in self.domains], dtype=np.int64)
         names = [(domain.tier, domain.name, domain.index) for domain in self.domains]
@@ -166,8 +168,10 @@ class DomainUse:
             use = self._use(rows)
             change = use - self._seen[:, rows]
             self._seen[:, rows] = use
-            for k, row in enumerate(rows.tolist()):
-                self._used[:, self._tree.of_node(row)] += change[:, k, None]
+            around = [self._tree.of_node(row) for row in rows.tolist()]
+            if around:
+                each = np.repeat(change, [*map(len, around)], axis=1)
+                self._used += sum_by(each, np.concatenate(around), len(self._tree.domains))
         return self._used
 
 

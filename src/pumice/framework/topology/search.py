@@ -8,6 +8,7 @@ import functools
 import heapq
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -73,7 +74,8 @@ class DomainSearch:
         self._remember_errors = remember_errors
         self._keys: dict[int, Any] = {}
         self._known: dict[tuple[str, int], Trial | None] = {}
-        self._levels: dict[tuple[str, int], list[list[Domain]]] = {}
+        self._levels: dict[str, dict[int, list[list[Domain]]]] = {}
+        """Domains to try for a sub-group, tier by tier, by the domain around them."""
 
     def worksheet(self, job: int) -> Worksheet:
         """List the tasks that a job has to place; sub-groups that it needs to start come first."""
@@ -145,12 +147,12 @@ class DomainSearch:
     def _best_scores(self, part: SubGroup, level: list[Domain]) -> Column:
         """Return the best score of a sub-group within each domain; infinity where unknown."""
         found = self._state.policy.levels_within(part, level)
-        keys = [(part.id, domain.index) for domain in level]
-        self._levels.update(zip(keys, found, strict=True))
-        inner = [domain for levels in found for some in levels for domain in some]
+        around = [domain.index for domain in level]
+        self._levels.setdefault(part.id, {}).update(zip(around, found, strict=True))
+        inner = [*chain.from_iterable(chain.from_iterable(found))]
         if not inner or self._state.policy.rank_domains(part, inner).any():
             return np.full(len(level), np.inf)
-        sizes = np.array([sum(map(len, levels)) for levels in found])
+        sizes = np.array([_count(levels) for levels in found])
         starts = (sizes.cumsum() - sizes)[sizes > 0]
         bounds = np.full(len(level), -np.inf)
         scores = self._state.policy.score_domains(part, inner)
@@ -205,12 +207,13 @@ class DomainSearch:
 
     def _part_levels(self, part: SubGroup, within: Domain, *, first: bool) -> list[list[Domain]]:
         """List the domains to try for a sub-group; the same as before while nothing is placed."""
-        key = (part.id, within.index)
-        if not first:
-            return self._state.policy.domain_levels(part, within, "allocate")
-        if key not in self._levels:
-            self._levels[key] = self._state.policy.domain_levels(part, within, "allocate")
-        return self._levels[key]
+        known = self._levels.setdefault(part.id, {})
+        if first and within.index in known:
+            return known[within.index]
+        levels = self._state.policy.domain_levels(part, within, "allocate")
+        if first:
+            known[within.index] = levels
+        return levels
 
     def _by_score(
         self, part: SubGroup, level: list[Domain]
@@ -299,6 +302,10 @@ class DomainSearch:
         for row in rows:
             records.no_fit.pop(row, None)
             records.barred.pop(row, None)
+
+
+def _count(levels: list[list[Domain]]) -> int:
+    return len(levels[0]) if len(levels) == 1 else sum(map(len, levels))
 
 
 def make_worksheet(state: SessionState, job: int, rows: list[int]) -> tuple[Worksheet, Any]:

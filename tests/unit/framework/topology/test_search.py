@@ -456,7 +456,7 @@ def test_the_best_score_wins_and_of_equals_that_take_the_part_the_best_rank(
     (part,) = ssn.topology.subgroups(row)
     level = [ssn.topology.tree.by_name[name] for name in ("s0", "s1", "s2")]
     search, stmt = DomainSearch(ssn), ssn.statement()
-    search._levels[part.id, 0] = [level]
+    search._levels[part.id] = {0: [level]}
     top = ssn.topology.tree.top
     found = search._place_part(stmt, part, ssn.pending_tasks(row), top, first=True)
     if wanted is None:
