@@ -27,6 +27,7 @@ from pumice.framework.fits import (
     codes_of,
     filter_reasons,
     room_on,
+    values_of,
 )
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.refusals import Reason
@@ -212,8 +213,7 @@ class Placing:
         verdict = self.verdict(fit, task, nodes, rows)
         room = room_on(task.need, nodes)
         score = self.score(fit, task, nodes, rows)
-        value = np.where((room == IDLE) & (verdict == 0), score, -np.inf)
-        return Answers(verdict, room, score, value)
+        return Answers(verdict, room, score, values_of(verdict, room, score))
 
     def verdict(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | int:
         """Ask all filters about some rows: 0 fits, else the number of a reason."""

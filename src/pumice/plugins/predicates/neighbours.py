@@ -74,7 +74,7 @@ class Demand:
         if not self.spread:
             return
         found = self._spread_codes(rows)
-        if not codes.any():
+        if not np.count_nonzero(codes):
             codes[:] = found
             return
         for code in (Code.SPREAD_LABEL, Code.SPREAD):
@@ -86,7 +86,8 @@ class Demand:
         for counter, limit in self.spread:
             domains = counter.codes[rows]
             codes = (counter.counts[domains] > limit + counter.least) * np.int16(Code.SPREAD)
-            codes[domains < 0] = Code.SPREAD_LABEL
+            if not counter.domains.is_everywhere:
+                codes[domains < 0] = Code.SPREAD_LABEL
             found = codes if found is None else np.where(found == 0, codes, found)
         return np.asarray(found)
 
@@ -101,7 +102,7 @@ class Demand:
 
 def refuse(codes: Codes, failed: Mask, code: Code) -> None:
     """Set a reason where there is none yet, or only one that evictions could cure."""
-    if not failed.any():
+    if not np.count_nonzero(failed):
         return
     open_to = codes == 0 if _CURABLE[code] else _CURABLE[codes]
     codes[failed & open_to] = code

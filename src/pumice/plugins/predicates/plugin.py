@@ -226,7 +226,7 @@ class Predicates(Plugin, name="predicates"):
             volumes = None
         devices = self._allocations if task.shape.spec.resource_claims else None
         if demand is None and volumes is None and devices is None:
-            return ~full if full.any() else None
+            return ~full if np.count_nonzero(full) else None
         codes = full.astype(np.int16)
         if demand is not None:
             demand.settle(codes, rows)
