@@ -78,3 +78,36 @@ def test_a_pod_that_is_resized_in_place_counts_with_the_requests_of_its_spec(
     used = ingest.snapshot.nodes.used[CPU, 0]
     assert used == 2000 + (3000 if cpu == "3" else 500)
     assert used == afresh.snapshot.nodes.used[CPU, 0]
+
+
+def test_a_pod_that_starts_to_leave_becomes_the_last_of_its_node_and_job() -> None:
+    """Lists end as if it had just come, whichever place it had, and lose it when it goes."""
+
+    def one(number: int, *, leaves: bool) -> Any:
+        made = pod(f"g-{number}", group="g", node="n", cpu="1", memory="1Gi", phase="Running")
+        if leaves:
+            made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        return from_manifest(made)
+
+    ingest = Ingest(Snapshot())
+    made = [queue("q"), pod_group("g", queue="q"), node("n", cpu=8, memory="8Gi")]
+    pods = [one(number, leaves=False) for number in range(4)]
+    snapshot = ingest.load([*map(from_manifest, made), *pods])
+
+    def listed() -> list[list[str]]:
+        check(ingest.settle())
+        (job,) = snapshot.jobs.row_of.values()
+        lists = snapshot.nodes.tasks[snapshot.nodes.row_of["n"]], snapshot.jobs.tasks[job]
+        return [[snapshot.tasks.keys[row][-1] for row in rows] for rows in lists]
+
+    for number, leaves, wanted in (
+        (1, True, "0231"),
+        (1, False, "0231"),
+        (0, True, "2310"),
+        (3, True, "2103"),
+    ):
+        ingest.upsert(one(number, leaves=leaves))
+        assert listed() == [[*wanted]] * 2
+    for number, wanted in ((3, "210"), (2, "10")):
+        ingest.delete(one(number, leaves=True))
+        assert listed() == [[*wanted]] * 2

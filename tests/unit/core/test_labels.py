@@ -16,7 +16,14 @@ from pumice.api.pods import (
     PodSpec,
     Toleration,
 )
-from pumice.core.labels import node_labels, selects, selects_node, tolerates, untolerated
+from pumice.core.labels import (
+    LabelColumn,
+    node_labels,
+    selects,
+    selects_node,
+    tolerates,
+    untolerated,
+)
 from pumice.testing import node
 from pumice.testing.samples import snapshot_of
 from tests.present import present
@@ -279,3 +286,17 @@ class TestNodeLabels:
         assert before is node_labels(cluster)
         cluster.nodes.generation += 1
         assert before is not node_labels(cluster)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "wanted"),
+    [
+        (["a", "b", "a"], [True, True, True], [0, 1]),
+        (["a", "b", "a"], [True, False, True], [0]),
+        (["a", None, "b"], [True, True, True], [0, 1]),
+        (["a", None, "b"], [False, True, True], [1]),
+        (["a", "b"], [False, False], []),
+    ],
+)
+def test_the_values_that_some_nodes_have(values: Any, rows: Any, wanted: Any) -> None:
+    assert LabelColumn(values).codes_on(np.array(rows)).tolist() == wanted
