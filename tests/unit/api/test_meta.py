@@ -2,6 +2,7 @@
 
 import pytest
 
+from pumice.api import times
 from pumice.api.times import epoch
 from pumice.errors import InputError
 
@@ -33,3 +34,16 @@ def test_what_is_no_rfc_3339_time_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         epoch(text)
     assert caught.value.found == text
+
+
+def test_a_time_is_checked_whatever_was_checked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many good times are kept as there is place for; bad ones never are."""
+    monkeypatch.setattr(times, "_good", good := set[str]())
+    monkeypatch.setattr(times, "_MOST_TIMES", 2)
+    for second in (1, 2, 2, 3):
+        times.check_time(f"2026-01-15T10:00:0{second}Z", "start")
+    assert good == {"2026-01-15T10:00:03Z"}
+    for _ in range(2):
+        with pytest.raises(InputError, match="RFC 3339"):
+            times.check_time("tomorrow", "start")
+    assert good == {"2026-01-15T10:00:03Z"}
