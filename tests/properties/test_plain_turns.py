@@ -127,7 +127,7 @@ def _gang(draw: Any, name: str, shapes: Any, queue_name: str) -> list[Any]:
     return [group, *pods]
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(
     cluster=gangs(),
     scores=st.sampled_from(sorted(SCORES)),

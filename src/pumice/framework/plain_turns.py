@@ -8,15 +8,16 @@ itself; where that cannot be guaranteed it is taken by itself.
 import heapq
 from collections import Counter, deque
 from collections.abc import Container, Mapping
-from functools import cached_property
-from typing import Final
+from functools import cached_property, partial
+from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.shapes import Delta
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Job, Task
+from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
 from pumice.framework.equal_tasks import has_plain_shape, placed_ahead
 from pumice.framework.foreseen_picks import LONGEST_WALK, ForeseenPicks
@@ -44,7 +45,7 @@ _ASKED: Final = (
 """Hooks that a turn asks beside those about nodes."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Turn(msgspec.Struct):
     """One turn: all tasks that a job needs to start, in order, and the queue's key after it."""
 
     queue: int
@@ -54,6 +55,8 @@ class Turn(msgspec.Struct, frozen=True):
     """Of which kind each task is."""
     more: Delta
     """What the turn adds to sums (3, R)."""
+    less: Delta
+    """What undoes that."""
     key: Key = None
 
 
@@ -79,6 +82,10 @@ class PlainTurns:
         several = sum(map(len, jobs.values())) >= _SHORTEST
         self._can = several and state.policy.by_row and self._foreseeable()
         self._by_pair = state.ordering.queues_by_pair
+        self._groups: list[Any] = state.snapshot.jobs.groups
+        self._has_topology = state.snapshot.jobs.has_topology
+        self._steps: dict[int, tuple[Delta, Delta]] = {}
+        """What a task of each kind adds to sums (3, R), and what undoes that."""
         self._gangs = bool(state.hooks.bound(Plugin.job_ready))
         """Whether a job needs more than one task to be ready."""
 
@@ -91,12 +98,10 @@ class PlainTurns:
         return ForeseenPicks(self._state.placing)
 
     @cached_property
-    def _lacking(self) -> list[int]:
-        """How many more tasks each job needs to be ready, at least one."""
+    def _lacking(self) -> NDArray[np.int64]:
+        """How many more tasks each job needs to be ready, at least one (n,)."""
         jobs = all_jobs(self._state.snapshot)
-        lacking = jobs.min_member - jobs.ready - jobs.pending_best_effort
-        found: list[int] = np.maximum(lacking, 1).tolist()
-        return found
+        return np.maximum(jobs.min_member - jobs.ready - jobs.pending_best_effort, 1)
 
     def forget(self, queue: int) -> None:
         """Record that a queue takes a turn by itself."""
@@ -172,7 +177,7 @@ class PlainTurns:
 
     def _count(self, turn: Turn, sign: int) -> None:
         """Count a turn in sums as if it had been taken, or undo that."""
-        self._add(turn.job, sign * turn.more)
+        self._add(turn.job, turn.more if sign > 0 else turn.less)
 
     def _add(self, job: int, amounts: Delta) -> None:
         snapshot = self._state.snapshot
@@ -194,38 +199,35 @@ class PlainTurns:
                     break
                 found.append(turn)
         for turn, key in zip(found, self._keys(found), strict=True):
-            self._lines[turn.queue].append(msgspec.structs.replace(turn, key=key))
+            turn.key = key
+            self._lines[turn.queue].append(turn)
 
     def _turn(self, queue: int, job: int) -> Turn | None:
         """Return the turn of a job that starts with all its tasks; None if it is not so simple."""
-        tasks = list(self._tasks[job])
-        if len(tasks) != self._lacking[job] or len(tasks) > _LARGEST or job in self._tried:
+        waiting = self._tasks[job]
+        if len(waiting) != self._lacking.item(job) or job in self._tried or self._has_topology[job]:
             return None
-        if not self._starts_with(job, tasks):
+        tasks = list(waiting)
+        is_lone = len(tasks) == 1 and not self._groups[job].spec.min_task_member
+        if not is_lone and not self._starts_with(job, tasks):
             return None
         kinds = self._kinds_of(tasks)
-        return None if kinds is None else Turn(queue, job, tasks, kinds, self._sums(tasks))
+        return None if kinds is None else Turn(queue, job, tasks, kinds, *self._sums(kinds))
 
-    def _sums(self, tasks: list[int]) -> Delta:
-        """Return what tasks add to sums (3, R)."""
-        shapes = self._state.snapshot.tasks.shape
-        if len(tasks) == 1:
-            return self._step(int(shapes[tasks[0]]))
-        counts = Counter(shapes[tasks].tolist())
-        found: Delta = np.sum([n * self._step(shape) for shape, n in counts.items()], axis=0)
-        return found
-
-    def _step(self, shape: int) -> Delta:
-        return self._state.snapshot.shapes[shape].step("place", 1, live=False)[1]
+    def _sums(self, kinds: list[int]) -> tuple[Delta, Delta]:
+        """Return what tasks of these kinds add to sums (3, R), and what undoes that."""
+        if len(kinds) == 1:
+            return self._steps[kinds[0]]
+        steps = [n * self._steps[kind][0] for kind, n in Counter(kinds).items()]
+        more: Delta = np.sum(steps, axis=0)
+        return more, -more
 
     def _starts_with(self, job: int, tasks: list[int]) -> bool:
         """Return whether a job is ready with all of these tasks placed, and not with fewer."""
         state = self._state
-        if state.snapshot.jobs.has_topology[job]:
+        if len(tasks) > _LARGEST or not self._gangs:
             return False
-        if len(tasks) == 1 and not Job(state.snapshot, job).group.spec.min_task_member:
-            return True
-        if job in state.ordering.moving_jobs or self._are_mixed(tasks) or not self._gangs:
+        if job in state.ordering.moving_jobs or self._are_mixed(tasks):
             return False
         with placed_ahead(state.snapshot, tasks[:-1]):
             if state.policy.job_ready(job):
@@ -243,18 +245,22 @@ class PlainTurns:
     def _kinds_of(self, tasks: list[int]) -> list[int] | None:
         """Return the kinds of tasks; None if one of them is not plain."""
         state, table = self._state, self._state.snapshot.tasks
-        plain: set[int] = set()
         kinds: list[int] = []
+        plain = None
         for row in tasks:
             if table.nominated[row] != NOWHERE or row in state.queue_gates.held:
                 return None
-            task, number = Task(state.snapshot, row), int(table.shape[row])
-            if number not in plain and not self._is_plain(task):
-                return None
-            plain.add(number)
+            task = Task(state.snapshot, row)
+            if task.shape is not plain:
+                plain = task.shape
+                if not self._is_plain(task):
+                    return None
             kind = self._picks.kind(task)
             if kind is None:
                 return None
+            if kind not in self._steps:
+                step = partial(task.shape.step, "place", live=False)
+                self._steps[kind] = step(1)[1], step(-1)[1]
             kinds.append(kind)
         return kinds
 
@@ -334,14 +340,29 @@ class PlainTurns:
         others in place: a queue that has less does not allow less.
         """
         last_of_queue = {turn.queue: turn for turn in turns}
-        last_of_kind = {
-            (turn.queue, kind): (turn, task)
-            for turn in turns
-            for kind, task in zip(turn.kinds, turn.tasks, strict=True)
-        }
-        return all(self._may_begin(turn) for turn in last_of_queue.values()) and all(
-            self._may_add(turn, task) for turn, task in last_of_kind.values()
+        last_of_kind: dict[tuple[int, int], tuple[Turn, int]] = {}
+        for turn in turns:
+            for kind, row in zip(turn.kinds, turn.tasks, strict=True):
+                last_of_kind[turn.queue, kind] = turn, row
+        return all(
+            self._allows(turn, kind, row, is_last=last_of_queue[queue] is turn)
+            for (queue, kind), (turn, row) in last_of_kind.items()
         )
+
+    def _allows(self, turn: Turn, kind: int, row: int, *, is_last: bool) -> bool:
+        """Return whether a queue allows a task of a turn, and the turn itself if it is the last."""
+        policy, task = self._state.policy, Task(self._state.snapshot, row)
+        more, less = self._steps[kind]
+        is_gang = len(turn.tasks) > 1
+        if is_last and is_gang and not self._may_begin(turn):
+            return False
+        self._add(turn.job, less)
+        try:
+            if is_last and not is_gang and policy.overused(turn.queue):
+                return False
+            return bool(policy.allocatable(turn.queue, task))
+        finally:
+            self._add(turn.job, more)
 
     def _may_begin(self, turn: Turn) -> bool:
         """Return whether a queue may take a turn, which it took."""
@@ -350,16 +371,6 @@ class PlainTurns:
             return not self._state.policy.overused(turn.queue)
         finally:
             self._count(turn, 1)
-
-    def _may_add(self, turn: Turn, row: int) -> bool:
-        """Return whether a queue may take a task, which it took."""
-        task = Task(self._state.snapshot, row)
-        step = self._step(task.shape.id)
-        self._add(turn.job, -step)
-        try:
-            return bool(self._state.policy.allocatable(turn.queue, task))
-        finally:
-            self._add(turn.job, step)
 
 
 def _whole(turns: list[Turn], n_nodes: int) -> tuple[int, int]:
