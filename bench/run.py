@@ -89,8 +89,8 @@ GRID = [
     Case("default", nodes, pods, gang)
     for nodes in (100, 1000, 10000)
     for pods in (1000, 5000, 50000)
-    for gang in (1, 20, 100)
-    if pods < 50000 or (nodes >= 1000 and gang > 1)
+    for gang in (1, 4, 20, 100)
+    if (pods < 50000 or (nodes >= 1000 and gang > 4)) and (gang != 4 or nodes == 1000)
 ]
 
 

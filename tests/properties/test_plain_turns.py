@@ -1,4 +1,4 @@
-"""Turns of one-task jobs that are foreseen decide what turns taken one by one decide."""
+"""Turns that are foreseen decide what turns taken one by one decide."""
 
 from typing import Any
 from unittest import mock
@@ -24,6 +24,7 @@ SCORES = {
     "none": "conformance",
 }
 QUEUES = ("proportion", "capacity", "overcommit")
+TREE = "capacity, enabledHierarchy: true"
 
 
 def conf_of(scores: str, queues: str) -> Any:
@@ -87,6 +88,62 @@ WISH = {
 SHAPES = [("500m", "1Gi"), ("1", "1Gi"), ("2", "1Gi"), ("250m", "3Gi"), ("1500m", "6Gi")]
 
 
+@st.composite
+def gangs(draw: Any) -> Any:
+    """Nodes, tight queues and gangs of a few pods, some of which need fewer than they have."""
+    limits = st.sampled_from([None, None, {"cpu": 9}, {"cpu": 24, "memory": "40Gi"}])
+    made: list[Any] = [
+        queue(name, weight=draw(st.integers(1, 3)), capability=draw(limits))
+        for name in ("blue", "green")
+    ]
+    n_nodes = draw(st.integers(3, 12))
+    for i in range(n_nodes):
+        cpu, memory = draw(st.sampled_from([(8, "32Gi"), (4, "8Gi")]))
+        made.append(node(f"n{i}", cpu=cpu, memory=memory, pods=draw(st.sampled_from([3, 110]))))
+    shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3, unique=True))
+    for i in range(draw(st.integers(9, 25))):
+        made += _gang(draw, f"gang{i:02d}", shapes, draw(st.sampled_from(["blue", "green"])))
+    return made
+
+
+def _gang(draw: Any, name: str, shapes: Any, queue_name: str) -> list[Any]:
+    """A pod group with up to two roles, each of one shape or of several."""
+    roles = draw(st.lists(st.sampled_from(["", "master", "worker"]), min_size=1, max_size=2))
+    mixed = draw(st.sampled_from([False, False, False, True]))
+    pods: list[Any] = []
+    sizes: dict[str, int] = {}
+    for role in roles:
+        shape = draw(st.sampled_from(shapes))
+        for _ in range(draw(st.integers(1, 4))):
+            cpu, memory = draw(st.sampled_from(shapes)) if mixed else shape
+            which = {"role": role} if role else {}
+            pods.append(pod(f"{name}-{len(pods)}", group=name, cpu=cpu, memory=memory, **which))
+            sizes[role] = sizes.get(role, 0) + 1
+    least = len(pods) - draw(st.sampled_from([0, 0, 0, 1]))
+    minima = {role: n for role, n in sizes.items() if role} if draw(st.booleans()) else {}
+    group = pod_group(name, queue=queue_name, phase="Inqueue", min_member=max(1, least))
+    if minima:
+        group["spec"]["minTaskMember"] = minima
+    return [group, *pods]
+
+
+@settings(max_examples=60)
+@given(
+    cluster=gangs(),
+    scores=st.sampled_from(sorted(SCORES)),
+    queues=st.sampled_from([*QUEUES, TREE]),
+    seed=st.integers(0, 9),
+    most_kinds=st.sampled_from([0, 24]),
+)
+def test_foreseen_turns_of_gangs_decide_as_the_plain_way(
+    cluster: Any, scores: Any, queues: Any, seed: Any, most_kinds: Any
+) -> None:
+    conf = conf_of(scores, queues)
+    with mock.patch("pumice.framework.foreseen_picks._MOST_KINDS", most_kinds):
+        fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
+    assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
+
+
 @settings(max_examples=120)
 @given(
     cluster=clusters(),
@@ -128,6 +185,33 @@ class Counting:
 
         monkeypatch.setattr(PlainTurns, "_place", counted_place)
         monkeypatch.setattr(ForeseenPicks, "pick", counted_pick)
+
+
+def test_turns_of_small_gangs_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = Counting(monkeypatch)
+    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=16, memory="64Gi") for i in range(20))]
+    for i in range(30):
+        group = pod_group(f"g{i}", queue="blue", phase="Inqueue", min_member=4)
+        group["spec"]["minTaskMember"] = {"master": 1, "worker": 3}
+        pods = [
+            pod(f"g{i}-{k}", group=f"g{i}", cpu=1, memory="1Gi", role="worker" if k else "master")
+            for k in range(4)
+        ]
+        made += [group, *pods]
+    decisions = Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0)
+    assert len(decisions.binds) == 120
+    assert counting.turns == 30
+
+
+def test_of_a_gang_that_finds_too_few_nodes_nothing_stays() -> None:
+    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=4, memory="64Gi") for i in range(8))]
+    for i in range(20):
+        made.append(pod_group(f"g{i:02d}", queue="blue", phase="Inqueue", min_member=3))
+        made += [pod(f"g{i:02d}-{k}", group=f"g{i:02d}", cpu=1, memory="1Gi") for k in range(3)]
+    conf = conf_of("spread", "proportion")
+    found = Scheduler(conf).decide(snapshot_of(made), 0.0)
+    assert len(found.binds) == 30  # 32 would fit
+    assert found == reference_decide(snapshot_of(made), conf)
 
 
 def many(n_nodes: int, n_jobs: int) -> list[Any]:

@@ -7,7 +7,7 @@ made.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
@@ -126,6 +126,19 @@ def imagine(snapshot: Snapshot, task: Task, n: int, *, pipelined: bool = False) 
     finally:
         if n:
             snapshot.count_ahead(task.row, -n, pipelined=pipelined)
+
+
+@contextmanager
+def placed_ahead(snapshot: Snapshot, tasks: list[int]) -> Iterator[None]:
+    """Pretend that these pending tasks of one job are placed, in counts, sums and statuses."""
+    by_shape: dict[int, list[int]] = {}
+    for row in tasks:
+        by_shape.setdefault(int(snapshot.tasks.shape[row]), []).append(row)
+    with ExitStack() as stack:
+        for rows in by_shape.values():
+            stack.enter_context(imagine(snapshot, Task(snapshot, rows[0]), len(rows)))
+        stack.enter_context(_relabelled(snapshot, np.array(tasks, dtype=np.intp)))
+        yield
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pumice.framework.fits import Answers, Fit
 from pumice.framework.imagined_rows import ImaginedNodes, Load, cumulate
 from pumice.framework.placing import Placing
 
-_FIRST, _LONGEST = 32, 1024
+_FIRST, LONGEST_WALK = 32, 1024
 """Steps of a walk: of the first one, and at most."""
 _LOOKED_BEYOND = 96
 """Number of node states to look ahead after a walk."""
@@ -175,8 +175,8 @@ class ForeseenPicks:
         self._cursor = 0
         self._walks = False
         self._length = _FIRST
-        self._draws: list[int] = []
-        """The state of the generator after each step of a walk."""
+        self.draws: list[int] = []
+        """The state of the generator after each pick."""
 
     def kind(self, task: Task) -> int | None:
         """Return the number of a task's kind; None if its candidates must be compared."""
@@ -234,7 +234,7 @@ class ForeseenPicks:
         self._learn(states, answers)
         for node, before, _ in reversed(steps[right:]):
             self._states[node] = before
-        self._placing.state = self._draws[min(right, n) - 1]
+        self._placing.state = self.draws[min(right, n) - 1]
         if right <= n:
             self._part_ways(*steps[right - 1], {i: a.value[right - 1] for i, a in answers.items()})
         self._adapt(right, n)
@@ -244,6 +244,7 @@ class ForeseenPicks:
     def _pick_one(self, number: int) -> list[int]:
         """Return the node of one task as if there were no others."""
         node = self._placing.choose_once(*self._samples[number])
+        self.draws = [self._placing.state]
         return [] if node is None else [node]
 
     def _ask(
@@ -279,7 +280,7 @@ class ForeseenPicks:
         """Pick as far as possible; return nodes with their states before and after."""
         steps: list[tuple[int, _NodeState, _NodeState]] = []
         placing, kinds, states = self._placing, self._kinds, self._states
-        self._draws = []
+        self.draws = []
         for number in numbers:
             node = kinds[number].draw(placing)
             if node is None:
@@ -290,7 +291,7 @@ class ForeseenPicks:
             for i, kind in kinds.items():
                 kind.step(node, known.get(i))
             steps.append((node, before, after))
-            self._draws.append(placing.state)
+            self.draws.append(placing.state)
         return steps
 
     def _first_state(self, node: int) -> _NodeState:
@@ -309,7 +310,7 @@ class ForeseenPicks:
     def _adapt(self, right: int, n: int) -> None:
         """Look further ahead after success."""
         if right > n == self._length:
-            self._length = min(2 * n, _LONGEST)
+            self._length = min(2 * n, LONGEST_WALK)
         elif right <= n:
             self._length = max(_FIRST, 2 * right)
 

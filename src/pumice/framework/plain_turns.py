@@ -1,4 +1,4 @@
-"""Turns of allocate that can be foreseen: of jobs with one plain task, taken many at a time.
+"""Turns of allocate that can be foreseen: of jobs that start with plain tasks, many at a time.
 
 The order of the turns follows from the amounts of queues alone, so it can be drawn up ahead on
 imagined queues; the picks can be foreseen, too.  A turn decides exactly as it would by
@@ -8,18 +8,19 @@ itself; where that cannot be guaranteed it is taken by itself.
 import heapq
 from collections import Counter, deque
 from collections.abc import Container, Mapping
-from functools import cached_property
-from typing import Final
+from functools import cached_property, partial
+from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from pumice.core.resources import Mask
+from pumice.core.shapes import Delta
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
-from pumice.framework.equal_tasks import is_plain
-from pumice.framework.foreseen_picks import ForeseenPicks
+from pumice.framework.equal_tasks import has_plain_shape, placed_ahead
+from pumice.framework.foreseen_picks import LONGEST_WALK, ForeseenPicks
 from pumice.framework.heaps import Heap, Key
 from pumice.framework.imagined_rows import ImaginedQueues, cumulate
 from pumice.framework.job_records import Stage
@@ -29,6 +30,10 @@ from pumice.framework.session_state import SessionState
 
 _SHORTEST, _LONGEST = 8, 1024
 """Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
+_LARGEST = 32
+"""Tasks of a job up to which its turn is foreseen: a large gang is a run of its own."""
+_MOST_TASKS = 4096
+"""Tasks to look ahead."""
 _ASKED: Final = (
     Plugin.order_queues,
     Plugin.compare_queues,
@@ -40,14 +45,19 @@ _ASKED: Final = (
 """Hooks that a turn asks beside those about nodes."""
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """One turn: the job's only task, of which kind it is, and the queue's key after it."""
+class Turn(msgspec.Struct):
+    """One turn: all tasks that a job needs to start, in order, and the queue's key after it."""
 
     queue: int
     job: int
-    task: int
-    kind: int
-    key: Key
+    tasks: list[int]
+    kinds: list[int]
+    """Of which kind each task is."""
+    more: Delta
+    """What the turn adds to sums (3, R)."""
+    less: Delta
+    """What undoes that."""
+    key: Key = None
 
 
 class PlainTurns:
@@ -72,6 +82,12 @@ class PlainTurns:
         several = sum(map(len, jobs.values())) >= _SHORTEST
         self._can = several and state.policy.by_row and self._foreseeable()
         self._by_pair = state.ordering.queues_by_pair
+        self._groups: list[Any] = state.snapshot.jobs.groups
+        self._has_topology = state.snapshot.jobs.has_topology
+        self._steps: dict[int, tuple[Delta, Delta]] = {}
+        """What a task of each kind adds to sums (3, R), and what undoes that."""
+        self._gangs = bool(state.hooks.bound(Plugin.job_ready))
+        """Whether a job needs more than one task to be ready."""
 
     def _foreseeable(self) -> bool:
         asked = [plugin for hook in _ASKED for plugin, _ in self._state.hooks.bound(hook)]
@@ -82,10 +98,10 @@ class PlainTurns:
         return ForeseenPicks(self._state.placing)
 
     @cached_property
-    def _lacks_one(self) -> Mask:
-        """Jobs that need at most one more task to be ready (n,)."""
+    def _lacking(self) -> NDArray[np.int64]:
+        """How many more tasks each job needs to be ready, at least one (n,)."""
         jobs = all_jobs(self._state.snapshot)
-        return np.asarray(jobs.ready + jobs.pending_best_effort + 1 >= jobs.min_member)
+        return np.maximum(jobs.min_member - jobs.ready - jobs.pending_best_effort, 1)
 
     def forget(self, queue: int) -> None:
         """Record that a queue takes a turn by itself."""
@@ -138,7 +154,8 @@ class PlainTurns:
         self._foresee([queue for _, queue in queues if queue not in self._lines])
         turns: list[Turn] = []
         ahead = dict.fromkeys((queue for _, queue in queues), 0)
-        while queues and len(turns) < self._length:
+        n_tasks = 0
+        while queues and len(turns) < self._length and n_tasks < _MOST_TASKS:
             queue = queues[0][1]
             at, line = ahead[queue], self._lines[queue]
             has_jobs = at < len(self._jobs[queue])
@@ -148,6 +165,7 @@ class PlainTurns:
             if has_jobs:
                 turn = line[at]
                 turns.append(turn)
+                n_tasks += len(turn.tasks)
                 ahead[queue] = at + 1
                 if self._by_pair:
                     self._count(turn, 1)
@@ -159,124 +177,210 @@ class PlainTurns:
 
     def _count(self, turn: Turn, sign: int) -> None:
         """Count a turn in sums as if it had been taken, or undo that."""
+        self._add(turn.job, turn.more if sign > 0 else turn.less)
+
+    def _add(self, job: int, amounts: Delta) -> None:
         snapshot = self._state.snapshot
-        shape = snapshot.shapes[snapshot.tasks.shape[turn.task]]
-        snapshot.add_to_sums(turn.job, shape.step("place", sign, live=False)[1])
+        snapshot.add_to_sums(job, amounts)
         if self._by_pair:
             snapshot.journal.tick()
 
     def _foresee(self, queues: list[int]) -> None:
         """List the next turns of some queues."""
         most = max(4, 2 * self._length // max(1, len(queues)))
-        found: list[tuple[int, int, int, int]] = []
+        found: list[Turn] = []
         for queue in queues:
             self._lines[queue] = []
             entries = self._jobs[queue].entries
             entries.sort()  # a sorted list is a heap
             for _, job in entries[:most]:
-                task = self._only_task(job)
-                kind = None if task is None else self._picks.kind(Task(self._state.snapshot, task))
-                if task is None or kind is None:
+                turn = self._turn(queue, job)
+                if turn is None:
                     break
-                found.append((queue, job, task, kind))
+                found.append(turn)
         for turn, key in zip(found, self._keys(found), strict=True):
-            self._lines[turn[0]].append(Turn(*turn, key))
+            turn.key = key
+            self._lines[turn.queue].append(turn)
 
-    def _only_task(self, job: int) -> int | None:
-        """Return the only task of a job that is ready with it; None if it is not that simple."""
-        state, tasks = self._state, self._tasks[job]
-        if len(tasks) != 1 or job in self._tried or not self._lacks_one[job]:
+    def _turn(self, queue: int, job: int) -> Turn | None:
+        """Return the turn of a job that starts with all its tasks; None if it is not so simple."""
+        waiting = self._tasks[job]
+        if len(waiting) != self._lacking.item(job) or job in self._tried or self._has_topology[job]:
             return None
-        row, table = tasks[0], state.snapshot.tasks
-        if (
-            state.snapshot.jobs.has_topology[job]
-            or table.nominated[row] != NOWHERE
-            or row in state.queue_gates.held
-            or state.snapshot.shapes[table.shape[row]].coarse
-            or not is_plain(state, row)
-            or state.policy.filter_task(Task(state.snapshot, row)) is not None
-        ):
+        tasks = list(waiting)
+        is_lone = len(tasks) == 1 and not self._groups[job].spec.min_task_member
+        if not is_lone and not self._starts_with(job, tasks):
             return None
-        return row
+        kinds = self._kinds_of(tasks)
+        return None if kinds is None else Turn(queue, job, tasks, kinds, *self._sums(kinds))
 
-    def _keys(self, turns: list[tuple[int, int, int, int]]) -> list[Key]:
+    def _sums(self, kinds: list[int]) -> tuple[Delta, Delta]:
+        """Return what tasks of these kinds add to sums (3, R), and what undoes that."""
+        if len(kinds) == 1:
+            return self._steps[kinds[0]]
+        steps = [n * self._steps[kind][0] for kind, n in Counter(kinds).items()]
+        more: Delta = np.sum(steps, axis=0)
+        return more, -more
+
+    def _starts_with(self, job: int, tasks: list[int]) -> bool:
+        """Return whether a job is ready with all of these tasks placed, and not with fewer."""
+        state = self._state
+        if len(tasks) > _LARGEST or not self._gangs:
+            return False
+        if job in state.ordering.moving_jobs or self._are_mixed(tasks):
+            return False
+        with placed_ahead(state.snapshot, tasks[:-1]):
+            if state.policy.job_ready(job):
+                return False
+        with placed_ahead(state.snapshot, tasks):
+            return bool(state.policy.job_ready(job))
+
+    def _are_mixed(self, tasks: list[int]) -> bool:
+        """Return whether tasks of a role differ: then a node may refuse one and take the next."""
+        table = self._state.snapshot.tasks
+        pairs = set(zip(table.role[tasks].tolist(), table.shape[tasks].tolist(), strict=True))
+        roles = [role for role, _ in pairs if role != NOWHERE]
+        return len(roles) != len(set(roles))
+
+    def _kinds_of(self, tasks: list[int]) -> list[int] | None:
+        """Return the kinds of tasks; None if one of them is not plain."""
+        state, table = self._state, self._state.snapshot.tasks
+        kinds: list[int] = []
+        plain = None
+        for row in tasks:
+            if table.nominated[row] != NOWHERE or row in state.queue_gates.held:
+                return None
+            task = Task(state.snapshot, row)
+            if task.shape is not plain:
+                plain = task.shape
+                if not self._is_plain(task):
+                    return None
+            kind = self._picks.kind(task)
+            if kind is None:
+                return None
+            if kind not in self._steps:
+                step = partial(task.shape.step, "place", live=False)
+                self._steps[kind] = step(1)[1], step(-1)[1]
+            kinds.append(kind)
+        return kinds
+
+    def _is_plain(self, task: Task) -> bool:
+        shape = task.shape
+        if shape.coarse or not has_plain_shape(shape):
+            return False
+        return self._state.policy.filter_task(task) is None
+
+    def _keys(self, turns: list[Turn]) -> list[Key]:
         """Return the keys of queues after each of their turns; those of a queue are together."""
         if not turns:
             return []
         if self._by_pair:
             return [None] * len(turns)
-        snapshot = self._state.snapshot
-        shapes = [snapshot.shapes[i] for i in snapshot.tasks.shape[[t[2] for t in turns]].tolist()]
-        each = np.stack([shape.step("place", 1, live=False)[1] for shape in shapes], axis=-1)
-        rows = np.array([turn[0] for turn in turns], dtype=np.intp)
-        more = cumulate(each, rows)
-        return self._state.ordering.keys_of(ImaginedQueues(snapshot, rows, more))
+        rows = np.array([turn.queue for turn in turns], dtype=np.intp)
+        more = cumulate(np.stack([turn.more for turn in turns], axis=-1), rows)
+        return self._state.ordering.keys_of(ImaginedQueues(self._state.snapshot, rows, more))
 
     # Placing
 
     def _place(self, turns: list[Turn]) -> int:
-        """Place the tasks of turns up to the first that finds no node; return how many.
+        """Place the tasks of turns up to the first that finds too few nodes; return how many.
 
         Queues that are compared in pairs take all turns or none.
         """
         state, placing = self._state, self._state.placing
         mark, generator = state.journal.mark(), placing.state
-        drawn = generator
-        tasks, kinds = [turn.task for turn in turns], [turn.kind for turn in turns]
+        tasks = [row for turn in turns for row in turn.tasks]
+        kinds = [kind for turn in turns for kind in turn.kinds]
         if not self._picks.begin(kinds):
             self._lines.clear()
             return 0
-        nodes: list[int] = []
-        while len(nodes) < len(turns):
-            at = len(nodes)
-            picks = self._picks.pick(kinds[at:])
-            if not picks:
-                break
-            if len(picks) == 1:
-                state.snapshot.bind(tasks[at], picks[0])
-            else:
-                some = tasks[at : at + len(picks)]
-                state.snapshot.bind_each(np.array(some), np.array(picks))
-            self._picks.placed()
-            nodes += picks
-            drawn = placing.state
-        taken = turns[: len(nodes)]
-        allowed = not state.hooks.failures.errors and self._is_within_limits(taken)
-        if not allowed or (len(taken) < len(turns) and self._by_pair):
+        nodes, draws = self._pick(tasks, kinds)
+        n_turns, n = _whole(turns, len(nodes))
+        if n < len(nodes):  # of a gang that is short nothing stays
+            state.journal.rollback(mark)
+            self._bind(tasks[:n], nodes[:n])
+        allowed = not state.hooks.failures.errors and self._is_within_limits(turns[:n_turns])
+        if not allowed or (n_turns < len(turns) and self._by_pair):
             state.journal.rollback(mark)
             placing.state = generator
-            return len(nodes) if allowed else 0
-        placing.state = drawn
-        state.intents.announce(tasks[: len(nodes)], nodes)
-        state.records.given_up.difference_update(tasks[: len(nodes)])
-        for turn in taken:
+            return n_turns if allowed else 0
+        placing.state = draws[n - 1] if n else generator
+        state.intents.announce(tasks[:n], nodes[:n])
+        state.records.given_up.difference_update(tasks[:n])
+        for turn in turns[:n_turns]:
             state.records.take_turn(turn.job)
             state.records.note(turn.job, Stage.DONE, Why.SCHEDULED)
-        return len(nodes)
+        return n_turns
+
+    def _pick(self, tasks: list[int], kinds: list[int]) -> tuple[list[int], list[int]]:
+        """Bind tasks up to the first that finds no node; return nodes and draws."""
+        nodes: list[int] = []
+        draws: list[int] = []
+        while len(nodes) < len(tasks):
+            at = len(nodes)
+            picks = self._picks.pick(kinds[at : at + LONGEST_WALK])
+            if not picks:
+                break
+            self._bind(tasks[at : at + len(picks)], picks)
+            self._picks.placed()
+            nodes += picks
+            draws += self._picks.draws[: len(picks)]
+        return nodes, draws
+
+    def _bind(self, tasks: list[int], nodes: list[int]) -> None:
+        if len(tasks) == 1:
+            self._state.snapshot.bind(tasks[0], nodes[0])
+        elif tasks:
+            self._state.snapshot.bind_each(np.array(tasks), np.array(nodes))
 
     def _is_within_limits(self, turns: list[Turn]) -> bool:
         """Return whether queues allow all these turns, which were taken.
 
-        Asked about the last turn of each queue and kind, with all others in place: a queue that has
-        less does not allow less.
+        Asked about the last turn of each queue, and about its last task of each kind, with all
+        others in place: a queue that has less does not allow less.
         """
         last_of_queue = {turn.queue: turn for turn in turns}
-        last_of_kind = {(turn.queue, turn.kind): turn for turn in turns}
-        for turn in last_of_kind.values():
-            is_last = last_of_queue[turn.queue] is turn
-            if not self._allows(turn, is_last=is_last):
-                return False
-        return True
+        last_of_kind: dict[tuple[int, int], tuple[Turn, int]] = {}
+        for turn in turns:
+            for kind, row in zip(turn.kinds, turn.tasks, strict=True):
+                last_of_kind[turn.queue, kind] = turn, row
+        return all(
+            self._allows(turn, kind, row, is_last=last_of_queue[queue] is turn)
+            for (queue, kind), (turn, row) in last_of_kind.items()
+        )
 
-    def _allows(self, turn: Turn, *, is_last: bool) -> bool:
-        policy, task = self._state.policy, Task(self._state.snapshot, turn.task)
-        self._count(turn, -1)
+    def _allows(self, turn: Turn, kind: int, row: int, *, is_last: bool) -> bool:
+        """Return whether a queue allows a task of a turn, and the turn itself if it is the last."""
+        policy, task = self._state.policy, Task(self._state.snapshot, row)
+        more, less = self._steps[kind]
+        is_gang = len(turn.tasks) > 1
+        if is_last and is_gang and not self._may_begin(turn):
+            return False
+        self._add(turn.job, less)
         try:
-            if is_last and policy.overused(turn.queue):
+            if is_last and not is_gang and policy.overused(turn.queue):
                 return False
             return bool(policy.allocatable(turn.queue, task))
         finally:
+            self._add(turn.job, more)
+
+    def _may_begin(self, turn: Turn) -> bool:
+        """Return whether a queue may take a turn, which it took."""
+        self._count(turn, -1)
+        try:
+            return not self._state.policy.overused(turn.queue)
+        finally:
             self._count(turn, 1)
+
+
+def _whole(turns: list[Turn], n_nodes: int) -> tuple[int, int]:
+    """Return how many turns have nodes for all their tasks, and how many tasks these are."""
+    n = 0
+    for at, turn in enumerate(turns):
+        if n + len(turn.tasks) > n_nodes:
+            return at, n
+        n += len(turn.tasks)
+    return len(turns), n
 
 
 def _heap_after(queues: list[tuple[Key, int]], turns: list[Turn]) -> list[tuple[Key, int]]:
