@@ -4,7 +4,7 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 ``rollback`` undo them through the journal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -101,10 +101,16 @@ class Statement:
             and not any(shapes[each].coarse for each in set(table.shape[tasks].tolist()))
         )
 
-    def make_rooms(self, rooms: Sequence[Room], action: str) -> None:
-        """Evict and pipeline for several tasks, all at once; for plugins that follow no moves."""
+    def make_rooms(
+        self, rooms: Sequence[Room], action: str, *, gone: Collection[int] = ()
+    ) -> None:
+        """Evict and pipeline for several tasks, all at once; for plugins that follow no moves.
+
+        Victims that are ``gone`` are marked as leaving already.
+        """
         snapshot, keys = self._snapshot, self._snapshot.tasks.keys
-        victims = [victim for room in rooms for victim in room.victims]
+        known = set(gone)
+        victims = [each for room in rooms for each in room.victims if each not in known]
         if victims:
             snapshot.evict_each(np.array(victims, dtype=np.intp))
         tasks = np.array([room.task for room in rooms], dtype=np.intp)

@@ -19,7 +19,7 @@ from pumice.core.resources import STEP, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.eviction.emptied_nodes import PromisedNodes
-from pumice.framework.eviction.victim_columns import Lines
+from pumice.framework.eviction.victim_lines import Lines
 
 
 class Step(NamedTuple):
@@ -86,17 +86,38 @@ class Ladders:
         return copies >= self.hopeful[place] or bool(self._final[place])
 
     def chain(self, place: int, most: int, members: float = math.inf) -> list[Step]:
-        """Return the next steps on a node, as long as somebody of its members is left before."""
+        """Return the next steps on a node, as long as somebody of its members is left before.
+
+        No step takes victims of two tiers: the first tier decides as long as it offers anybody.
+        """
         rungs, steps, before = self._rungs[place], list[Step](), 0
         if not self.lines.known[place]:
             return steps
+        split = self._split(place)
         for copies in range(most):
             after = bisect_left(rungs, copies + 1, before)
-            if before >= members or after == len(rungs):
+            if before >= members or after == len(rungs) or before < split < after:
                 break
             steps.append(Step(place, copies, before, after))
             before = after
         return steps
+
+    def _split(self, place: int) -> int:
+        """Return after how many victims of a node another tier decides."""
+        split = self.lines.split
+        return len(self._rungs[place]) if split is None else split[place]
+
+    def tier(self, step: Step) -> int:
+        """Return which tier offers the victims of a step: 0 that of the first nodes, 1 the next."""
+        return int(step.after > self._split(step.place))
+
+    def strands_counted(self, place: int, gone: int) -> bool:
+        """Return whether some stay on a node although later nodes follow from their going."""
+        counted = self.lines.counted
+        if not counted:
+            return False
+        left = self._victims[self._starts[place] + gone : self._starts[place + 1]]
+        return not counted.isdisjoint(self._snapshot.tasks.job.take(left).tolist())
 
     def line(self, place: int) -> IndexArray:
         """Return the candidates of a node in order."""

@@ -5,7 +5,7 @@ yet; a run ends where that cannot be promised, and the next task is tried by its
 """
 
 import heapq
-from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
@@ -14,13 +14,13 @@ import numpy as np
 
 from pumice.core.resources import PODS, Column, IndexArray, Mask
 from pumice.core.views import Task
-from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
 from pumice.framework.equal_tasks import has_plain_shape, longest
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.eviction.victim_columns import VictimColumns
+from pumice.framework.eviction.victim_lines import InTurn, JobKeys
 from pumice.framework.fits import Codes, Fit
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
@@ -148,7 +148,7 @@ class EvictionRuns:
         """
         task = Task(self._snapshot, tasks[0])
         n = len(tasks)
-        ladders = self._ladders(task, scope, nodes[:n], n)
+        ladders = self._ladders(task, scope, nodes[:n], n, emptied_in_order=True)
         if ladders is None:
             return 0
         steps: list[Step] = []
@@ -156,8 +156,11 @@ class EvictionRuns:
         for place, left in enumerate(members):
             chain = ladders.chain(place, n - len(steps), left)
             steps += chain
-            fails = len(steps) < n and (not chain or chain[-1].after < left)
+            gone = chain[-1].after if chain else 0
+            fails = len(steps) < n and (not chain or gone < left)
             if fails and not ladders.is_full(place, len(chain)):
+                break
+            if ladders.strands_counted(place, gone):
                 break
         barred = self._state.placing.barred(self._verdicts_after(task, ladders, steps)).tolist()
         cut = barred.index(True) + 1 if True in barred else len(steps)
@@ -239,7 +242,15 @@ class EvictionRuns:
             for chain in chains
         ]
 
-    def _ladders(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> Ladders | None:
+    def _ladders(
+        self,
+        task: Task,
+        scope: Scope,
+        nodes: IndexArray,
+        n: int,
+        *,
+        emptied_in_order: bool = False,
+    ) -> Ladders | None:
         """Work out the steps on nodes, of which the first is tried first; None if that cannot be.
 
         Only on as many of them as could take n tasks if all members of the scope left.
@@ -249,7 +260,9 @@ class EvictionRuns:
         if not self._spreads:
             hopeful = hopeful[: 1 + int(hopeful.cumsum().searchsorted(n))]
             nodes = nodes[: len(hopeful)]
-        lines = self._columns.lines(scope, task, nodes) if len(nodes) else None
+        if not len(nodes):
+            return None
+        lines = self._columns.lines(scope, task, nodes, emptied_in_order=emptied_in_order)
         if lines is None or self._candidates.has_coarse(lines.at):
             return None
         return Ladders(
@@ -275,21 +288,16 @@ class EvictionRuns:
         """Make the steps that everybody agrees to, and return how many."""
         steps = steps[: self._n_offered(Task(self._snapshot, tasks[0]), ladders, steps)]
         self._is_cut = len(steps) < len(tasks)
-        rooms = self._rooms(tasks, ladders, steps)
-        start, jobs = stmt.checkpoint(), self._rivals(ladders, steps, rooms)
-        before = self._job_keys(jobs)
+        rooms, start = self._rooms(tasks, ladders, steps), stmt.checkpoint()
         if not rooms or self._state.hooks.failures.errors:
             return 0
-        stmt.make_rooms(rooms, self._action)
-        if self._job_keys(jobs) != before:
-            stmt.rollback(start)
-            if not self._keeps_job_order(ladders, steps):
-                return 0
-            stmt.make_rooms(rooms, self._action)
-        if self._state.hooks.failures.errors:
-            stmt.rollback(start)
-            return 0
-        return len(rooms)
+        gone = self._rivals(ladders, steps)
+        stands = not gone or self._keeps_job_order(gone, ladders.lines.job_keys)
+        if stands and not self._state.hooks.failures.errors:
+            stmt.make_rooms(rooms, self._action, gone=gone)
+            return len(rooms)
+        stmt.rollback(start)
+        return 0
 
     def _rooms(self, tasks: list[int], ladders: Ladders, steps: list[Step]) -> list[Room]:
         best_effort, reclaims = self._snapshot.tasks.best_effort, self._hook is Plugin.reclaimable
@@ -301,54 +309,62 @@ class EvictionRuns:
             rooms.append(Room(task, nodes[step.place], victims, freed=bool(counted)))
         return rooms
 
-    def _rivals(self, ladders: Ladders, steps: list[Step], rooms: list[Room]) -> list[int]:
-        """Return the jobs that lose tasks, unless only one is in line on each node."""
-        job, places = self._snapshot.tasks.job, {step.place for step in steps}
-        if all(len(set(job[ladders.line(place)].tolist())) < 2 for place in places):
-            return []
-        return sorted({int(job[victim]) for room in rooms for victim in room.victims})
-
-    def _job_keys(self, jobs: list[int]) -> list[tuple[float, ...]]:
-        return self._state.ordering.job_policy_keys(jobs) if jobs else []
-
-    def _n_offered(self, task: Task, ladders: Ladders, steps: list[Step]) -> int:
-        """Return for how many steps those who judge in turn offer all that are in line."""
-        judges = ladders.lines.in_turn
-        if not judges:
-            return len(steps)
-        line: list[int] = []
-        ends: list[int] = []
-        for step in steps:
-            line += ladders.in_line(step)
-            ends.append(len(line))
-        offered = _offered(judges, task, ladders.lines.rows, line)
-        if offered == len(line):
-            return len(steps)
-        n = bisect_right(ends, offered)
-        line = line[: ends[n - 1]] if n else []
-        return n if _offered(judges, task, ladders.lines.rows, line) == len(line) else 0
-
-    def _keeps_job_order(self, ladders: Ladders, steps: list[Step]) -> bool:
-        """Return whether evictions leave the jobs in line on each node in their order.
+    def _rivals(self, ladders: Ladders, steps: list[Step]) -> list[int]:
+        """Return the victims whose going might move jobs in line; none if no node has two jobs.
 
         Of a job of which nobody is left in line the last victim is not counted: its key counted
         before that one went.
         """
         job = self._snapshot.tasks.job
+        if not ladders.lines.job_keys:
+            return []
         going = [victim for step in steps for victim in ladders.going(step)]
-        lines = [ladders.line(place) for place in {step.place for step in steps}]
-        gone = set(going)
-        left = {int(job[row]) for line in lines for row in line.tolist() if row not in gone}
-        last = {int(job[row]): row for row in going}
-        early = [row for row in going if int(job[row]) in left or last[int(job[row])] != row]
-        jobs = sorted(set(job[early].tolist()))
-        if not jobs:
-            return True
-        before, mark = self._job_keys(jobs), self._state.journal.mark()
-        self._snapshot.evict_each(np.array(early, dtype=np.intp))
-        after = self._job_keys(jobs)
-        self._state.journal.rollback(mark)
-        return after == before
+        lines = [job.take(ladders.line(place)).tolist() for place in {each.place for each in steps}]
+        if all(len(set(line)) < 2 for line in lines):
+            return []
+        left = Counter(each for line in lines for each in line)
+        rivals: list[int] = []
+        for victim, owner in zip(going, job.take(going).tolist(), strict=True):
+            left[owner] -= 1
+            if left[owner]:
+                rivals.append(victim)
+        return rivals
+
+    def _keeps_job_order(self, gone: list[int], before: JobKeys) -> bool:
+        """Evict victims and return whether that leaves their jobs as they were in order."""
+        self._snapshot.evict_each(np.array(gone, dtype=np.intp))
+        jobs = sorted(set(self._snapshot.tasks.job.take(gone).tolist()))
+        return self._state.ordering.job_policy_keys(jobs) == [before[job] for job in jobs]
+
+    def _n_offered(self, task: Task, ladders: Ladders, steps: list[Step]) -> int:
+        """Return for how many steps those who judge in turn offer all that are in line."""
+        n, lines = len(steps), ladders.lines
+        for tier, judges in enumerate((lines.in_turn, lines.in_turn_later)):
+            if judges:
+                n = self._n_agreed(task, ladders, steps[:n], tier, judges)
+        return n
+
+    def _n_agreed(
+        self, task: Task, ladders: Ladders, steps: list[Step], tier: int, judges: InTurn
+    ) -> int:
+        """Return for how many steps some who judge in turn offer all whom their tier must offer."""
+        line: list[int] = []
+        ends: list[int] = []
+        for step in steps:
+            line += ladders.in_line(step)
+            ends.append(len(line))
+        asked = [i for i, step in enumerate(steps) if ladders.tier(step) == tier]
+        n, rows = len(steps), ladders.lines.rows
+        while asked:
+            end = ends[asked[-1]]
+            offered = _offered(judges, task, rows, line[:end])
+            if offered == end:
+                return n
+            if n < len(steps):
+                return 0
+            n = next(i for i in asked if ends[i] > offered)
+            asked = [i for i in asked if i < n]
+        return n
 
 
 def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
@@ -361,7 +377,7 @@ def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
     return nodes[np.lexsort((nodes, -scores))]
 
 
-def _offered(judges: list[tuple[Ask, Mask]], task: Task, rows: IndexArray, line: list[int]) -> int:
+def _offered(judges: InTurn, task: Task, rows: IndexArray, line: list[int]) -> int:
     """Return how many of the first in line are offered by all who could ever offer them."""
     at, n = np.array(line, dtype=np.intp), len(line)
     for ask, bound in judges:
