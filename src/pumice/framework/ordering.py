@@ -43,10 +43,11 @@ class Ordering:
         self._queue_key: dict[int, tuple[int, Key]] = {}
         """The last key of a queue, with the number of moves until then."""
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
-        self._keeps_orders = not self.moving_jobs and not any(
+        self.keeps_orders = not self.moving_jobs and not any(
             plugin.simulator is UNDECLARED or plugin.ordered_jobs is not None
             for plugin, _ in self._task_orders
         )
+        """Whether the order of tasks stands for the session."""
         self._failures = hooks.failures
         self._orders: dict[int, tuple[list[int], list[int]]] = {}
         """Tasks that were put in order, and their order, by the first of them."""
@@ -187,7 +188,7 @@ class Ordering:
 
         It does where plugins say which keys move, and none does.
         """
-        if not self._keeps_orders or not jobs:
+        if not self.keeps_orders or not jobs:
             return
         keys = self.plain_task_keys([row for tasks in jobs for row in tasks])
         if keys is None or self._failures.errors:

@@ -8,6 +8,7 @@ the first victim; the second must wait for the other two; the third finds room w
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -80,6 +81,15 @@ class Ladders:
     @cached_property
     def _final(self) -> Mask:
         return self.lines.final()
+
+    @cached_property
+    def shared(self) -> set[int]:
+        """The places of nodes on which tasks of several jobs are in line."""
+        if not self.lines.job_keys:
+            return set()
+        jobs = self._snapshot.tasks.job.take(self.lines.rows).tolist()
+        on = Counter(place for place, _ in set(zip(self.lines.place.tolist(), jobs, strict=True)))
+        return {place for place, n in on.items() if n > 1}
 
     def is_full(self, place: int, copies: int) -> bool:
         """Return whether a node that has so many tasks and no next step cannot take one more."""

@@ -5,27 +5,27 @@ yet; a run ends where that cannot be promised, and the next task is tried by its
 """
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pumice.core.resources import PODS, Column, IndexArray, Mask
+from pumice.core.resources import PODS, Column, IndexArray
+from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
 from pumice.framework.equal_tasks import has_plain_shape, longest
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
+from pumice.framework.eviction.room_making import RoomMaker
 from pumice.framework.eviction.victim_columns import VictimColumns
-from pumice.framework.eviction.victim_lines import InTurn, JobKeys
 from pumice.framework.fits import Codes, Fit
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
-from pumice.framework.statement import Room, Statement
+from pumice.framework.statement import Statement
 
 _SHORTEST, _LONGEST = 3, 256
 """Tasks to make room for at once; fewer are served faster one by one."""
@@ -41,6 +41,21 @@ _PATIENCE = 2
 """Runs of a job that came to nothing before its tasks are tried one by one."""
 
 
+class Plan(NamedTuple):
+    """Steps to make for equal tasks, also of several jobs in a row."""
+
+    kind: tuple[int, int]
+    """Queue and shape: all that tasks must have in common whose answers follow from node rows."""
+    ladders: Ladders
+    steps: list[Step]
+    moved: int = -1
+    """How many moves were logged when these steps were the next; -1: it is new."""
+
+    def follows(self, kind: tuple[int, int], moved: int) -> bool:
+        """Return whether nothing but its own steps was made, and equal tasks are next."""
+        return self.kind == kind and self.moved == moved
+
+
 class EvictionRuns:
     """Makes room for equal tasks of one action."""
 
@@ -54,7 +69,9 @@ class EvictionRuns:
         """Whether nodes outside those that seemed enough became the best."""
         self._is_cut = False
         """Whether the last run ended before its tasks did: the next one is tried by itself."""
-        self._action = "preempt" if hook is Plugin.preemptable else "reclaim"
+        self._rooms = RoomMaker(state, hook)
+        self._plan: Plan | None = None
+        """Steps that the last run in order left to the next job."""
         self._can = (
             state.placing.imagines
             and state.policy.by_row
@@ -141,16 +158,37 @@ class EvictionRuns:
 
     # Which nodes
 
-    def in_order(self, stmt: Statement, tasks: list[int], scope: Scope, nodes: IndexArray) -> int:
+    def in_order(
+        self,
+        stmt: Statement,
+        tasks: list[int],
+        scope: Scope,
+        nodes: Callable[[], IndexArray],
+        later_jobs: Iterable[int],
+    ) -> int:
         """Make room for equal tasks on the first nodes that can be made to hold them.
 
-        Nodes that no member of the scope is left on are skipped.  Returns for how many tasks.
+        Nodes that no member of the scope is left on are skipped.  What is planned for a second job
+        in a row reaches as far as the tasks of the later jobs.  Returns for how many tasks.
         """
-        task = Task(self._snapshot, tasks[0])
-        n = len(tasks)
+        task, n = Task(self._snapshot, tasks[0]), len(tasks)
+        kind, last = (task.queue, task.shape.id), self._plan
+        follows = last is not None and last.follows(kind, len(self._snapshot.journal.moved))
+        plan = last if follows else None
+        if plan is None or len(plan.steps) < n or not self._columns.still(task, plan.ladders.lines):
+            n_later = self._n_pending(later_jobs) if follows else 0
+            plan = self._plan_in_order(task, scope, nodes(), min(n + n_later, _LONGEST))
+        self._plan, steps = None, plan.steps[:n] if plan else []
+        served = self._make(stmt, tasks, plan.ladders, steps) if plan else 0
+        if plan and served == n:
+            self._plan = Plan(kind, plan.ladders, plan.steps[n:], len(self._snapshot.journal.moved))
+        return served
+
+    def _plan_in_order(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> Plan | None:
+        """Find the steps for n equal tasks on the first nodes that can be made to hold them."""
         ladders = self._ladders(task, scope, nodes[:n], n, emptied_in_order=True)
         if ladders is None:
-            return 0
+            return None
         steps: list[Step] = []
         members = self._candidates.sums(scope)[PODS, ladders.nodes].tolist()
         for place, left in enumerate(members):
@@ -164,7 +202,15 @@ class EvictionRuns:
                 break
         barred = self._state.placing.barred(self._verdicts_after(task, ladders, steps)).tolist()
         cut = barred.index(True) + 1 if True in barred else len(steps)
-        return self._make(stmt, tasks, ladders, steps[:cut])
+        return Plan((task.queue, task.shape.id), ladders, steps[:cut])
+
+    def _n_pending(self, jobs: Iterable[int]) -> int:
+        return int(self._snapshot.jobs.counts[Status.PENDING, [*jobs]].sum())
+
+    def _make(self, stmt: Statement, tasks: list[int], ladders: Ladders, steps: list[Step]) -> int:
+        made = self._rooms.make(stmt, tasks, ladders, steps)
+        self._is_cut = made < len(tasks)
+        return made
 
     def by_score(
         self, stmt: Statement, tasks: list[int], scope: Scope, nodes: IndexArray, fit: Fit
@@ -282,90 +328,6 @@ class EvictionRuns:
         verdict = placing.verdict(placing.judged(task), task, nodes, rows)
         return np.zeros(len(rows), dtype=np.int16) + np.asarray(verdict, dtype=np.int16)
 
-    # Whether it stands
-
-    def _make(self, stmt: Statement, tasks: list[int], ladders: Ladders, steps: list[Step]) -> int:
-        """Make the steps that everybody agrees to, and return how many."""
-        steps = steps[: self._n_offered(Task(self._snapshot, tasks[0]), ladders, steps)]
-        self._is_cut = len(steps) < len(tasks)
-        rooms, start = self._rooms(tasks, ladders, steps), stmt.checkpoint()
-        if not rooms or self._state.hooks.failures.errors:
-            return 0
-        gone = self._rivals(ladders, steps)
-        stands = not gone or self._keeps_job_order(gone, ladders.lines.job_keys)
-        if stands and not self._state.hooks.failures.errors:
-            stmt.make_rooms(rooms, self._action, gone=gone)
-            return len(rooms)
-        stmt.rollback(start)
-        return 0
-
-    def _rooms(self, tasks: list[int], ladders: Ladders, steps: list[Step]) -> list[Room]:
-        best_effort, reclaims = self._snapshot.tasks.best_effort, self._hook is Plugin.reclaimable
-        nodes = ladders.nodes.tolist()
-        rooms: list[Room] = []
-        for task, step in zip(tasks, steps, strict=False):
-            victims = ladders.going(step)
-            counted = victims if reclaims else [each for each in victims if not best_effort[each]]
-            rooms.append(Room(task, nodes[step.place], victims, freed=bool(counted)))
-        return rooms
-
-    def _rivals(self, ladders: Ladders, steps: list[Step]) -> list[int]:
-        """Return the victims whose going might move jobs in line; none if no node has two jobs.
-
-        Of a job of which nobody is left in line the last victim is not counted: its key counted
-        before that one went.
-        """
-        job = self._snapshot.tasks.job
-        if not ladders.lines.job_keys:
-            return []
-        going = [victim for step in steps for victim in ladders.going(step)]
-        lines = [job.take(ladders.line(place)).tolist() for place in {each.place for each in steps}]
-        if all(len(set(line)) < 2 for line in lines):
-            return []
-        left = Counter(each for line in lines for each in line)
-        rivals: list[int] = []
-        for victim, owner in zip(going, job.take(going).tolist(), strict=True):
-            left[owner] -= 1
-            if left[owner]:
-                rivals.append(victim)
-        return rivals
-
-    def _keeps_job_order(self, gone: list[int], before: JobKeys) -> bool:
-        """Evict victims and return whether that leaves their jobs as they were in order."""
-        self._snapshot.evict_each(np.array(gone, dtype=np.intp))
-        jobs = sorted(set(self._snapshot.tasks.job.take(gone).tolist()))
-        return self._state.ordering.job_policy_keys(jobs) == [before[job] for job in jobs]
-
-    def _n_offered(self, task: Task, ladders: Ladders, steps: list[Step]) -> int:
-        """Return for how many steps those who judge in turn offer all that are in line."""
-        n, lines = len(steps), ladders.lines
-        for tier, judges in enumerate((lines.in_turn, lines.in_turn_later)):
-            if judges:
-                n = self._n_agreed(task, ladders, steps[:n], tier, judges)
-        return n
-
-    def _n_agreed(
-        self, task: Task, ladders: Ladders, steps: list[Step], tier: int, judges: InTurn
-    ) -> int:
-        """Return for how many steps some who judge in turn offer all whom their tier must offer."""
-        line: list[int] = []
-        ends: list[int] = []
-        for step in steps:
-            line += ladders.in_line(step)
-            ends.append(len(line))
-        asked = [i for i, step in enumerate(steps) if ladders.tier(step) == tier]
-        n, rows = len(steps), ladders.lines.rows
-        while asked:
-            end = ends[asked[-1]]
-            offered = _offered(judges, task, rows, line[:end])
-            if offered == end:
-                return n
-            if n < len(steps):
-                return 0
-            n = next(i for i in asked if ends[i] > offered)
-            asked = [i for i in asked if i < n]
-        return n
-
 
 def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
     """Return the n best nodes, the best first; of equals that of the lower row."""
@@ -375,19 +337,3 @@ def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
         chosen = np.concatenate([better, np.flatnonzero(scores == least)[: n - len(better)]])
         nodes, scores = nodes[chosen], scores[chosen]
     return nodes[np.lexsort((nodes, -scores))]
-
-
-def _offered(judges: InTurn, task: Task, rows: IndexArray, line: list[int]) -> int:
-    """Return how many of the first in line are offered by all who could ever offer them."""
-    at, n = np.array(line, dtype=np.intp), len(line)
-    for ask, bound in judges:
-        asked = bound[at].nonzero()[0]
-        if not len(asked):
-            continue
-        answer = ask(task, rows[at[asked]].tolist())
-        if answer is None:
-            return 0
-        offered = np.asarray(answer, dtype=bool).tolist()
-        if False in offered:
-            n = min(n, int(asked[offered.index(False)]))
-    return n

@@ -47,7 +47,8 @@ class VictimColumns:
             [self._judge_of(plugin, ask) for plugin, ask in tier]
             for tier in state.hooks.tiers(hook)
         ]
-        self._surplus = SurplusTier(state.snapshot, self._tiers)
+        lasts = state.ordering.keeps_orders
+        self._surplus = SurplusTier(state.snapshot, self._tiers, lasts=lasts)
         asked = [plugin for plugin, _ in state.hooks.bound(hook)]
         self._all_alone = all(name in plugin.judges_alone for plugin in asked)
         self._in_line = all(name in plugin.judges_alone | plugin.judges_in_turn for plugin in asked)
@@ -108,6 +109,10 @@ class VictimColumns:
             rows = self._candidates.rows.take(at)
             lines = self._surplus.lines(task, at, rows, place, n=len(nodes), job_keys=job_keys)
         return lines or self._judge(task, at, place, n=len(nodes), job_keys=job_keys)
+
+    def still(self, task: Task, lines: Lines) -> bool:
+        """Return whether lines hold for an equal task of another job, as far as they are left."""
+        return self._surplus.still(task, lines)
 
     def _line_up(
         self, at: IndexArray, place: list[int], jobs: list[int], job_keys: JobKeys

@@ -62,13 +62,17 @@ class Lines:
     """Who judges in turn in that next tier."""
     counted: frozenset[int] = frozenset()
     """Jobs of which too many are in line: nodes follow from all before them being emptied."""
+    lasts: bool = False
+    """Whether it holds for the next job, too, if those who judge alone offer it as much."""
 
 
 class SurplusTier:
     """A first tier that lets each job lose so many tasks, and the tier that offers the others."""
 
-    def __init__(self, snapshot: Snapshot, tiers: list[list[Judge]]) -> None:
+    def __init__(self, snapshot: Snapshot, tiers: list[list[Judge]], *, lasts: bool) -> None:
+        """``lasts``: tasks in line keep their order while others go."""
         self._snapshot = snapshot
+        self._lasts = lasts
         first, *rest = tiers or [[]]
         self._alone = [judge for judge in first if judge.surplus is None]
         self._surplus = [judge.surplus for judge in first if judge.surplus is not None]
@@ -97,7 +101,10 @@ class SurplusTier:
         everywhere, nowhere = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
         if not counted:
             everybody = np.ones(len(rows), dtype=bool)
-            return Lines(at, rows, place, everybody, everywhere, lambda: nowhere, [], job_keys)
+            return Lines(
+                *(at, rows, place, everybody, everywhere, lambda: nowhere, [], job_keys),
+                lasts=self._lasts,
+            )
         first, later = _split(place.tolist(), jobs, spare, n)
         kept = [i for each in later for i in each]
         in_turn = self._offer_later(task, rows[kept])
@@ -117,7 +124,13 @@ class SurplusTier:
             split=[len(each) for each in first],
             in_turn_later=[(ask, np.ones(len(order), dtype=bool)) for ask in in_turn or ()],
             counted=counted,
+            lasts=self._lasts,
         )
+
+    def still(self, task: Task, lines: Lines) -> bool:
+        """Return whether those in line are also offered to an equal task of another job."""
+        judges = [judge for judge in (*self._alone, *(self._next or ())) if judge.is_alone]
+        return lines.lasts and _offer_all(judges, task, lines.rows)
 
     def _spare_tasks(self, jobs: list[int]) -> dict[int, int] | None:
         """Return how many tasks each job can lose."""
