@@ -167,12 +167,9 @@ class Statement:
 
     def commit(self) -> None:
         """Hand placements and evictions over."""
-        placed: list[int] = []
-        for kind, task in self._moves:
-            if kind == "place":
-                placed.append(task)
-            elif kind == "evict":
-                self._state.intents.evict(self._evictions[task])
+        placed = [task for kind, task in self._moves if kind == "place"]
+        gone = [self._evictions[task] for kind, task in self._moves if kind == "evict"]
+        self._state.intents.evict(gone)
         self._state.records.given_up.difference_update([task for _, task in self._moves])
         if placed:
             self._state.intents.bind(placed)

@@ -15,7 +15,7 @@ from pumice.core.resources import PODS, Column, IndexArray
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
-from pumice.framework.equal_tasks import has_plain_shape, longest
+from pumice.framework.equal_tasks import Imagined, has_plain_shape, longest
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
@@ -123,11 +123,8 @@ class EvictionRuns:
             return 0
 
         def served(k: int) -> Verdict:
-            self._snapshot.count_ahead(task.row, k - 1, pipelined=True)
-            try:
+            with Imagined(self._snapshot, task, k - 1, pipelined=True):
                 return holds()
-            finally:
-                self._snapshot.count_ahead(task.row, 1 - k, pipelined=True)
 
         n = longest(n, served)
         return 0 if n < _SHORTEST or self._state.policy.filter_task(task) is not None else n
@@ -138,7 +135,9 @@ class EvictionRuns:
         rows = np.array(tasks, dtype=np.intp)
         columns = table.shape, table.role, table.priority, table.label_class
         kinds = list(zip(*(column.take(rows).tolist() for column in columns), strict=True))
-        n = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), len(kinds))
+        n = len(kinds)
+        if kinds.count(kinds[0]) < n:
+            n = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
         for i, row in enumerate(tasks[:n]):
             pod: Any = table.pods[row]
             waits = pod.status.nominated_node_name or pod.spec.preemption_policy == "Never"
@@ -278,7 +277,7 @@ class EvictionRuns:
         if not n:
             return [[] for _ in chains]
         placing, twice = self._state.placing, [*steps, *steps]
-        nodes, rows = ladders.nodes_after(twice, np.repeat([0.0, 1.0], n))
+        nodes, rows = ladders.nodes_after(twice, np.array([0.0, 1.0]).repeat(n))
         verdict = np.zeros(2 * n, dtype=np.int16) + placing.verdict(fit, task, nodes, rows)
         score = placing.score(fit, task, nodes, rows)
         scores = np.where(placing.barred(verdict), np.nan, score)
@@ -333,7 +332,7 @@ def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
     """Return the n best nodes, the best first; of equals that of the lower row."""
     if len(nodes) > n:
         least = np.partition(scores, len(scores) - n)[len(scores) - n]
-        better = np.flatnonzero(scores > least)
-        chosen = np.concatenate([better, np.flatnonzero(scores == least)[: n - len(better)]])
+        better = (scores > least).nonzero()[0]
+        chosen = np.concatenate([better, (scores == least).nonzero()[0][: n - len(better)]])
         nodes, scores = nodes[chosen], scores[chosen]
     return nodes[np.lexsort((nodes, -scores))]

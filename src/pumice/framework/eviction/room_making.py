@@ -93,12 +93,12 @@ class RoomMaker:
         self, task: Task, ladders: Ladders, steps: list[Step], tier: int, judges: InTurn
     ) -> int:
         """Return for how many steps some who judge in turn offer all whom their tier must offer."""
+        asked = [i for i, step in enumerate(steps) if ladders.tier(step) == tier]
         line: list[int] = []
         ends: list[int] = []
-        for step in steps:
+        for step in steps[: asked[-1] + 1] if asked else ():
             line += ladders.in_line(step)
             ends.append(len(line))
-        asked = [i for i, step in enumerate(steps) if ladders.tier(step) == tier]
         n, rows = len(steps), ladders.lines.rows
         while asked:
             end = ends[asked[-1]]

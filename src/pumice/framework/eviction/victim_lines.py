@@ -151,7 +151,7 @@ def _offer_all(judges: list[Judge], task: Task, rows: IndexArray) -> bool:
     """Return whether plugins that judge each task by itself offer all, or have no opinion."""
     candidates = rows.tolist()
     answers = [judge.ask(task, candidates) for judge in judges]
-    return all(answer is None or False not in answer.tolist() for answer in answers)
+    return all(answer is None or bool(answer.all()) for answer in answers)
 
 
 def _split(

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.codes import Cause, Spared
-from pumice.core.resources import PODS, STEP, Column, Mask, dominant_share, within_requested
+from pumice.core.resources import (
+    PODS,
+    STEP,
+    Column,
+    Mask,
+    dominant_share,
+    holds_any,
+    within_requested,
+)
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
@@ -257,7 +265,7 @@ class Capacity(Plugin, name="capacity"):
         deserved = self._limits.deserved[:, row]
         within = (request > 0) & ((after >= STEP) | (deserved >= STEP)) & (after - deserved < STEP)
         within[PODS] = False
-        return True in within.tolist()
+        return holds_any(within)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer tasks of queues that have more than they deserve.

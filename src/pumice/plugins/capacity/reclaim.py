@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pumice.core.resources import PODS, STEP, Column, Mask, fits
+from pumice.core.resources import PODS, STEP, Column, Mask, fits, holds_any
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.queue_limits.stated import StatedLimits
@@ -78,7 +78,7 @@ class Reclaim:
         needs, request = reclaimer.request[:, 0], task.request[:, 0]
         shared = (needs >= STEP) & (request >= STEP)
         shared[PODS] = False
-        if True not in shared.tolist():
+        if not holds_any(shared):
             return False
         claimless = self._deserves_none(task.queue, request) and self._deserves_none(
             reclaimer.queue, needs
@@ -97,7 +97,7 @@ class Reclaim:
     def _deserves_none(self, queue: int, request: Column) -> bool:
         """Return whether a queue deserves nothing of what a task requests."""
         deserved = self.limits.deserved[:, queue]
-        return True not in ((request >= STEP) & (deserved >= STEP)).tolist()
+        return not holds_any((request >= STEP) & (deserved >= STEP))
 
     def _are_cousins(self, left: int, right: int) -> bool:
         """Return whether two queues share an ancestor within ``level``, other than the root."""
