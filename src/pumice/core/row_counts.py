@@ -32,4 +32,7 @@ def add_cells(column: Column, row: int, amounts: Column) -> None:
 def add_counted(column: Column, counts: RowCounts, amounts: Column) -> None:
     """Add amounts (…) to rows of a column (…, n), to each as often as it counts."""
     rows, n = counts
-    column[..., rows] += amounts * n if isinstance(n, int) else amounts[..., None] * n
+    if isinstance(rows, int):
+        add_cells(column, rows, amounts * n)
+    else:
+        column[..., rows] += amounts[..., None] * n

@@ -103,7 +103,7 @@ class Ladders:
         rungs, steps, before = self._rungs[place], list[Step](), 0
         if not self.lines.known[place]:
             return steps
-        split = self._split(place)
+        split = len(rungs) if self.lines.split is None else self.lines.split[place]
         for copies in range(most):
             after = bisect_left(rungs, copies + 1, before)
             if before >= members or after == len(rungs) or before < split < after:
@@ -112,14 +112,15 @@ class Ladders:
             before = after
         return steps
 
-    def _split(self, place: int) -> int:
-        """Return after how many victims of a node another tier decides."""
-        split = self.lines.split
-        return len(self._rungs[place]) if split is None else split[place]
+    def tiers(self, steps: Sequence[Step]) -> list[int]:
+        """Return which tier offers the victims of each step: 0 the one that decides, or 1 the next.
 
-    def tier(self, step: Step) -> int:
-        """Return which tier offers the victims of a step: 0 that of the first nodes, 1 the next."""
-        return int(step.after > self._split(step.place))
+        The next one decides where the jobs of those in line have lost as much as they can.
+        """
+        split = self.lines.split
+        if split is None:
+            return [0] * len(steps)
+        return [int(step.after > split[step.place]) for step in steps]
 
     def strands_counted(self, place: int, gone: int) -> bool:
         """Return whether some stay on a node although later nodes follow from their going."""

@@ -19,6 +19,9 @@ from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Room, Statement
 
 
+_RELEASING = int(Status.RELEASING)
+
+
 class RoomMaker:
     """Makes room for equal tasks of one action, step by step as planned."""
 
@@ -34,7 +37,7 @@ class RoomMaker:
         rooms, start = self._rooms(tasks, ladders, steps), stmt.checkpoint()
         if not rooms or self._state.hooks.failures.errors:
             return 0
-        gone = self._rivals(ladders, steps)
+        gone = self._rivals(ladders, steps, rooms)
         stands = not gone or self._keeps_job_order(gone, ladders.lines.job_keys)
         if stands and not self._state.hooks.failures.errors:
             stmt.make_rooms(rooms, self._action, gone=gone)
@@ -52,7 +55,7 @@ class RoomMaker:
             rooms.append(Room(task, nodes[step.place], victims, freed=bool(counted)))
         return rooms
 
-    def _rivals(self, ladders: Ladders, steps: list[Step]) -> list[int]:
+    def _rivals(self, ladders: Ladders, steps: list[Step], rooms: list[Room]) -> list[int]:
         """Return the victims whose going might move jobs that are in line with others on a node.
 
         Not those after whom nobody of their job is: its key counted before they went.
@@ -63,12 +66,12 @@ class RoomMaker:
         if not shared:
             return []
         job, status = self._snapshot.tasks.job, self._snapshot.tasks.status
-        alive = (status.take(lines.rows) != Status.RELEASING).tolist()
+        alive = (status.take(lines.rows) != _RELEASING).tolist()
         in_line = zip(job.take(lines.rows).tolist(), lines.place.tolist(), alive, strict=True)
         left = Counter(owner for owner, place, is_left in in_line if is_left and place in shared)
         rivals: list[int] = []
-        for step in steps:
-            for victim in ladders.going(step):
+        for step, room in zip(steps, rooms, strict=True):
+            for victim in room.victims:
                 owner = int(job[victim])
                 left[owner] -= step.place in shared
                 if left[owner] > 0:
@@ -93,7 +96,7 @@ class RoomMaker:
         self, task: Task, ladders: Ladders, steps: list[Step], tier: int, judges: InTurn
     ) -> int:
         """Return for how many steps some who judge in turn offer all whom their tier must offer."""
-        asked = [i for i, step in enumerate(steps) if ladders.tier(step) == tier]
+        asked = [i for i, decides in enumerate(ladders.tiers(steps)) if decides == tier]
         line: list[int] = []
         ends: list[int] = []
         for step in steps[: asked[-1] + 1] if asked else ():
