@@ -6,7 +6,7 @@ yet; a run ends where that cannot be promised, and the next task is tried by its
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.eviction.room_making import RoomMaker
 from pumice.framework.eviction.victim_columns import VictimColumns
-from pumice.framework.fits import Codes, Fit
+from pumice.framework.fits import Answers, Codes, Fit
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
@@ -54,6 +54,18 @@ class Plan(NamedTuple):
     def follows(self, kind: tuple[int, int], moved: int) -> bool:
         """Return whether nothing but its own steps was made, and equal tasks are next."""
         return self.kind == kind and self.moved == moved
+
+
+class Outlook(NamedTuple):
+    """What nodes answer as each step leaves them, chain by chain."""
+
+    chains: list[list[Step]]
+    starts: list[int]
+    """Where the answers of each chain begin."""
+    scores: list[list[float | None]]
+    """Not a number: no eviction opens the node then; None: it refuses the task of the step."""
+    answers: Answers | None
+    """None if there is no step."""
 
 
 class EvictionRuns:
@@ -227,15 +239,21 @@ class EvictionRuns:
         outside, seen = (np.inf, 0), len(ladders.nodes)
         if seen < len(ranked):
             outside = -float(fit.score[ranked[seen]]), int(ranked[seen])
-        steps = self._climb_by_score(task, fit, ladders, outside, n)
-        return self._make(stmt, tasks, ladders, steps)
+        outlook = self._look_ahead(task, fit, ladders, n)
+        steps = self._climb_by_score(fit, ladders, outside, outlook, n)
+        steps = steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
+        made = self._make(stmt, tasks, ladders, steps)
+        if made and outlook.answers is not None:
+            last = {step.place: outlook.starts[step.place] + step.copies for step in steps[:made]}
+            answers = outlook.answers.part(np.array([*last.values()]))
+            fit.adopt(ladders.nodes[[*last]], answers, len(self._snapshot.journal.moved))
+        return made
 
     def _climb_by_score(
-        self, task: Task, fit: Fit, ladders: Ladders, outside: tuple[float, int], n: int
+        self, fit: Fit, ladders: Ladders, outside: tuple[float, int], outlook: Outlook, n: int
     ) -> list[Step]:
         """Take n steps, each on the node that is best then, as long as none outside is better."""
-        chains = [ladders.chain(place, n) for place in range(len(ladders.nodes))]
-        after = self._scores_after(task, fit, ladders, chains)
+        chains, after = outlook.chains, outlook.scores
         scores, rows = fit.score[ladders.nodes].tolist(), ladders.nodes.tolist()
         best = [(-score, rows[i], i) for i, score in enumerate(scores) if score > -np.inf]
         heapq.heapify(best)
@@ -263,29 +281,23 @@ class EvictionRuns:
                 break
             else:
                 heapq.heapreplace(best, (-score, row, place))
-        return steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
+        return steps
 
-    def _scores_after(
-        self, task: Task, fit: Fit, ladders: Ladders, chains: list[list[Step]]
-    ) -> list[list[float | None]]:
-        """Score nodes as each step leaves them, chain by chain.
-
-        Not a number: no eviction opens the node then; None: it refuses the task of the step.
-        """
+    def _look_ahead(self, task: Task, fit: Fit, ladders: Ladders, n: int) -> Outlook:
+        """Ask filters and scores about nodes as each of n steps leaves them."""
+        chains = [ladders.chain(place, n) for place in range(len(ladders.nodes))]
         steps = [step for chain in chains for step in chain]
-        n = len(steps)
-        if not n:
-            return [[] for _ in chains]
-        placing, twice = self._state.placing, [*steps, *steps]
-        nodes, rows = ladders.nodes_after(twice, np.array([0.0, 1.0]).repeat(n))
-        verdict = np.zeros(2 * n, dtype=np.int16) + placing.verdict(fit, task, nodes, rows)
-        score = placing.score(fit, task, nodes, rows)
-        scores = np.where(placing.barred(verdict), np.nan, score)
-        found = iter(zip(verdict[:n].tolist(), scores[n:].tolist(), strict=True))
-        return [
-            [None if refused else score for refused, score in islice(found, len(chain))]
-            for chain in chains
-        ]
+        starts = [*accumulate(map(len, chains), initial=0)]
+        if not steps:
+            return Outlook(chains, starts, [[] for _ in chains], None)
+        placing, none = self._state.placing, np.zeros(len(steps), dtype=np.int16)
+        nodes, rows = ladders.nodes_after(steps, 0.0)
+        refused = (none + placing.verdict(fit, task, nodes, rows)).tolist()
+        answers = placing.answers(fit, task, ladders.nodes_after(steps, 1.0)[0], rows)
+        scores = np.where(placing.barred(none + answers.verdict), np.nan, answers.score).tolist()
+        seen = [None if no else score for no, score in zip(refused, scores, strict=True)]
+        parts = [seen[start:end] for start, end in pairwise(starts)]
+        return Outlook(chains, starts, parts, answers)
 
     def _ladders(
         self,
