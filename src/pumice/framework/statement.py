@@ -101,9 +101,7 @@ class Statement:
             and not any(shapes[each].coarse for each in set(table.shape[tasks].tolist()))
         )
 
-    def make_rooms(
-        self, rooms: Sequence[Room], action: str, *, gone: Collection[int] = ()
-    ) -> None:
+    def make_rooms(self, rooms: Sequence[Room], action: str, *, gone: Collection[int] = ()) -> None:
         """Evict and pipeline for several tasks, all at once; for plugins that follow no moves.
 
         Victims that are ``gone`` are marked as leaving already.

@@ -223,9 +223,7 @@ class VictimColumns:
         return dict(zip(known, keys, strict=True))
 
 
-def _answers(
-    tier: list[Judge], task: Task, rows: IndexArray
-) -> tuple[list[Mask], InTurn]:
+def _answers(tier: list[Judge], task: Task, rows: IndexArray) -> tuple[list[Mask], InTurn]:
     """Ask a tier whom it lets go; of those who judge in turn, whom they could ever offer."""
     answers: list[Mask] = []
     in_turn: InTurn = []
