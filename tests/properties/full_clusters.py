@@ -74,14 +74,18 @@ def full_cluster_of_gangs(seed: int) -> list[Any]:
 
 
 def full_cluster_of_equal_gangs(seed: int) -> list[Any]:
-    """Fill nodes the same way; small gangs of the same pods wait in one queue, or in two."""
+    """Fill nodes the same way; small gangs of the same pods wait in one queue, or in two.
+
+    Some of them wait for one more pod, which is too large for any node.
+    """
     dice = Dice(seed)
     objects, names = _nodes_full_of_gangs(dice)
     where = names[-dice.between(1, 2) :]
-    size, cpu = dice.between(3, 5), dice.one_of([500, 1000, 1000, 1500])
+    size, cpu = dice.between(3, 5), dice.one_of([500, 1000, 1000, 1500, 1500])
     for number in range(dice.between(2, 6)):
         name, level = f"new{number}", dice.one_of(["high", "high", "high", "middle"])
-        least = dice.one_of([1, size, size])
+        is_vain = dice.chance(0.15)
+        least = size + 1 if is_vain else dice.one_of([1, size, size])
         objects.append(
             pod_group(
                 name,
@@ -92,8 +96,8 @@ def full_cluster_of_equal_gangs(seed: int) -> list[Any]:
             )
         )
         objects += [
-            pod(f"{name}-w-{i}", group=name, cpu=f"{cpu}m", priority=_LEVELS[level])
-            for i in range(size)
+            pod(f"{name}-w-{i}", group=name, cpu=f"{each}m", priority=_LEVELS[level])
+            for i, each in enumerate([cpu] * size + [99000] * is_vain)
         ]
     return objects
 

@@ -238,3 +238,38 @@ def test_runs_evict_as_one_task_after_the_other(
         assert found[0] == found[1]
         evicted += len(found[0].evictions)
     assert evicted > 10
+
+
+def test_a_task_that_stays_on_a_node_counts_for_the_next_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two tasks leave one of four victims on the first node, so its gang can lose one more."""
+    made: list[Any] = [
+        queue("mine", weight=9),
+        queue("other"),
+        node("n0", cpu=4),
+        node("n1", cpu=4),
+    ]
+    for name, least, hosts in (("a", 1, "000011"), ("b", 0, "11")):
+        made.append(pod_group(name, queue="other", phase="Running", min_member=least))
+        age = f"2026-01-01T00:00:0{'ba'.index(name)}Z"
+        made += [
+            pod(f"{name}-w-{i}", group=name, cpu=1, node=f"n{on}", created=age)
+            for i, on in enumerate(hosts)
+        ]
+    made.append(pod_group("new", queue="mine", phase="Inqueue", min_member=3))
+    made += [pod(f"new-w-{i}", group="new", cpu="1500m") for i in range(3)]
+    conf = parse_conf(
+        """
+actions: "reclaim"
+tiers:
+- plugins: [{name: gang}]
+- plugins: [{name: proportion}]
+"""
+    )
+    found = [Scheduler(conf).decide(snapshot_of(made), 0.0).evictions]
+    monkeypatch.setattr(EvictionRuns, "equals", lambda *_: 0)
+    found.append(Scheduler(conf).decide(snapshot_of(made), 0.0).evictions)
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
+    assert sum("/a-" in name for name in found[0]) == 5
