@@ -73,7 +73,7 @@ def test_tasks_sorted_ahead_have_the_order_they_would_have_later(
         assert ssn.ordering.sort_tasks(tasks) == plain.ordering.sort_tasks(tasks)
         some = data.draw(st.lists(st.sampled_from(tasks), unique=True))
         assert ssn.ordering.sort_tasks(some) == plain.ordering.sort_tasks(some)
-        together = sum(rows, [])
+        together = [row for tasks in rows for row in tasks]
         assert ssn.ordering.sort_tasks(together) == plain.ordering.sort_tasks(together)
 
 

@@ -153,7 +153,7 @@ class SessionState:
         self.records.compare = self.refusal_numbers
         self.intents = Intents(snapshot)
         self.fit_errors: dict[tuple[int, int], str] | None = None
-        """Texts about jobs, by job and length of the journal; None while actions may add reasons."""
+        """Texts about jobs, by job and length of the journal; None while actions add reasons."""
         self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
         self._seed = seed
         self._placing = placing

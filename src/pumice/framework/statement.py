@@ -113,8 +113,8 @@ class Statement:
             snapshot.evict_each(np.array(victims, dtype=np.intp))
         tasks = np.array([room.task for room in rooms], dtype=np.intp)
         snapshot.pipeline_each(tasks, np.array([room.node for room in rooms], dtype=np.intp))
-        for task, _, gone, _ in rooms:
-            for victim in gone:
+        for task, _, leaving, _ in rooms:
+            for victim in leaving:
                 self._moves.append(("evict", victim))
                 self._evictions[victim] = Evict(keys[victim], action, keys[task])
             self._moves.append(("pipeline", task))

@@ -29,14 +29,7 @@ from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
-from pumice.testing.hook_questions import (
-    BY_NODES,
-    BY_SHAPE,
-    ORDERS,
-    Answer,
-    Answers,
-    Questions,
-)
+from pumice.testing.hook_questions import BY_NODES, BY_SHAPE, ORDERS, Answer, Answers, Questions
 from pumice.testing.samples import sample_cluster, snapshot_of
 from pumice.testing.victim_checks import VictimChecks
 

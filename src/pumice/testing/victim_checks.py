@@ -113,4 +113,5 @@ class VictimChecks:
         return None if found is None else dict(zip(owners, found.tolist(), strict=True))
 
     def job_of(self, row: int) -> int:
+        """Return the job of a task."""
         return int(self.questions.ssn.snapshot.tasks.job[row])

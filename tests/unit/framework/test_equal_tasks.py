@@ -11,10 +11,10 @@ from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import (
     SHORTEST,
+    Imagined,
     equal_run,
     has_host_ports,
     has_plain_shape,
-    Imagined,
     is_plain,
     longest,
     pick_run,

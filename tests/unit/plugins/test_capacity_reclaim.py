@@ -368,7 +368,7 @@ def test_equal_pods_in_a_row_are_judged_as_one_after_the_other(world: Any, seed:
     jobs: list[Any] = []
     for at, where in enumerate(["near", "rich"] * 2):
         runs = [[sizes[rng.integers(4)]] * int(rng.integers(1, 5)) for _ in range(3)]
-        jobs += job(f"old{at}", where, sum(runs, []))
+        jobs += job(f"old{at}", where, [each for run in runs for each in run])
     here = world(POOR, near, rich, *jobs, new={"cpu": 1, CHIP: 1})
     plugin, walk = here.ssn.plugins[0], here.ssn.plugins[0]._walk()
     line = [here.rows[key] for key in here.olds()]

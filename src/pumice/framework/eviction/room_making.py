@@ -18,7 +18,6 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Room, Statement
 
-
 _RELEASING = int(Status.RELEASING)
 
 

@@ -1,6 +1,5 @@
 """Runs of equal tasks that evict: which tasks are equal, who is served alone, the best nodes."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU
 from pumice.core.status import Status
-from pumice.core.views import Task
 from pumice.framework.eviction.candidates import Candidates
 from pumice.framework.eviction.eviction_runs import EvictionRuns, _best
 from pumice.framework.plugin import Plugin

@@ -9,6 +9,7 @@ import pytest
 from pumice.core.status import Status
 from pumice.framework.eviction.eviction_ladders import Step
 from pumice.framework.eviction.room_making import RoomMaker, _offered
+from pumice.framework.eviction.victim_lines import JobKeys
 from pumice.framework.plugin import Plugin
 from pumice.framework.statement import Room
 from pumice.testing import node, pod, pod_group, queue
@@ -139,7 +140,7 @@ def test_the_order_stands_unless_a_job_moves_that_is_still_in_line_with_others(
             steps.append(Step(place, 0, 0, 1))
             rooms.append(Room(0, 0, [chosen[1]], freed=True))
     in_line = SimpleNamespace(
-        rows=np.array(sum(rows, [])),
+        rows=np.array([row for line in rows for row in line]),
         place=np.array([place for place, line in enumerate(lines) for _ in line]),
         lasts=lasts,
     )
@@ -149,6 +150,6 @@ def test_the_order_stands_unless_a_job_moves_that_is_still_in_line_with_others(
     if not lasts and "ac" in lines and going == ["a", ""]:
         rivals = ""  # no later job is served on nodes that were left out
     assert [tasks.keys[row].partition("/")[2][0] for row in found] == list(rivals)
-    before = {int(tasks.job[row]): (3.0,) for row in range(len(tasks.keys))}
+    before: JobKeys = {int(tasks.job[row]): (3.0,) for row in range(len(tasks.keys))}
     if found:
         assert not maker._keeps_job_order(found, before)
