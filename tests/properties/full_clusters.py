@@ -65,6 +65,45 @@ def full_cluster_of_gangs(seed: int) -> list[Any]:
     Nodes that are alike, gangs of equal pods on both sides, some with a pod that differs.
     """
     dice = Dice(seed)
+    objects, names = _nodes_full_of_gangs(dice)
+    for number in range(dice.between(1, 4)):
+        objects += _waiting_gang(dice, number, dice.one_of(names))
+    if dice.chance(0.3):
+        _lose_devices(dice, objects)
+    return objects
+
+
+def full_cluster_of_equal_gangs(seed: int) -> list[Any]:
+    """Fill nodes the same way; small gangs of the same pods wait in one queue, or in two.
+
+    Some of them wait for one more pod, which is too large for any node.
+    """
+    dice = Dice(seed)
+    objects, names = _nodes_full_of_gangs(dice)
+    where = names[-dice.between(1, 2) :]
+    size, cpu = dice.between(3, 5), dice.one_of([500, 1000, 1000, 1500, 1500])
+    for number in range(dice.between(2, 6)):
+        name, level = f"new{number}", dice.one_of(["high", "high", "high", "middle"])
+        is_vain = dice.chance(0.15)
+        least = size + 1 if is_vain else dice.one_of([1, size, size])
+        objects.append(
+            pod_group(
+                name,
+                queue=dice.one_of(where),
+                min_member=least,
+                phase="Inqueue",
+                priority_class=level,
+            )
+        )
+        objects += [
+            pod(f"{name}-w-{i}", group=name, cpu=f"{each}m", priority=_LEVELS[level])
+            for i, each in enumerate([cpu] * size + [99000] * is_vain)
+        ]
+    return objects
+
+
+def _nodes_full_of_gangs(dice: Dice) -> tuple[list[Any], list[str]]:
+    """Make queues, whose names are returned, and nodes that running gangs fill."""
     names = ["blue", "green", "red"][: dice.between(2, 3)]
     dues: list[Any] = [None, {"cpu": 1}, {"cpu": 6}, {"cpu": 60, "memory": "99Gi"}]
     objects = [priority_class(name, value=value) for name, value in _LEVELS.items()]
@@ -92,11 +131,7 @@ def full_cluster_of_gangs(seed: int) -> list[Any]:
     owners = dice.one_of([names, names[:1]])
     for number in range(dice.between(3, 9)):
         objects += _running_gang(dice, number, dice.one_of(owners), rooms)
-    for number in range(dice.between(1, 4)):
-        objects += _waiting_gang(dice, number, dice.one_of(names))
-    if dice.chance(0.3):
-        _lose_devices(dice, objects)
-    return objects
+    return objects, names
 
 
 def _lose_devices(dice: Dice, objects: list[Any]) -> None:

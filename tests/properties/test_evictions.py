@@ -8,13 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.core.views import Nodes
 from pumice.framework.eviction import bundle_consent
-from pumice.framework.eviction.eviction_runs import EvictionRuns
+from pumice.framework.eviction.eviction_ladders import Ladders
+from pumice.framework.eviction.eviction_runs import EvictionRuns, Plan
 from pumice.framework.eviction.gang_evictor import GangEvictor
 from pumice.framework.eviction.victim_columns import VictimColumns
+from pumice.framework.fits import Fit
+from pumice.framework.placing import Placing
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of
-from tests.properties.full_clusters import full_cluster, full_cluster_of_gangs
+from tests.properties.full_clusters import (
+    full_cluster,
+    full_cluster_of_equal_gangs,
+    full_cluster_of_gangs,
+)
 
 NOW = 1_767_225_600.0 + 1800.0
 """Half an hour after the objects were made."""
@@ -81,6 +89,73 @@ def test_room_made_for_equal_tasks_at_once_is_the_room_made_for_one_after_the_ot
 ) -> None:
     fast, slow = decide_both_ways(conf_of(tiers, actions), seed, full_cluster_of_gangs)
     assert fast == slow
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 10**6),
+    tiers=st.sampled_from(RUNNING_TIERS),
+    actions=st.sampled_from(["preempt", "reclaim", "reclaim", "reclaim, preempt"]),
+)
+def test_room_planned_for_several_jobs_is_the_room_made_for_one_after_the_other(
+    seed: int, tiers: tuple[str, ...], actions: str
+) -> None:
+    fast, slow = decide_both_ways(conf_of(tiers, actions), seed, full_cluster_of_equal_gangs)
+    assert fast == slow
+
+
+def test_plans_reach_over_jobs_and_over_tasks_that_gangs_keep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Random clusters of the tests above contain both, so that these compare something."""
+    followed, later = [0], [0]
+    follows, tiers_of = Plan.follows, Ladders.tiers
+
+    def count_follows(plan: Plan, *args: Any) -> bool:
+        found = follows(plan, *args)
+        followed[0] += found and len(plan.steps) > 0
+        return found
+
+    def count_tiers(ladders: Ladders, steps: Any) -> list[int]:
+        later[0] += sum(tiers_of(ladders, steps))
+        return tiers_of(ladders, steps)
+
+    monkeypatch.setattr(Plan, "follows", count_follows)
+    monkeypatch.setattr(Ladders, "tiers", count_tiers)
+    for seed in range(60):
+        cluster = snapshot_of(full_cluster_of_equal_gangs(seed))
+        Scheduler(conf_of(RUNNING_TIERS[6], "reclaim"), seed=seed).decide(cluster, NOW)
+    assert followed[0] > 0
+    assert later[0] > 0
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), tiers=st.sampled_from(RUNNING_TIERS))
+def test_what_a_run_foresaw_of_its_nodes_is_what_they_answer(
+    seed: int, tiers: tuple[str, ...]
+) -> None:
+    """Each fit that took answers over is compared with one that asks."""
+    taken: list[tuple[Fit, Any]] = []
+    adopt, fit_of = Fit.adopt, Placing.fit_of
+
+    def note(fit: Fit, rows: Any, answers: Any, moved: int) -> None:
+        adopt(fit, rows, answers, moved)
+        taken.append((fit, rows))
+
+    def compare(placing: Placing, key: Any, task: Any) -> Fit:
+        fit = fit_of(placing, key, task)
+        while taken and taken[-1][0] is fit:
+            rows = taken.pop()[1]
+            now = placing.answers(fit, task, Nodes(placing.snapshot, rows), rows)
+            for name in ("verdict", "room", "score", "value"):
+                assert (getattr(fit, name)[rows] == getattr(now, name)).all()
+        return fit
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Fit, "adopt", note)
+        patch.setattr(Placing, "fit_of", compare)
+        cluster = snapshot_of(full_cluster_of_equal_gangs(seed))
+        Scheduler(conf_of(tiers, "preempt"), seed=seed).decide(cluster, NOW)
 
 
 @settings(max_examples=60)

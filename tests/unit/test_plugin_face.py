@@ -38,7 +38,7 @@ def test_every_type_in_the_signature_of_a_hook_can_be_imported(hook: Any) -> Non
     assert inspect.Signature.empty not in annotations
     written = {name for each in annotations for name in names_in(each)}
     # a column, a mask or codes are arrays of NumPy once they are evaluated
-    arrays = {"ndarray", "dtype", "float64", "bool", "int16", "int64", "tuple", "Any"}
+    arrays = {"ndarray", "dtype", "float64", "bool", "int16", "int32", "int64", "tuple", "Any"}
     assert written - BUILT_IN - arrays <= set(face.__all__)
 
 

@@ -92,7 +92,7 @@ class Preemption:
         n = self._runs.equals(tasks, lambda: policy.job_starving(task.job))
         if not n:
             return 0
-        nodes = np.flatnonzero(self._usable(task) & candidates.with_room(scope, task))
+        nodes = (self._usable(task) & candidates.with_room(scope, task)).nonzero()[0]
         fit = self._ssn.placing.fit(task)
         served = self._runs.by_score(stmt, tasks[:n], scope, nodes, fit)
         if served:

@@ -26,7 +26,7 @@ def reclaim(ssn: Session) -> None:
             continue
         jobs = ssn.ordering.job_heap(starving[queue], live=True)
         while len(jobs):
-            reclamation.serve(jobs.pop(), queue)
+            reclamation.serve(jobs.pop(), queue, [row for _, row in jobs.entries])
 
 
 class Reclamation:
@@ -39,13 +39,16 @@ class Reclamation:
         self._runs = EvictionRuns(ssn, self._candidates, Plugin.reclaimable)
         self._hopeless: set[Hashable] = set()
 
-    def serve(self, job: int, queue: int) -> None:
-        """Evict for a job until it no longer starves; keep the result if it can wait for it."""
+    def serve(self, job: int, queue: int, later: list[int]) -> None:
+        """Evict for a job until it no longer starves; keep the result if it can wait for it.
+
+        ``later`` are the jobs of the queue that come after it.
+        """
         ssn = self._ssn
         stmt = ssn.statement()
         tasks = ssn.ordering.sort_tasks(ssn.pending_tasks(job))
         for row in self._runs.rest(
-            stmt, tasks, lambda left: self._serve_together(stmt, left, queue)
+            stmt, tasks, lambda left: self._serve_together(stmt, left, queue, later)
         ):
             if not ssn.policy.job_starving(job):
                 break
@@ -59,7 +62,9 @@ class Reclamation:
             ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
 
-    def _serve_together(self, stmt: Statement, tasks: list[int], queue: int) -> int:
+    def _serve_together(
+        self, stmt: Statement, tasks: list[int], queue: int, later: list[int]
+    ) -> int:
         """Make room for equal tasks at once; returns for how many of the first."""
         task, policy, candidates = (
             Task(self._snapshot, tasks[0]),
@@ -75,8 +80,13 @@ class Reclamation:
         if not n:
             return 0
         scope = candidates.of_other_queues(task.queue)
-        nodes = self._hopeful(task, scope, self._usable(task)).nonzero()[0]
-        served = self._runs.in_order(stmt, tasks[:n], scope, nodes)
+        served = self._runs.in_order(
+            stmt,
+            tasks[:n],
+            scope,
+            lambda: self._hopeful(task, scope, self._usable(task)).nonzero()[0],
+            later,
+        )
         if served:
             self._hopeless.clear()
         return served

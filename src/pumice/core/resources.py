@@ -152,6 +152,14 @@ def has_exact_sums(amounts: Column) -> bool:
     return bool((amounts % 1.0 == 0.0).all() and (amounts.sum(axis=1) < _MOST_EXACT).all())
 
 
+def holds_any(few: Mask) -> bool:
+    """Return whether one of a few booleans is true, a row for each resource.
+
+    For so few a list is several times faster than ``any`` of the array.
+    """
+    return True in few.tolist()
+
+
 def fits(need: Column, room: Column) -> Mask:
     """Compare dimension by dimension: ``need`` is below ``room`` or equal within the step.
 
@@ -183,7 +191,7 @@ def within_requested(used: Column, limit: Column, request: Column) -> bool:
     """
     over = (used > limit) & (request > 0)
     over[PODS] = False
-    return True not in over.tolist()
+    return not holds_any(over)
 
 
 def share(allocated: Column, total: Column) -> Column:

@@ -309,11 +309,15 @@ class Snapshot:
     ) -> None:
         """Make a step with tasks of any jobs, of which several may be on one node."""
         jobs, old = self.tasks.job[tasks], self.tasks.status[tasks]
-        left = [(each, count_rows(jobs[mine].tolist())) for each, mine in _groups(old)]
         shares = [
             (self.shapes[number], [count_rows(nodes[mine].tolist()), *self._holders(jobs[mine])])
             for number, mine in _groups(self.tasks.shape[tasks])
         ]
+        statuses = _groups(old)
+        if len(shares) == len(statuses) == 1:
+            left = [(statuses[0][0], shares[0][1][1])]
+        else:
+            left = [(each, count_rows(jobs[mine].tolist())) for each, mine in statuses]
         moves = _Moves(step, tasks, nodes, old, status, left, shares)
         self.journal.on_rollback(self._apply_each, moves, -1)
         self._apply_each(moves, 1)

@@ -3,7 +3,6 @@
 Phases are computed for all jobs at once; only jobs that are reported cost a step of Python.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -242,8 +241,8 @@ class _GroupStates:
         self.made: dict[bytes, tuple[PodGroupState, dict[str, int]]] = {}
         """States and numbers of tasks by status, for each kind of group."""
 
-    def kinds(self, rows: IndexArray) -> Iterator[bytes]:
-        """Yield the kind of each group: its phase, its numbers and whether it is or was ready.
+    def kinds(self, rows: IndexArray) -> list[bytes]:
+        """Return the kind of each group: its phase, its numbers and whether it is or was ready.
 
         A group with other conditions or a domain is of a kind of its own.  Bytes are the fastest
         key where there are thousands of groups.
@@ -256,8 +255,8 @@ class _GroupStates:
         ready = self._ssn.scheduled[rows], jobs.stated_scheduled[rows]
         parts = own, self._phases[rows], *ready, *counts
         numbers = np.stack(parts, axis=1, dtype=counts.dtype, casting="same_kind")
-        text, width = numbers.tobytes(), numbers.itemsize * numbers.shape[1]
-        return (text[at : at + width] for at in range(0, len(text), width))
+        kinds: list[bytes] = numbers.view(f"V{numbers.strides[0]}")[:, 0].tolist()
+        return kinds
 
     def make(self, row: int, kind: bytes) -> tuple[PodGroupState, dict[str, int]]:
         """Return the state of the first group of a kind, and its tasks by status."""

@@ -26,7 +26,20 @@ def lacking_tasks(state: SessionState, job: Job) -> int:
 
 
 def fit_error(state: SessionState, job: Job) -> str:
-    """Count a job's tasks by status, its pending ones by reason, and name the first reason."""
+    """Count a job's tasks by status, its pending ones by reason, and name the first reason.
+
+    Once actions are over, the text is written once: gang's condition and the outcome state it.
+    """
+    if state.fit_errors is None:
+        return _fit_error(state, job)
+    key = job.row, state.journal.mark()
+    text = state.fit_errors.get(key)
+    if text is None:
+        text = state.fit_errors[key] = _fit_error(state, job)
+    return text
+
+
+def _fit_error(state: SessionState, job: Job) -> str:
     counts = tuple(job.counts)
     placeable = len(_schedulable(state, job)) if counts[PENDING] else 0
     standing = _standing(counts, job.min_member, placeable, is_ready=_is_ready(job))

@@ -63,6 +63,11 @@ class Fit(msgspec.Struct):
         self.score[rows] = answers.score
         self.value[rows] = answers.value
 
+    def adopt(self, rows: Rows, answers: "Answers", moved: int) -> None:
+        """Store answers that were foreseen for the only rows that have moved since the last."""
+        self.take(rows, answers)
+        self.cursor = self.judged = moved
+
 
 class Answers(msgspec.Struct, frozen=True):
     """The answers of some nodes to one shape of task, column by column as in a fit (n,)."""
@@ -72,7 +77,7 @@ class Answers(msgspec.Struct, frozen=True):
     score: Column | float
     value: Column
 
-    def part(self, rows: slice) -> "Answers":
+    def part(self, rows: Rows) -> "Answers":
         """Return the answers of some of them."""
         verdict, score = self.verdict, self.score
         return Answers(

@@ -13,6 +13,7 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.combining import FIRST_DIFFERENCE, Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.heaps import Heap, Key
+from pumice.framework.order_keys import PairKey, TaskKey, TaskTie, are_mixed
 from pumice.framework.plugin import Plugin
 from pumice.framework.simulator_assumptions import UNDECLARED
 
@@ -42,11 +43,18 @@ class Ordering:
         self._compare_queues = FIRST_DIFFERENCE.bind([self._queue_comparisons(hooks)])
         self._queue_key: dict[int, tuple[int, Key]] = {}
         """The last key of a queue, with the number of moves until then."""
+        self._keeps_job_keys = not self._ask_alone and all(
+            plugin.foreseeable for plugin, _ in hooks.bound(Plugin.order_jobs)
+        )
+        """Whether the keys of a job stand until its own tasks move."""
+        self._job_key: dict[int, tuple[bytes, Key]] = {}
+        """The last key of a job, with its numbers and sums of tasks at that time."""
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
-        self._keeps_orders = not self.moving_jobs and not any(
+        self.keeps_orders = not self.moving_jobs and not any(
             plugin.simulator is UNDECLARED or plugin.ordered_jobs is not None
             for plugin, _ in self._task_orders
         )
+        """Whether the order of tasks stands for the session."""
         self._failures = hooks.failures
         self._orders: dict[int, tuple[list[int], list[int]]] = {}
         """Tasks that were put in order, and their order, by the first of them."""
@@ -91,16 +99,16 @@ class Ordering:
         jobs = self._snapshot.tasks.job[rows].tolist()
         is_silent = any(np.count_nonzero(np.isnan(column)) for column in columns)
         if not is_silent and (all(between) or len(set(jobs)) == 1):
-            is_plain = not (ties and isinstance(ties[0], _TaskTie))
+            is_plain = not (ties and isinstance(ties[0], TaskTie))
             return list(zip(policy, ties, strict=True)), is_plain
-        return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)], False
+        return [TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)], False
 
     def _ties(self, rows: list[int]) -> list[Key]:
         """Return keys that decide between tasks which the plugins call equal."""
         tasks = self._snapshot.tasks
         numbers, created = tasks.index[rows].tolist(), tasks.created[rows].tolist()
         ties = zip(numbers, created, [tasks.uids[row] for row in rows], strict=True)
-        return [_TaskTie(*tie) for tie in ties] if _are_mixed(numbers) else [*ties]
+        return [TaskTie(*tie) for tie in ties] if are_mixed(numbers) else [*ties]
 
     def task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
         """List the plugins' keys of tasks, and which of them count between jobs.
@@ -126,7 +134,7 @@ class Ordering:
     def queue_keys(self, rows: list[int]) -> list[Key]:
         """Order queues: plugins, then age, then name."""
         if self.queues_by_pair:
-            return [_PairKey(self._compare_queues, Queue(self._snapshot, row)) for row in rows]
+            return [PairKey(self._compare_queues, Queue(self._snapshot, row)) for row in rows]
         return self.keys_of(Queues(self._snapshot, np.asarray(rows, dtype=np.intp)))
 
     def keys_of(self, view: Queues) -> list[Key]:
@@ -168,7 +176,16 @@ class Ordering:
 
     def job_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Return a heap of jobs, the best first."""
-        return Heap(self.job_keys, rows, live=live, ask_alone=self._ask_alone)
+        keys = self._kept_job_keys if live and self._keeps_job_keys else self.job_keys
+        return Heap(keys, rows, live=live, ask_alone=self._ask_alone)
+
+    def _kept_job_keys(self, rows: list[int]) -> list[Key]:
+        """Return the keys of jobs; each is kept until tasks of its job move."""
+        jobs, known = self._snapshot.jobs, self._job_key
+        now = [jobs.counts[:, row].tobytes() + jobs.sums[..., row].tobytes() for row in rows]
+        if any(known.get(row, (b"",))[0] != each for row, each in zip(rows, now, strict=True)):
+            known.update(zip(rows, zip(now, self.job_keys(rows), strict=True), strict=True))
+        return [known[row][1] for row in rows]
 
     def sort_jobs(self, rows: Iterable[int]) -> list[int]:
         """Order jobs once."""
@@ -187,7 +204,7 @@ class Ordering:
 
         It does where plugins say which keys move, and none does.
         """
-        if not self._keeps_orders or not jobs:
+        if not self.keeps_orders or not jobs:
             return
         keys = self.plain_task_keys([row for tasks in jobs for row in tasks])
         if keys is None or self._failures.errors:
@@ -202,7 +219,7 @@ class Ordering:
 
         The result must not depend on the order of arrival.
         """
-        if self._has_silent_jobs or _are_mixed(self._snapshot.tasks.index[tasks].tolist()):
+        if self._has_silent_jobs or are_mixed(self._snapshot.tasks.index[tasks].tolist()):
             return sorted(tasks, key=self._snapshot.tasks.uids.__getitem__)
         return tasks
 
@@ -277,82 +294,6 @@ class Ordering:
         if order:
             return -1 if order < 0 else 1
         return -self.compare_queues(left, right)
-
-
-@functools.total_ordering
-class _PairKey:
-    """A queue that can only be compared, not keyed."""
-
-    __slots__ = ("_compare", "queue", "tie")
-
-    def __init__(self, compare: Ask, queue: Queue) -> None:
-        self._compare = compare
-        self.queue = queue
-        self.tie = (queue.created, queue.name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _PairKey) and self.queue.row == other.queue.row
-
-    def __lt__(self, other: "_PairKey") -> bool:
-        order = self._compare(self.queue, other.queue)
-        return bool(order < 0) if order else self.tie < other.tie
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@functools.total_ordering
-class _TaskTie:
-    """Numbers in pod names decide if both have one and they differ; else age, then uid.
-
-    Where all tasks have a number, or none has, a plain tuple compares the same way.
-    """
-
-    __slots__ = ("created", "index", "uid")
-
-    def __init__(self, index: int, created: float, uid: str) -> None:
-        self.index = index
-        self.created = created
-        self.uid = uid
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _TaskTie) and self.uid == other.uid and self.index == other.index
-
-    def __lt__(self, other: "_TaskTie") -> bool:
-        if self.index >= 0 and other.index >= 0 and self.index != other.index:
-            return self.index < other.index
-        return (self.created, self.uid) < (other.created, other.uid)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@functools.total_ordering
-class _TaskKey:
-    """The keys of a task, some of which may not count against another task."""
-
-    __slots__ = ("_between", "_job", "_keys", "tie")
-
-    def __init__(self, job: int, keys: tuple[float, ...], tie: Key, between: list[bool]) -> None:
-        self._job = job
-        self._keys = keys
-        self._between = between
-        self.tie = tie
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _TaskKey) and self.tie == other.tie
-
-    def __lt__(self, other: "_TaskKey") -> bool:
-        same_job = self._job == other._job
-        for mine, yours, between in zip(self._keys, other._keys, self._between, strict=True):
-            if (between or same_job) and (mine < yours or mine > yours):
-                return mine < yours
-        return self.tie < other.tie
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _are_mixed(numbers: list[int]) -> bool:
-    """Return whether some tasks have a number in their name and others have none (below 0)."""
-    return bool(numbers) and min(numbers) < 0 <= max(numbers)
 
 
 def _sift(heap: list[int], compare: Callable[[int, int], int]) -> None:

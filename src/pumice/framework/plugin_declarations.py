@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from pumice.api.codes import Cause, Spared
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
+from pumice.core.tables import Ints
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import Fault
+from pumice.framework.columns import Jobs
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
@@ -135,6 +137,14 @@ class PluginDeclarations:
 
         ``hook`` is "preemptable" or "reclaimable".  Called once for candidates of many nodes, so
         that nodes without victims need not be asked one by one; None: unknown.
+        """
+        return None
+
+    def surplus(self, hook: str, jobs: Jobs) -> Ints | None:
+        """Return how many tasks of each job ``hook`` offers: the first of any line (n,).
+
+        Only for hooks that judge by this number alone.  Each task of a job that is evicted lowers
+        it by one; nothing else that evictions and promises change does.  None: unknown.
         """
         return None
 

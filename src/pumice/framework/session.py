@@ -85,6 +85,7 @@ class Session(SessionState):
 
     def close(self) -> None:
         """Call plugins with the outcome."""
+        self.fit_errors = {}
         self._call_all(Plugin.on_close, "OnSessionClose")
 
     def _call_all(self, hook: Callable[..., None], when: str) -> None:

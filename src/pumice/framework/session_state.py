@@ -76,9 +76,9 @@ class Intents:
                 self.made.append(LockNode(keys[task], self.node_locks[task]))
             self.made.append(Bind(keys[task], names[node]))
 
-    def evict(self, eviction: Evict) -> None:
-        """Evict a pod."""
-        self.made.append(eviction)
+    def evict(self, evictions: Iterable[Evict]) -> None:
+        """Evict pods."""
+        self.made.extend(evictions)
 
     def annotate(self, task: int, annotations: Mapping[str, str]) -> None:
         """Add to what is written on a task's pod when it is bound; a rollback undoes it."""
@@ -152,6 +152,8 @@ class SessionState:
         self.records = Records(snapshot)
         self.records.compare = self.refusal_numbers
         self.intents = Intents(snapshot)
+        self.fit_errors: dict[tuple[int, int], str] | None = None
+        """Texts about jobs, by job and length of the journal; None while actions add reasons."""
         self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
         self._seed = seed
         self._placing = placing

@@ -4,7 +4,7 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 ``rollback`` undo them through the journal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -101,16 +101,20 @@ class Statement:
             and not any(shapes[each].coarse for each in set(table.shape[tasks].tolist()))
         )
 
-    def make_rooms(self, rooms: Sequence[Room], action: str) -> None:
-        """Evict and pipeline for several tasks, all at once; for plugins that follow no moves."""
+    def make_rooms(self, rooms: Sequence[Room], action: str, *, gone: Collection[int] = ()) -> None:
+        """Evict and pipeline for several tasks, all at once; for plugins that follow no moves.
+
+        Victims that are ``gone`` are marked as leaving already.
+        """
         snapshot, keys = self._snapshot, self._snapshot.tasks.keys
-        victims = [victim for room in rooms for victim in room.victims]
+        known = set(gone)
+        victims = [each for room in rooms for each in room.victims if each not in known]
         if victims:
             snapshot.evict_each(np.array(victims, dtype=np.intp))
         tasks = np.array([room.task for room in rooms], dtype=np.intp)
         snapshot.pipeline_each(tasks, np.array([room.node for room in rooms], dtype=np.intp))
-        for task, _, gone, _ in rooms:
-            for victim in gone:
+        for task, _, leaving, _ in rooms:
+            for victim in leaving:
                 self._moves.append(("evict", victim))
                 self._evictions[victim] = Evict(keys[victim], action, keys[task])
             self._moves.append(("pipeline", task))
@@ -161,12 +165,9 @@ class Statement:
 
     def commit(self) -> None:
         """Hand placements and evictions over."""
-        placed: list[int] = []
-        for kind, task in self._moves:
-            if kind == "place":
-                placed.append(task)
-            elif kind == "evict":
-                self._state.intents.evict(self._evictions[task])
+        placed = [task for kind, task in self._moves if kind == "place"]
+        gone = [self._evictions[task] for kind, task in self._moves if kind == "evict"]
+        self._state.intents.evict(gone)
         self._state.records.given_up.difference_update([task for _, task in self._moves])
         if placed:
             self._state.intents.bind(placed)

@@ -29,16 +29,9 @@ from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
-from pumice.testing.hook_questions import (
-    BY_NODES,
-    BY_SHAPE,
-    ORDERS,
-    VICTIMS,
-    Answer,
-    Answers,
-    Questions,
-)
+from pumice.testing.hook_questions import BY_NODES, BY_SHAPE, ORDERS, Answer, Answers, Questions
 from pumice.testing.samples import sample_cluster, snapshot_of
+from pumice.testing.victim_checks import VictimChecks
 
 SEEDS = range(4)
 _NOW = 1_767_229_200.0  # an hour after the first objects of a sample were made
@@ -142,6 +135,7 @@ class _Examination:
         self.moving = shuffled[_N_TASKS:]
 
     def run(self) -> None:
+        victims = VictimChecks(self.questions, self.asking, self.rng)
         with self.leaves_tables_alone("a question"):
             answers = self.questions.answers()
             self.same("answers differently when asked twice", answers, self.questions.answers())
@@ -150,11 +144,12 @@ class _Examination:
             self.check_shapes_alike()
             self.check_amounts_alone()
             self.check_closed_by_pods()
-            self.check_victims()
-            self.check_victims_alone()
+            victims.check_bounds()
+            victims.check_alone()
         with self.leaves_tables_alone("a discarded statement"):
             statement = self.ssn.statement()
-            self.check_victims_in_turn(statement)
+            victims.check_in_turn(statement)
+            victims.check_surplus(statement)
             self.check_moves(statement)
             statement.discard()
         after = self.questions.answers()
@@ -245,69 +240,7 @@ class _Examination:
                 text = "accepts nodes that closed_by_pods marks"
                 raise PluginError(self.name, hook.__name__, text)
 
-    def check_victims(self) -> None:
-        """Compare the victims a hook names, among different candidates, with their bound."""
-        every = np.asarray(self.questions.running, dtype=np.intp)
-        companies = [every, *(self.rng.permutation(every)[:size] for size in (1, 3, len(every)))]
-        for hook in VICTIMS:
-            for row in self.asking if self.questions.has(hook) else ():
-                bound = self.questions.bound(hook, row, every)
-                for company in companies if bound is not None else ():
-                    named = self.questions.victims(hook, row, company.tolist())
-                    if named is not None and not set(company[named]) <= set(every[bound]):
-                        text = f"names victims that bound_victims leaves out: {company[named]}"
-                        raise PluginError(self.name, hook.__name__, text)
-
-    def check_victims_alone(self) -> None:
-        """Compare the verdicts on tasks together with those on each by itself."""
-        every = self.questions.running
-        for hook in VICTIMS:
-            if hook.__name__ not in self.questions.plugin.judges_alone:
-                continue
-            for row in self.asking:
-                together = self.questions.victims(hook, row, every)
-                alone = [self.questions.victims(hook, row, [each]) for each in every]
-                said = [None] * len(every) if together is None else together.tolist()
-                if said != [None if each is None else bool(each[0]) for each in alone]:
-                    text = (
-                        f"judges a task by its company (leave {hook.__name__} out of judges_alone)"
-                    )
-                    raise PluginError(self.name, hook.__name__, text)
-
     # Moves
-
-    def check_victims_in_turn(self, statement: Statement) -> None:
-        """Test that candidates who are all offered stay so while some before them are evicted."""
-        for hook in VICTIMS:
-            if hook.__name__ not in self.questions.plugin.judges_in_turn:
-                continue
-            for row in self.asking:
-                start = statement.checkpoint()
-                self.check_parts(statement, hook, row, self.offered_line(hook, row))
-                statement.rollback(start)
-
-    def offered_line(self, hook: Method, row: int) -> list[int]:
-        """Return the first of the candidates that could be offered, as long as they are."""
-        every = self.rng.permutation(np.asarray(self.questions.running, dtype=np.intp))
-        bound = self.questions.bound(hook, row, every)
-        line: list[int] = (every if bound is None else every[bound]).tolist()
-        offered = self.questions.victims(hook, row, line)
-        if offered is None or not line:
-            return []
-        return line if offered.all() else line[: int(np.argmin(offered))]
-
-    def check_parts(self, statement: Statement, hook: Method, row: int, line: list[int]) -> None:
-        """Ask about the rest of a line, again and again, while some of those before it go."""
-        while line:
-            offered = self.questions.victims(hook, row, line)
-            if offered is None or not offered.all():
-                text = "refuses some of those it offered before (see judges_in_turn)"
-                raise PluginError(self.name, hook.__name__, text)
-            before = 1 + int(self.rng.integers(len(line)))
-            for victim in line[:before]:
-                if self.rng.integers(2):
-                    statement.evict(victim, "reclaim")
-            line = line[before:]
 
     def check_moves(self, statement: Statement) -> None:
         """Test after each move that only the rows it touched have changed."""

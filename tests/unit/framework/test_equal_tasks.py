@@ -11,10 +11,10 @@ from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import (
     SHORTEST,
+    Imagined,
     equal_run,
     has_host_ports,
     has_plain_shape,
-    imagine,
     is_plain,
     longest,
     pick_run,
@@ -145,7 +145,7 @@ def test_what_is_imagined_is_counted_and_taken_back() -> None:
     snapshot, before = ssn.snapshot, cells(ssn.snapshot)
     task = Task(snapshot, tasks[0])
     for n, pipelined in ((0, False), (2, False), (3, True)):
-        with imagine(snapshot, task, n, pipelined=pipelined):
+        with Imagined(snapshot, task, n, pipelined=pipelined):
             status = Status.PIPELINED if pipelined else Status.ALLOCATED
             assert snapshot.jobs.counts[[Status.PENDING, status], 0].tolist() == [5 - n, n]
         assert changed(before, cells(snapshot)) == []

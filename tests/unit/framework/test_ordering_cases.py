@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pumice.framework.heaps import Heap
-from pumice.framework.ordering import _sift, _TaskTie
+from pumice.framework.order_keys import TaskTie
+from pumice.framework.ordering import _sift
 from pumice.framework.plugin import Plugin
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.testing import node, pod, pod_group, queue
@@ -227,11 +228,11 @@ def test_ties_are_equal_for_one_task_only_and_in_order_otherwise() -> None:
     """Numbers decide if both have one and they differ, else age and then the uid."""
     for i, one in enumerate(TIES):
         for j, two in enumerate(TIES):
-            left, right = _TaskTie(*one), _TaskTie(*two)
+            left, right = TaskTie(*one), TaskTie(*two)
             assert (left == right) == (i == j)
             both = one[0] >= 0 <= two[0] and one[0] != two[0]
             assert (left < right) == (one[0] < two[0] if both else one[1:] < two[1:])
-    assert _TaskTie(*TIES[0]) != TIES[0]
+    assert TaskTie(*TIES[0]) != TIES[0]
 
 
 # Victims

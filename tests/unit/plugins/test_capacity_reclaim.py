@@ -356,3 +356,22 @@ def test_victims_of_misplaced_queues_are_compared_as_equal(world: Any) -> None:
     assert [compared(near, away, poor), compared(away, near, poor), compared(near, rich, away)] == [
         0.0
     ] * 3
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_pods_in_a_row_are_judged_as_one_after_the_other(world: Any, seed: int) -> None:
+    """Lines of pods of two queues and a few sizes, in runs of one to four."""
+    rng = np.random.default_rng(seed)
+    sizes: list[Any] = [{"cpu": 1}, {"cpu": 2}, {"cpu": 1, CHIP: 1}, {"memory": "1Gi"}]
+    due = {"cpu": int(rng.integers(0, 12)), CHIP: int(rng.integers(0, 4))}
+    near, rich = (queue(name, deserved=due, guarantee={"cpu": 3}) for name in ("near", "rich"))
+    jobs: list[Any] = []
+    for at, where in enumerate(["near", "rich"] * 2):
+        runs = [[sizes[rng.integers(4)]] * int(rng.integers(1, 5)) for _ in range(3)]
+        jobs += job(f"old{at}", where, [each for run in runs for each in run])
+    here = world(POOR, near, rich, *jobs, new={"cpu": 1, CHIP: 1})
+    plugin, walk = here.ssn.plugins[0], here.ssn.plugins[0]._walk()
+    line = [here.rows[key] for key in here.olds()]
+    alone = [walk.take_for(here.asking, here.ssn.task(row)) == 1 for row in line]
+    assert plugin.reclaimable(here.asking, line).tolist() == alone
+    assert plugin.reclaimable(here.asking, []).tolist() == []

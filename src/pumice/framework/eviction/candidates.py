@@ -108,7 +108,7 @@ class Candidates:
         found = self._scopes.get(key)
         if found is None:
             part = members()
-            at = np.flatnonzero(part)
+            at = part.nonzero()[0]
             sums = self._sum_up(at[self._run_still(at)])
             room = self._snapshot.nodes.future_idle + sums
             found = Scope(part, sums, room, cursor=len(self._snapshot.journal.moved))

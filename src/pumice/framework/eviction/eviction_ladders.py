@@ -8,6 +8,7 @@ the first victim; the second must wait for the other two; the third finds room w
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +20,7 @@ from pumice.core.resources import STEP, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.eviction.emptied_nodes import PromisedNodes
-from pumice.framework.eviction.victim_columns import Lines
+from pumice.framework.eviction.victim_lines import Lines
 
 
 class Step(NamedTuple):
@@ -81,22 +82,53 @@ class Ladders:
     def _final(self) -> Mask:
         return self.lines.final()
 
+    @cached_property
+    def shared(self) -> set[int]:
+        """The places of nodes on which tasks of several jobs are in line."""
+        if not self.lines.job_keys:
+            return set()
+        jobs = self._snapshot.tasks.job.take(self.lines.rows).tolist()
+        on = Counter(place for place, _ in set(zip(self.lines.place.tolist(), jobs, strict=True)))
+        return {place for place, n in on.items() if n > 1}
+
     def is_full(self, place: int, copies: int) -> bool:
         """Return whether a node that has so many tasks and no next step cannot take one more."""
         return copies >= self.hopeful[place] or bool(self._final[place])
 
     def chain(self, place: int, most: int, members: float = math.inf) -> list[Step]:
-        """Return the next steps on a node, as long as somebody of its members is left before."""
+        """Return the next steps on a node, as long as somebody of its members is left before.
+
+        No step takes victims of two tiers: the first tier decides as long as it offers anybody.
+        """
         rungs, steps, before = self._rungs[place], list[Step](), 0
         if not self.lines.known[place]:
             return steps
+        split = len(rungs) if self.lines.split is None else self.lines.split[place]
         for copies in range(most):
             after = bisect_left(rungs, copies + 1, before)
-            if before >= members or after == len(rungs):
+            if before >= members or after == len(rungs) or before < split < after:
                 break
             steps.append(Step(place, copies, before, after))
             before = after
         return steps
+
+    def tiers(self, steps: Sequence[Step]) -> list[int]:
+        """Return which tier offers the victims of each step: 0 the one that decides, or 1 the next.
+
+        The next one decides where the jobs of those in line have lost as much as they can.
+        """
+        split = self.lines.split
+        if split is None:
+            return [0] * len(steps)
+        return [int(step.after > split[step.place]) for step in steps]
+
+    def strands_counted(self, place: int, gone: int) -> bool:
+        """Return whether some stay on a node although later nodes follow from their going."""
+        counted = self.lines.counted
+        if not counted:
+            return False
+        left = self._victims[self._starts[place] + gone : self._starts[place + 1]]
+        return not counted.isdisjoint(self._snapshot.tasks.job.take(left).tolist())
 
     def line(self, place: int) -> IndexArray:
         """Return the candidates of a node in order."""

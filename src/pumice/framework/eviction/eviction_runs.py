@@ -5,27 +5,27 @@ yet; a run ends where that cannot be promised, and the next task is tried by its
 """
 
 import heapq
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pumice.core.resources import PODS, Column, IndexArray, Mask
+from pumice.core.resources import PODS, Column, IndexArray
+from pumice.core.status import Status
 from pumice.core.views import Task
-from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
-from pumice.framework.equal_tasks import has_plain_shape, longest
+from pumice.framework.equal_tasks import Imagined, has_plain_shape, longest
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
 from pumice.framework.eviction.queue_quota import QueueQuota
+from pumice.framework.eviction.room_making import RoomMaker
 from pumice.framework.eviction.victim_columns import VictimColumns
-from pumice.framework.fits import Codes, Fit
+from pumice.framework.fits import Answers, Codes, Fit
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
-from pumice.framework.statement import Room, Statement
+from pumice.framework.statement import Statement
 
 _SHORTEST, _LONGEST = 3, 256
 """Tasks to make room for at once; fewer are served faster one by one."""
@@ -41,6 +41,33 @@ _PATIENCE = 2
 """Runs of a job that came to nothing before its tasks are tried one by one."""
 
 
+class Plan(NamedTuple):
+    """Steps to make for equal tasks, also of several jobs in a row."""
+
+    kind: tuple[int, int]
+    """Queue and shape: all that tasks must have in common whose answers follow from node rows."""
+    ladders: Ladders
+    steps: list[Step]
+    moved: int = -1
+    """How many moves were logged when these steps were the next; -1: it is new."""
+
+    def follows(self, kind: tuple[int, int], moved: int) -> bool:
+        """Return whether nothing but its own steps was made, and equal tasks are next."""
+        return self.kind == kind and self.moved == moved
+
+
+class Outlook(NamedTuple):
+    """What nodes answer as each step leaves them, chain by chain."""
+
+    chains: list[list[Step]]
+    starts: list[int]
+    """Where the answers of each chain begin."""
+    scores: list[list[float | None]]
+    """Not a number: no eviction opens the node then; None: it refuses the task of the step."""
+    answers: Answers | None
+    """None if there is no step."""
+
+
 class EvictionRuns:
     """Makes room for equal tasks of one action."""
 
@@ -54,7 +81,9 @@ class EvictionRuns:
         """Whether nodes outside those that seemed enough became the best."""
         self._is_cut = False
         """Whether the last run ended before its tasks did: the next one is tried by itself."""
-        self._action = "preempt" if hook is Plugin.preemptable else "reclaim"
+        self._rooms = RoomMaker(state, hook)
+        self._plan: Plan | None = None
+        """Steps that the last run in order left to the next job."""
         self._can = (
             state.placing.imagines
             and state.policy.by_row
@@ -106,11 +135,8 @@ class EvictionRuns:
             return 0
 
         def served(k: int) -> Verdict:
-            self._snapshot.count_ahead(task.row, k - 1, pipelined=True)
-            try:
+            with Imagined(self._snapshot, task, k - 1, pipelined=True):
                 return holds()
-            finally:
-                self._snapshot.count_ahead(task.row, 1 - k, pipelined=True)
 
         n = longest(n, served)
         return 0 if n < _SHORTEST or self._state.policy.filter_task(task) is not None else n
@@ -121,7 +147,9 @@ class EvictionRuns:
         rows = np.array(tasks, dtype=np.intp)
         columns = table.shape, table.role, table.priority, table.label_class
         kinds = list(zip(*(column.take(rows).tolist() for column in columns), strict=True))
-        n = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), len(kinds))
+        n = len(kinds)
+        if kinds.count(kinds[0]) < n:
+            n = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
         for i, row in enumerate(tasks[:n]):
             pod: Any = table.pods[row]
             waits = pod.status.nominated_node_name or pod.spec.preemption_policy == "Never"
@@ -141,27 +169,59 @@ class EvictionRuns:
 
     # Which nodes
 
-    def in_order(self, stmt: Statement, tasks: list[int], scope: Scope, nodes: IndexArray) -> int:
+    def in_order(
+        self,
+        stmt: Statement,
+        tasks: list[int],
+        scope: Scope,
+        nodes: Callable[[], IndexArray],
+        later_jobs: Iterable[int],
+    ) -> int:
         """Make room for equal tasks on the first nodes that can be made to hold them.
 
-        Nodes that no member of the scope is left on are skipped.  Returns for how many tasks.
+        Nodes that no member of the scope is left on are skipped.  What is planned for a second job
+        in a row reaches as far as the tasks of the later jobs.  Returns for how many tasks.
         """
-        task = Task(self._snapshot, tasks[0])
-        n = len(tasks)
-        ladders = self._ladders(task, scope, nodes[:n], n)
+        task, n = Task(self._snapshot, tasks[0]), len(tasks)
+        kind, last = (task.queue, task.shape.id), self._plan
+        follows = last is not None and last.follows(kind, len(self._snapshot.journal.moved))
+        plan = last if follows else None
+        if plan is None or len(plan.steps) < n or not self._columns.still(task, plan.ladders.lines):
+            n_later = self._n_pending(later_jobs) if follows else 0
+            plan = self._plan_in_order(task, scope, nodes(), min(n + n_later, _LONGEST))
+        self._plan, steps = None, plan.steps[:n] if plan else []
+        served = self._make(stmt, tasks, plan.ladders, steps) if plan else 0
+        if plan and served == n:
+            self._plan = Plan(kind, plan.ladders, plan.steps[n:], len(self._snapshot.journal.moved))
+        return served
+
+    def _plan_in_order(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> Plan | None:
+        """Find the steps for n equal tasks on the first nodes that can be made to hold them."""
+        ladders = self._ladders(task, scope, nodes[:n], n, emptied_in_order=True)
         if ladders is None:
-            return 0
+            return None
         steps: list[Step] = []
         members = self._candidates.sums(scope)[PODS, ladders.nodes].tolist()
         for place, left in enumerate(members):
             chain = ladders.chain(place, n - len(steps), left)
             steps += chain
-            fails = len(steps) < n and (not chain or chain[-1].after < left)
+            gone = chain[-1].after if chain else 0
+            fails = len(steps) < n and (not chain or gone < left)
             if fails and not ladders.is_full(place, len(chain)):
+                break
+            if ladders.strands_counted(place, gone):
                 break
         barred = self._state.placing.barred(self._verdicts_after(task, ladders, steps)).tolist()
         cut = barred.index(True) + 1 if True in barred else len(steps)
-        return self._make(stmt, tasks, ladders, steps[:cut])
+        return Plan((task.queue, task.shape.id), ladders, steps[:cut])
+
+    def _n_pending(self, jobs: Iterable[int]) -> int:
+        return int(self._snapshot.jobs.counts[Status.PENDING, [*jobs]].sum())
+
+    def _make(self, stmt: Statement, tasks: list[int], ladders: Ladders, steps: list[Step]) -> int:
+        made = self._rooms.make(stmt, tasks, ladders, steps)
+        self._is_cut = made < len(tasks)
+        return made
 
     def by_score(
         self, stmt: Statement, tasks: list[int], scope: Scope, nodes: IndexArray, fit: Fit
@@ -179,15 +239,21 @@ class EvictionRuns:
         outside, seen = (np.inf, 0), len(ladders.nodes)
         if seen < len(ranked):
             outside = -float(fit.score[ranked[seen]]), int(ranked[seen])
-        steps = self._climb_by_score(task, fit, ladders, outside, n)
-        return self._make(stmt, tasks, ladders, steps)
+        outlook = self._look_ahead(task, fit, ladders, n)
+        steps = self._climb_by_score(fit, ladders, outside, outlook, n)
+        steps = steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
+        made = self._make(stmt, tasks, ladders, steps)
+        if made and outlook.answers is not None:
+            last = {step.place: outlook.starts[step.place] + step.copies for step in steps[:made]}
+            answers = outlook.answers.part(np.array([*last.values()]))
+            fit.adopt(ladders.nodes[[*last]], answers, len(self._snapshot.journal.moved))
+        return made
 
     def _climb_by_score(
-        self, task: Task, fit: Fit, ladders: Ladders, outside: tuple[float, int], n: int
+        self, fit: Fit, ladders: Ladders, outside: tuple[float, int], outlook: Outlook, n: int
     ) -> list[Step]:
         """Take n steps, each on the node that is best then, as long as none outside is better."""
-        chains = [ladders.chain(place, n) for place in range(len(ladders.nodes))]
-        after = self._scores_after(task, fit, ladders, chains)
+        chains, after = outlook.chains, outlook.scores
         scores, rows = fit.score[ladders.nodes].tolist(), ladders.nodes.tolist()
         best = [(-score, rows[i], i) for i, score in enumerate(scores) if score > -np.inf]
         heapq.heapify(best)
@@ -215,31 +281,33 @@ class EvictionRuns:
                 break
             else:
                 heapq.heapreplace(best, (-score, row, place))
-        return steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
+        return steps
 
-    def _scores_after(
-        self, task: Task, fit: Fit, ladders: Ladders, chains: list[list[Step]]
-    ) -> list[list[float | None]]:
-        """Score nodes as each step leaves them, chain by chain.
-
-        Not a number: no eviction opens the node then; None: it refuses the task of the step.
-        """
+    def _look_ahead(self, task: Task, fit: Fit, ladders: Ladders, n: int) -> Outlook:
+        """Ask filters and scores about nodes as each of n steps leaves them."""
+        chains = [ladders.chain(place, n) for place in range(len(ladders.nodes))]
         steps = [step for chain in chains for step in chain]
-        n = len(steps)
-        if not n:
-            return [[] for _ in chains]
-        placing, twice = self._state.placing, [*steps, *steps]
-        nodes, rows = ladders.nodes_after(twice, np.repeat([0.0, 1.0], n))
-        verdict = np.zeros(2 * n, dtype=np.int16) + placing.verdict(fit, task, nodes, rows)
-        score = placing.score(fit, task, nodes, rows)
-        scores = np.where(placing.barred(verdict), np.nan, score)
-        found = iter(zip(verdict[:n].tolist(), scores[n:].tolist(), strict=True))
-        return [
-            [None if refused else score for refused, score in islice(found, len(chain))]
-            for chain in chains
-        ]
+        starts = [*accumulate(map(len, chains), initial=0)]
+        if not steps:
+            return Outlook(chains, starts, [[] for _ in chains], None)
+        placing, none = self._state.placing, np.zeros(len(steps), dtype=np.int16)
+        nodes, rows = ladders.nodes_after(steps, 0.0)
+        refused = (none + placing.verdict(fit, task, nodes, rows)).tolist()
+        answers = placing.answers(fit, task, ladders.nodes_after(steps, 1.0)[0], rows)
+        scores = np.where(placing.barred(none + answers.verdict), np.nan, answers.score).tolist()
+        seen = [None if no else score for no, score in zip(refused, scores, strict=True)]
+        parts = [seen[start:end] for start, end in pairwise(starts)]
+        return Outlook(chains, starts, parts, answers)
 
-    def _ladders(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> Ladders | None:
+    def _ladders(
+        self,
+        task: Task,
+        scope: Scope,
+        nodes: IndexArray,
+        n: int,
+        *,
+        emptied_in_order: bool = False,
+    ) -> Ladders | None:
         """Work out the steps on nodes, of which the first is tried first; None if that cannot be.
 
         Only on as many of them as could take n tasks if all members of the scope left.
@@ -249,7 +317,9 @@ class EvictionRuns:
         if not self._spreads:
             hopeful = hopeful[: 1 + int(hopeful.cumsum().searchsorted(n))]
             nodes = nodes[: len(hopeful)]
-        lines = self._columns.lines(scope, task, nodes) if len(nodes) else None
+        if not len(nodes):
+            return None
+        lines = self._columns.lines(scope, task, nodes, emptied_in_order=emptied_in_order)
         if lines is None or self._candidates.has_coarse(lines.at):
             return None
         return Ladders(
@@ -269,109 +339,12 @@ class EvictionRuns:
         verdict = placing.verdict(placing.judged(task), task, nodes, rows)
         return np.zeros(len(rows), dtype=np.int16) + np.asarray(verdict, dtype=np.int16)
 
-    # Whether it stands
-
-    def _make(self, stmt: Statement, tasks: list[int], ladders: Ladders, steps: list[Step]) -> int:
-        """Make the steps that everybody agrees to, and return how many."""
-        steps = steps[: self._n_offered(Task(self._snapshot, tasks[0]), ladders, steps)]
-        self._is_cut = len(steps) < len(tasks)
-        rooms = self._rooms(tasks, ladders, steps)
-        start, jobs = stmt.checkpoint(), self._rivals(ladders, steps, rooms)
-        before = self._job_keys(jobs)
-        if not rooms or self._state.hooks.failures.errors:
-            return 0
-        stmt.make_rooms(rooms, self._action)
-        if self._job_keys(jobs) != before:
-            stmt.rollback(start)
-            if not self._keeps_job_order(ladders, steps):
-                return 0
-            stmt.make_rooms(rooms, self._action)
-        if self._state.hooks.failures.errors:
-            stmt.rollback(start)
-            return 0
-        return len(rooms)
-
-    def _rooms(self, tasks: list[int], ladders: Ladders, steps: list[Step]) -> list[Room]:
-        best_effort, reclaims = self._snapshot.tasks.best_effort, self._hook is Plugin.reclaimable
-        nodes = ladders.nodes.tolist()
-        rooms: list[Room] = []
-        for task, step in zip(tasks, steps, strict=False):
-            victims = ladders.going(step)
-            counted = victims if reclaims else [each for each in victims if not best_effort[each]]
-            rooms.append(Room(task, nodes[step.place], victims, freed=bool(counted)))
-        return rooms
-
-    def _rivals(self, ladders: Ladders, steps: list[Step], rooms: list[Room]) -> list[int]:
-        """Return the jobs that lose tasks, unless only one is in line on each node."""
-        job, places = self._snapshot.tasks.job, {step.place for step in steps}
-        if all(len(set(job[ladders.line(place)].tolist())) < 2 for place in places):
-            return []
-        return sorted({int(job[victim]) for room in rooms for victim in room.victims})
-
-    def _job_keys(self, jobs: list[int]) -> list[tuple[float, ...]]:
-        return self._state.ordering.job_policy_keys(jobs) if jobs else []
-
-    def _n_offered(self, task: Task, ladders: Ladders, steps: list[Step]) -> int:
-        """Return for how many steps those who judge in turn offer all that are in line."""
-        judges = ladders.lines.in_turn
-        if not judges:
-            return len(steps)
-        line: list[int] = []
-        ends: list[int] = []
-        for step in steps:
-            line += ladders.in_line(step)
-            ends.append(len(line))
-        offered = _offered(judges, task, ladders.lines.rows, line)
-        if offered == len(line):
-            return len(steps)
-        n = bisect_right(ends, offered)
-        line = line[: ends[n - 1]] if n else []
-        return n if _offered(judges, task, ladders.lines.rows, line) == len(line) else 0
-
-    def _keeps_job_order(self, ladders: Ladders, steps: list[Step]) -> bool:
-        """Return whether evictions leave the jobs in line on each node in their order.
-
-        Of a job of which nobody is left in line the last victim is not counted: its key counted
-        before that one went.
-        """
-        job = self._snapshot.tasks.job
-        going = [victim for step in steps for victim in ladders.going(step)]
-        lines = [ladders.line(place) for place in {step.place for step in steps}]
-        gone = set(going)
-        left = {int(job[row]) for line in lines for row in line.tolist() if row not in gone}
-        last = {int(job[row]): row for row in going}
-        early = [row for row in going if int(job[row]) in left or last[int(job[row])] != row]
-        jobs = sorted(set(job[early].tolist()))
-        if not jobs:
-            return True
-        before, mark = self._job_keys(jobs), self._state.journal.mark()
-        self._snapshot.evict_each(np.array(early, dtype=np.intp))
-        after = self._job_keys(jobs)
-        self._state.journal.rollback(mark)
-        return after == before
-
 
 def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
     """Return the n best nodes, the best first; of equals that of the lower row."""
     if len(nodes) > n:
         least = np.partition(scores, len(scores) - n)[len(scores) - n]
-        better = np.flatnonzero(scores > least)
-        chosen = np.concatenate([better, np.flatnonzero(scores == least)[: n - len(better)]])
+        better = (scores > least).nonzero()[0]
+        chosen = np.concatenate([better, (scores == least).nonzero()[0][: n - len(better)]])
         nodes, scores = nodes[chosen], scores[chosen]
     return nodes[np.lexsort((nodes, -scores))]
-
-
-def _offered(judges: list[tuple[Ask, Mask]], task: Task, rows: IndexArray, line: list[int]) -> int:
-    """Return how many of the first in line are offered by all who could ever offer them."""
-    at, n = np.array(line, dtype=np.intp), len(line)
-    for ask, bound in judges:
-        asked = bound[at].nonzero()[0]
-        if not len(asked):
-            continue
-        answer = ask(task, rows[at[asked]].tolist())
-        if answer is None:
-            return 0
-        offered = np.asarray(answer, dtype=bool).tolist()
-        if False in offered:
-            n = min(n, int(asked[offered.index(False)]))
-    return n

@@ -5,7 +5,6 @@ one of keys; the answers are those of asking node by node.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +17,8 @@ from pumice.core.views import Task
 from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
 from pumice.framework.eviction.candidates import Candidates, Scope
-from pumice.framework.plugin import Plugin
+from pumice.framework.eviction.victim_lines import InTurn, JobKeys, Judge, Lines, SurplusTier
+from pumice.framework.plugin import Plugin, implements
 from pumice.framework.session_state import SessionState
 
 _NOBODY, _UNKNOWN = -1, -2
@@ -35,37 +35,6 @@ class Victims:
     """The place of each one's node among the nodes that were asked about (k,)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Candidates of some nodes: node after node, on each who is least worth keeping first."""
-
-    at: IndexArray
-    """Their places among all candidates (k,)."""
-    rows: IndexArray
-    """Their tasks (k,)."""
-    place: IndexArray
-    """The place of each one's node among the nodes that were asked about (k,)."""
-    offered: Mask
-    """Whom plugins let go, unless one that judges in turn keeps some of them (k,)."""
-    known: Mask
-    """Nodes whose answer follows from ``offered`` if those who judge in turn offer all (n,)."""
-    final: Callable[[], Mask]
-    """Returns those on which nobody else would be offered once these are gone (n,)."""
-    in_turn: list[tuple[Ask, Mask]]
-    """Who judges in turn on the known nodes, and whom each of them could ever offer (k,)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """A plugin that is asked about victims."""
-
-    ask: Ask
-    is_alone: bool
-    """Whether it judges each candidate by itself; otherwise it judges in turn."""
-    bound: Ask
-    """Returns whom it could ever offer."""
-
-
 class VictimColumns:
     """Finds victims for one action."""
 
@@ -73,19 +42,27 @@ class VictimColumns:
         self._state = state
         self._candidates = candidates
         self._hook = hook
-        name, bound, aside = hook.__name__, Plugin.bound_victims, state.hooks.ask_aside
+        name = hook.__name__
         self._tiers = [
-            [
-                _Judge(ask, name in plugin.judges_alone, partial(aside(plugin, bound), name))
-                for plugin, ask in tier
-            ]
+            [self._judge_of(plugin, ask) for plugin, ask in tier]
             for tier in state.hooks.tiers(hook)
         ]
+        lasts = state.ordering.keeps_orders
+        self._surplus = SurplusTier(state.snapshot, self._tiers, lasts=lasts)
         asked = [plugin for plugin, _ in state.hooks.bound(hook)]
         self._all_alone = all(name in plugin.judges_alone for plugin in asked)
         self._in_line = all(name in plugin.judges_alone | plugin.judges_in_turn for plugin in asked)
         """Whether all judge alone or in turn, so that candidates can be lined up."""
         self._turns: dict[int, NDArray[np.intp] | None] = {}
+
+    def _judge_of(self, plugin: Plugin, ask: Ask) -> Judge:
+        name, aside = self._hook.__name__, self._state.hooks.ask_aside
+        return Judge(
+            ask,
+            name in plugin.judges_alone,
+            partial(aside(plugin, Plugin.bound_victims), name),
+            partial(aside(plugin, Plugin.surplus), name) if implements(plugin, "surplus") else None,
+        )
 
     def victims(self, scope: Scope, task: Task, nodes: IndexArray) -> Victims | None:
         """Find the victims of a scope on some nodes, as ``Candidates.victims`` does on each.
@@ -107,10 +84,13 @@ class VictimColumns:
         order = np.lexsort((turns[at], -np.array(ranks, dtype=np.intp), place))
         return Victims(rows[order], place[order])
 
-    def lines(self, scope: Scope, task: Task, nodes: IndexArray) -> Lines | None:
+    def lines(
+        self, scope: Scope, task: Task, nodes: IndexArray, *, emptied_in_order: bool = False
+    ) -> Lines | None:
         """Line up the candidates of a scope on some nodes, of one queue all together.
 
-        Known are the nodes that the same tier decides on as on the first, which is tried first.
+        Known are the nodes that the same tier decides on as on the first, which is tried first;
+        where nodes are emptied in order, also those whose jobs have too few tasks left by then.
         None where plugins judge otherwise than alone or in turn, or where the order is no order.
         """
         if not self._in_line:
@@ -118,29 +98,47 @@ class VictimColumns:
         at, place = self._candidates.on_nodes(self._hook, scope, task, nodes)
         if len(set(self._candidates.queue[at].tolist())) > 1:
             return None
-        order = self._line_up(at, place.tolist())
-        if order is None:
+        on, jobs = place.tolist(), self._candidates.job.take(at).tolist()
+        several = len(set(zip(on, jobs, strict=True))) > len(set(on))
+        job_keys = self._job_keys(jobs) if several else {}
+        order = None if job_keys is None else self._line_up(at, on, jobs, job_keys)
+        if order is None or job_keys is None:
             return None
-        return self._judge(task, at.take(order), place.take(order), n=len(nodes))
+        at, place, lines = at.take(order), place.take(order), None
+        if emptied_in_order and self._surplus.exists:
+            rows = self._candidates.rows.take(at)
+            lines = self._surplus.lines(task, at, rows, place, n=len(nodes), job_keys=job_keys)
+        return lines or self._judge(task, at, place, n=len(nodes), job_keys=job_keys)
 
-    def _line_up(self, at: IndexArray, place: list[int]) -> list[int] | None:
+    def still(self, task: Task, lines: Lines) -> bool:
+        """Return whether lines hold for an equal task of another job, as far as they are left."""
+        return self._surplus.still(task, lines)
+
+    def _line_up(
+        self, at: IndexArray, place: list[int], jobs: list[int], job_keys: JobKeys
+    ) -> list[int] | None:
         """Order candidates by node, on each who is least worth keeping first."""
         keys = self._state.ordering.plain_task_keys(self._candidates.rows[at].tolist())
-        jobs = self._candidates.job[at].tolist()
-        ranks: list[int] | None = [0] * len(at)
-        if len(set(zip(place, jobs, strict=True))) > len(set(place)):
-            ranks = self._job_ranks(jobs)
-        if keys is None or ranks is None:
+        if keys is None:
             return None
-        worth = zip([-each for each in place], ranks, keys, range(len(at)), strict=True)
+        by_job = [job_keys.get(job, ()) for job in jobs]
+        worth = zip([-each for each in place], by_job, keys, range(len(at)), strict=True)
         return [each[-1] for each in sorted(worth, reverse=True)]
 
-    def _judge(self, task: Task, at: IndexArray, place: IndexArray, *, n: int) -> Lines:
+    def _judge(
+        self,
+        task: Task,
+        at: IndexArray,
+        place: IndexArray,
+        *,
+        n: int,
+        job_keys: JobKeys | None = None,
+    ) -> Lines:
         """Ask tier after tier about candidates in line, up to the one that decides on the first."""
         rows = self._candidates.rows.take(at)
         offered = np.zeros(len(rows), dtype=bool)
         decided_by = np.full(n, _NOBODY)
-        in_turn: list[tuple[Ask, Mask]] = []
+        in_turn: InTurn = []
         left = self._tiers
         while left and (self._all_alone or decided_by[0] == _NOBODY):
             tier, *left = left
@@ -163,7 +161,7 @@ class VictimColumns:
             rest = self._judge(task, at[~offered], place[~offered], n=n)
             return ~_any(rest.offered, rest.place, n)
 
-        return Lines(at, rows, place, offered, known, final, in_turn)
+        return Lines(at, rows, place, offered, known, final, in_turn, job_keys or {})
 
     def _offered(self, task: Task, at: IndexArray, place: IndexArray) -> Mask:
         """Mark the candidates that plugins let go, by the rule that holds on a single node."""
@@ -210,21 +208,25 @@ class VictimColumns:
 
         Equal ones have the same rank; the job of the highest rank loses tasks first.
         """
+        keys = self._job_keys(jobs)
+        if keys is None:
+            return None
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
+        return [ranks[keys[job]] for job in jobs]
+
+    def _job_keys(self, jobs: list[int]) -> JobKeys | None:
+        """Return the current keys of the jobs of victims; None if they form no order."""
         known = sorted(set(jobs))
         keys = self._state.ordering.job_policy_keys(known)
         if any(math.isnan(value) for key in keys for value in key):
             return None
-        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-        rank_of = {job: ranks[key] for job, key in zip(known, keys, strict=True)}
-        return [rank_of[job] for job in jobs]
+        return dict(zip(known, keys, strict=True))
 
 
-def _answers(
-    tier: list[_Judge], task: Task, rows: IndexArray
-) -> tuple[list[Mask], list[tuple[Ask, Mask]]]:
+def _answers(tier: list[Judge], task: Task, rows: IndexArray) -> tuple[list[Mask], InTurn]:
     """Ask a tier whom it lets go; of those who judge in turn, whom they could ever offer."""
     answers: list[Mask] = []
-    in_turn: list[tuple[Ask, Mask]] = []
+    in_turn: InTurn = []
     candidates = rows.tolist()
     for judge in tier:
         answer = judge.ask(task, candidates) if judge.is_alone else judge.bound(task, rows)

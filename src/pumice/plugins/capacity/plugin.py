@@ -3,13 +3,23 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.codes import Cause, Spared
-from pumice.core.resources import PODS, STEP, Column, Mask, dominant_share, within_requested
+from pumice.core.resources import (
+    PODS,
+    STEP,
+    Column,
+    Mask,
+    dominant_share,
+    holds_any,
+    within_requested,
+)
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
@@ -255,16 +265,23 @@ class Capacity(Plugin, name="capacity"):
         deserved = self._limits.deserved[:, row]
         within = (request > 0) & ((after >= STEP) | (deserved >= STEP)) & (after - deserved < STEP)
         within[PODS] = False
-        return True in within.tolist()
+        return holds_any(within)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer tasks of queues that have more than they deserve.
 
         Candidates come in the order in which they would be evicted, and are judged in it.
         """
-        walk = self._walk()
-        tasks = [Task(self._snapshot, row) for row in candidates]
-        return np.asarray([walk.take_for(reclaimer, task) for task in tasks], dtype=bool)
+        walk, table, rows = self._walk(), self._snapshot.tasks, np.array(candidates, dtype=np.intp)
+        jobs = table.job.take(rows)
+        queues = np.where(jobs == NOWHERE, NOWHERE, self._snapshot.jobs.queue.take(jobs))
+        kinds = zip(queues.tolist(), table.shape.take(rows).tolist(), candidates, strict=True)
+        offered: list[bool] = []
+        for _, equals in groupby(kinds, key=itemgetter(0, 1)):
+            line = [row for _, _, row in equals]
+            taken = walk.take_for(reclaimer, Task(self._snapshot, line[0]), len(line))
+            offered += [True] * taken + [False] * (len(line) - taken)
+        return np.array(offered, dtype=bool)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
         """Judge each task as if it were the only one to go."""
@@ -277,7 +294,7 @@ class Capacity(Plugin, name="capacity"):
         )
         answers = np.zeros(len(kinds), dtype=bool)
         for i, row in enumerate(candidates[first].tolist()):
-            answers[i] = self._walk().take_for(asker, Task(self._snapshot, row))
+            answers[i] = self._walk().take_for(asker, Task(self._snapshot, row)) == 1
         return np.asarray(answers[kind])
 
     def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:

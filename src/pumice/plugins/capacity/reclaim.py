@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pumice.core.resources import PODS, STEP, Column, fits
+from pumice.core.resources import PODS, STEP, Column, Mask, fits, holds_any
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.queue_limits.stated import StatedLimits
@@ -27,40 +27,48 @@ class Reclaim:
 
     def take(self, task: Task) -> bool:
         """Take a task from a queue that stays above its guarantee and has more than it deserves."""
-        queue, request = task.queue, task.request[:, 0]
-        if queue not in self.limits.tree.ancestors or not self._spares(queue, request):
-            return False
-        if not self._gives(queue, request):
-            return False
-        self._subtract([queue], request)
-        return True
+        return task.queue in self.limits.tree.ancestors and self._take([task.queue], task, 1) == 1
 
-    def take_for(self, reclaimer: Task, task: Task) -> bool:
-        """Take a task for a task of another queue that needs some of the same resources.
+    def take_for(self, reclaimer: Task, task: Task, n: int = 1) -> int:
+        """Take n equal tasks in a row for one of another queue that needs some of their resources.
 
         Ancestors within ``level`` that the two queues do not share must exceed what they deserve,
         too.  Queues that both deserve nothing do not reclaim from each other below a shared one.
+        Returns how many of the first are taken.
         """
-        queue, request = task.queue, task.request[:, 0]
-        if not self._may_ask(reclaimer, task) or not self._spares(queue, request):
-            return False
-        if not self._gives(queue, request):
-            return False
-        ancestors = self._unshared(reclaimer.queue, queue)
-        if any(not self._gives(ancestor, request) for ancestor in ancestors):
-            return False
-        self._subtract([queue, *ancestors], request)
-        return True
+        if not self._may_ask(reclaimer, task):
+            return 0
+        return self._take([task.queue, *self._unshared(reclaimer.queue, task.queue)], task, n)
+
+    def _take(self, losing: list[int], task: Task, n: int) -> int:
+        """Take equal tasks from a queue and some of its ancestors, while all of them give."""
+        queue, steps = task.queue, np.repeat(task.request, n, axis=1)
+        held = {
+            each: np.subtract.accumulate(np.column_stack([self.held(each), steps]), axis=1)
+            for each in losing
+        }
+        goes = fits(self.limits.guarantee[:, [queue]], held[queue][:, 1:])
+        for each in losing:
+            goes &= self._gives(each, task.request, held[each][:, :-1])
+        kept = np.flatnonzero(~goes)
+        taken = int(kept[0]) if len(kept) else n
+        self._held.update({each: held[each][:, taken] for each in losing} if taken else {})
+        return taken
 
     def keeps_above(self, reclaimer: Task, task: Task) -> int | None:
         """Return the ancestor that keeps a task that its own queue would give up."""
-        queue, request = task.queue, task.request[:, 0]
-        if not self._may_ask(reclaimer, task) or not self._spares(queue, request):
+        queue, request = task.queue, task.request
+        if not self._may_ask(reclaimer, task) or not fits(
+            self.limits.guarantee[:, queue], self.held(queue) - request[:, 0]
+        ):
             return None
-        if not self._gives(queue, request):
-            return None
-        ancestors = self._unshared(reclaimer.queue, queue)
-        return next((each for each in ancestors if not self._gives(each, request)), None)
+        above = self._unshared(reclaimer.queue, queue)
+        keeps = [
+            each
+            for each in (queue, *above)
+            if not self._gives(each, request, self.held(each)[:, None])
+        ]
+        return keeps[0] if keeps and keeps[0] != queue else None
 
     def _may_ask(self, reclaimer: Task, task: Task) -> bool:
         """Exclude queues without a place, useless tasks, and cousins without any claim."""
@@ -70,30 +78,26 @@ class Reclaim:
         needs, request = reclaimer.request[:, 0], task.request[:, 0]
         shared = (needs >= STEP) & (request >= STEP)
         shared[PODS] = False
-        if True not in shared.tolist():
+        if not holds_any(shared):
             return False
         claimless = self._deserves_none(task.queue, request) and self._deserves_none(
             reclaimer.queue, needs
         )
         return not (claimless and self._are_cousins(*queues))
 
-    def _spares(self, queue: int, request: Column) -> bool:
-        return bool(fits(self.limits.guarantee[:, queue], self.held(queue) - request))
-
-    def _gives(self, queue: int, request: Column) -> bool:
-        return self._deserves_none(queue, request) or self._exceeds(queue, request)
+    def _gives(self, queue: int, request: Column, held: Column) -> Mask:
+        """Mark where a queue that holds so much gives up a request (R, 1) (n,)."""
+        if self._deserves_none(queue, request[:, 0]):
+            return np.ones(held.shape[1], dtype=bool)
+        counts = (request[:, 0] > 0) & self.limits.deserved_counts[:, queue]
+        counts[PODS] = False
+        over = held[counts] > self.limits.deserved[counts, queue][:, None]
+        return np.asarray(over.any(axis=0))
 
     def _deserves_none(self, queue: int, request: Column) -> bool:
         """Return whether a queue deserves nothing of what a task requests."""
         deserved = self.limits.deserved[:, queue]
-        return True not in ((request >= STEP) & (deserved >= STEP)).tolist()
-
-    def _exceeds(self, queue: int, request: Column) -> bool:
-        """Return whether a queue has more than it deserves of something a task requests."""
-        over = self.held(queue) > self.limits.deserved[:, queue]
-        over &= (request > 0) & self.limits.deserved_counts[:, queue]
-        over[PODS] = False
-        return True in over.tolist()
+        return not holds_any((request >= STEP) & (deserved >= STEP))
 
     def _are_cousins(self, left: int, right: int) -> bool:
         """Return whether two queues share an ancestor within ``level``, other than the root."""
@@ -109,7 +113,3 @@ class Reclaim:
         up = self.limits.tree.ancestor
         pairs = [(up(reclaimer, n), up(queue, n)) for n in steps]
         return [theirs for mine, theirs in pairs if theirs not in (NOWHERE, mine)]
-
-    def _subtract(self, queues: list[int], request: Column) -> None:
-        for queue in queues:
-            self._held[queue] = np.asarray(self.held(queue) - request)

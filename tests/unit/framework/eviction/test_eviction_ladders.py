@@ -7,7 +7,7 @@ import pytest
 
 from pumice.framework.eviction.candidates import amounts_of
 from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
-from pumice.framework.eviction.victim_columns import Lines
+from pumice.framework.eviction.victim_lines import Lines
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 

@@ -1,6 +1,5 @@
 """Runs of equal tasks that evict: which tasks are equal, who is served alone, the best nodes."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,8 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU
 from pumice.core.status import Status
-from pumice.core.views import Task
 from pumice.framework.eviction.candidates import Candidates
-from pumice.framework.eviction.eviction_runs import EvictionRuns, _best, _offered
+from pumice.framework.eviction.eviction_runs import EvictionRuns, _best
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason
 from pumice.plugins import builtin_plugins
@@ -147,88 +145,6 @@ def test_the_best_nodes_come_first_and_of_equals_the_lower_row(n: int) -> None:
         assert found.tolist() == [row for _, row in pairs][:n]
 
 
-@pytest.mark.parametrize(
-    ("refused", "bound", "wanted"),
-    [
-        ([], [1, 1, 1, 1], 4),
-        ([12], [1, 1, 1, 1], 2),
-        ([10, 12], [1, 1, 1, 1], 0),
-        ([12], [1, 1, 0, 1], 4),
-        ([13], [0, 1, 0, 1], 3),
-        ([13], [0, 0, 0, 0], 4),
-        (None, [1, 1, 1, 1], 0),
-        (None, [0, 0, 0, 0], 4),
-    ],
-)
-def test_those_in_line_are_offered_up_to_the_first_that_is_kept(
-    refused: Any, bound: Any, wanted: int
-) -> None:
-    def ask(_: Any, rows: list[int]) -> Any:
-        return None if refused is None else np.array([row not in refused for row in rows])
-
-    judges = [
-        (ask, np.array(bound, dtype=bool)),
-        (lambda _, rows: np.ones(len(rows)), ~np.zeros(4, bool)),
-    ]
-    ssn, _, tasks = runs_of(*some(1))
-    found = _offered(judges, Task(ssn.snapshot, tasks[0]), np.arange(10, 14), [0, 1, 2, 3])
-    assert found == wanted
-
-
-class ByNumber(Plugin, name="by number"):
-    """Orders jobs by how many of their tasks run."""
-
-    def order_jobs(self, jobs: Any) -> Any:
-        counts = jobs.snapshot.jobs.counts
-        return counts[int(Status.RUNNING), jobs.index].astype(float)
-
-
-@pytest.mark.parametrize(
-    ("lines", "going", "keeps"),
-    [
-        (["a"], ["a"], True),
-        (["ab"], ["a"], True),
-        (["aab"], ["a"], False),
-        (["aab"], ["b"], True),
-        (["aab"], ["aa"], False),
-        (["ab"], ["ab"], True),
-        (["ab", "b"], ["a", ""], True),
-        (["ab", "a"], ["a", ""], False),
-        (["ab", "a"], ["a", "a"], False),
-        (["ab", "c"], ["a", "c"], True),
-        (["ac", "cb"], ["a", "b"], True),
-        (["ac", "cb"], ["c", "b"], False),
-    ],
-)
-def test_evictions_keep_the_order_of_jobs_unless_one_with_more_in_line_moves(
-    lines: list[str], going: list[str], keeps: bool
-) -> None:
-    """The last victim of a job of which nobody is left in line does not count."""
-    made: list[Any] = []
-    for name in "abc":
-        group = pod_group(name, phase="Running")
-        made += [group, *(pod(f"{name}-{i}", group=name, node="n0") for i in range(3))]
-    ssn = open_session([queue("default"), node("n0"), *made], [ByNumber()])
-    runs = EvictionRuns(ssn, Candidates(ssn, (Status.RUNNING,)), Plugin.preemptable)
-    row_of, numbers = ssn.snapshot.tasks.row_of, {name: iter(range(3)) for name in "abc"}
-    rows = [[row_of[f"default/{name}-{next(numbers[name])}"] for name in line] for line in lines]
-    left = [list(zip(line, row, strict=True)) for line, row in zip(lines, rows, strict=True)]
-    victims: list[list[int]] = []
-    for place, names in enumerate(going):
-        victims.append([])
-        for name in names:
-            chosen = next(pair for pair in left[place] if pair[0] == name)
-            left[place].remove(chosen)
-            victims[-1].append(chosen[1])
-    ladders: Any = SimpleNamespace(
-        line=lambda place: np.array(rows[place]), going=lambda step: victims[step.place]
-    )
-    steps: Any = [SimpleNamespace(place=place) for place in range(len(lines))]
-    counts = ssn.snapshot.jobs.counts.copy()
-    assert runs._keeps_job_order(ladders, steps) == keeps
-    assert (ssn.snapshot.jobs.counts == counts).all()
-
-
 # Runs against one task after the other
 
 
@@ -320,3 +236,38 @@ def test_runs_evict_as_one_task_after_the_other(
         assert found[0] == found[1]
         evicted += len(found[0].evictions)
     assert evicted > 10
+
+
+def test_a_task_that_stays_on_a_node_counts_for_the_next_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two tasks leave one of four victims on the first node, so its gang can lose one more."""
+    made: list[Any] = [
+        queue("mine", weight=9),
+        queue("other"),
+        node("n0", cpu=4),
+        node("n1", cpu=4),
+    ]
+    for name, least, hosts in (("a", 1, "000011"), ("b", 0, "11")):
+        made.append(pod_group(name, queue="other", phase="Running", min_member=least))
+        age = f"2026-01-01T00:00:0{'ba'.index(name)}Z"
+        made += [
+            pod(f"{name}-w-{i}", group=name, cpu=1, node=f"n{on}", created=age)
+            for i, on in enumerate(hosts)
+        ]
+    made.append(pod_group("new", queue="mine", phase="Inqueue", min_member=3))
+    made += [pod(f"new-w-{i}", group="new", cpu="1500m") for i in range(3)]
+    conf = parse_conf(
+        """
+actions: "reclaim"
+tiers:
+- plugins: [{name: gang}]
+- plugins: [{name: proportion}]
+"""
+    )
+    found = [Scheduler(conf).decide(snapshot_of(made), 0.0).evictions]
+    monkeypatch.setattr(EvictionRuns, "equals", lambda *_: 0)
+    found.append(Scheduler(conf).decide(snapshot_of(made), 0.0).evictions)
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
+    assert sum("/a-" in name for name in found[0]) == 5
