@@ -1,7 +1,7 @@
 """Heaps of rows: the best of those that have not had their turn."""
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import Any, Final
 
 Key = Any
@@ -14,8 +14,10 @@ class Heap:
 
     With ``ask_alone`` also that of a single row, so that a plugin that fails is noticed there, too.
 
-    A ``live`` heap computes a key again when its row comes up: evictions move the keys of rows that
-    sit inside, placements only those of the row that is out.
+    Evictions move the keys of rows that sit inside; placements only those of the row that is out.
+    With ``moves``, which grows whenever keys may move, rows are compared as Volcano does: when one
+    leaves, another is sunk from the top by the keys of that moment.  So the next row is fixed
+    before the one that left is served, and the rest is only put in order on the way.
     """
 
     def __init__(
@@ -23,12 +25,15 @@ class Heap:
         keys: Callable[[list[int]], list[Key]],
         rows: Iterable[int] = (),
         *,
-        live: bool = False,
+        moves: Sized | None = None,
         ask_alone: bool = False,
     ) -> None:
         self._keys = keys
-        self._live = live
+        self._moves = moves
         self._ask_alone = ask_alone
+        self._asked: dict[int, int] = {}
+        """The number of moves when the key of a row was computed again."""
+        self._first_moves = 0 if moves is None else len(moves)
         start = list(rows)
         self.entries: list[tuple[Key, int]] = []
         """Keys and rows, the first first."""
@@ -53,11 +58,32 @@ class Heap:
 
     def pop(self) -> int:
         """Take the first row out."""
-        while True:
-            key, row = heapq.heappop(self.entries)
-            if not self._live or not self.entries:
-                return row
-            now = self._keys([row])[0]
-            if now == key or (now, row) <= self.entries[0]:
-                return row
-            heapq.heappush(self.entries, (now, row))
+        if self._moves is None:
+            return heapq.heappop(self.entries)[1]
+        entries = self.entries
+        entries[0], entries[-1] = entries[-1], entries[0]
+        row = entries.pop()[1]
+        if len(entries) > 1:
+            self._sink(len(self._moves))
+        return row
+
+    def _sink(self, now: int) -> None:
+        """Sink the first row to its place, by the keys of this moment."""
+        entries, at = self.entries, 0
+        self._ask_again(at, now)
+        while (child := 2 * at + 1) < len(entries):
+            self._ask_again(child, now)
+            if child + 1 < len(entries):
+                self._ask_again(child + 1, now)
+                child += entries[child + 1] < entries[child]
+            if not entries[child] < entries[at]:
+                return
+            entries[at], entries[child] = entries[child], entries[at]
+            at = child
+
+    def _ask_again(self, at: int, now: int) -> None:
+        """Compute the key of a row again, if anything has moved since."""
+        row = self.entries[at][1]
+        if self._asked.get(row, self._first_moves) != now:
+            self._asked[row] = now
+            self.entries[at] = (self._keys([row])[0], row)
