@@ -70,20 +70,19 @@ class Heap:
     def _sink(self, now: int) -> None:
         """Sink the first row to its place, by the keys of this moment."""
         entries, at = self.entries, 0
-        self._ask_again(at, now)
         while (child := 2 * at + 1) < len(entries):
-            self._ask_again(child, now)
-            if child + 1 < len(entries):
-                self._ask_again(child + 1, now)
-                child += entries[child + 1] < entries[child]
+            self._ask_again(slice(0, 3) if not at else slice(child, child + 2), now)
+            if child + 1 < len(entries) and entries[child + 1] < entries[child]:
+                child += 1
             if not entries[child] < entries[at]:
                 return
             entries[at], entries[child] = entries[child], entries[at]
             at = child
 
-    def _ask_again(self, at: int, now: int) -> None:
-        """Compute the key of a row again, if anything has moved since."""
-        row = self.entries[at][1]
-        if self._asked.get(row, self._first_moves) != now:
-            self._asked[row] = now
-            self.entries[at] = (self._keys([row])[0], row)
+    def _ask_again(self, places: slice, now: int) -> None:
+        """Compute the keys of some rows again, if anything has moved since."""
+        asked, first = self._asked, self._first_moves
+        rows = [row for _, row in self.entries[places]]
+        if any(asked.get(row, first) != now for row in rows):
+            self.entries[places] = zip(self._keys(rows), rows, strict=True)
+            asked.update(dict.fromkeys(rows, now))
