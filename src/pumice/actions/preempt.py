@@ -29,10 +29,10 @@ def preempt(ssn: Session) -> None:
     if not starving:
         return
     preemption = Preemption(ssn)
-    queues = ssn.ordering.queue_heap(starving, live=True)
+    heaps = {queue: ssn.ordering.job_heap(rows, live=True) for queue, rows in starving.items()}
+    queues = ssn.ordering.queue_heap(heaps, live=True)
     while len(queues):
-        queue = queues.pop()
-        heap = ssn.ordering.job_heap(starving[queue], live=True)
+        heap = heaps[queues.pop()]
         in_order = []
         while len(heap):
             in_order.append(heap.pop())

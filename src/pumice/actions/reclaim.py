@@ -19,12 +19,13 @@ def reclaim(ssn: Session) -> None:
     if not starving:
         return
     reclamation = Reclamation(ssn)
-    queues = ssn.ordering.queue_heap(starving, live=True)
+    heaps = {queue: ssn.ordering.job_heap(rows, live=True) for queue, rows in starving.items()}
+    queues = ssn.ordering.queue_heap(ssn.queues_with_jobs(starving), live=True)
     while len(queues):
         queue = queues.pop()
-        if ssn.policy.overused(queue):
+        jobs = heaps.get(queue)
+        if jobs is None or ssn.policy.overused(queue):
             continue
-        jobs = ssn.ordering.job_heap(starving[queue], live=True)
         while len(jobs):
             reclamation.serve(jobs.pop(), queue, [row for _, row in jobs.entries])
 

@@ -37,6 +37,8 @@ COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
 JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 JOB_NAME: Final = "volcano.sh/job-name"
+OVERSUBSCRIBED: Final = ("volcano.sh/oversubscription-cpu", "volcano.sh/oversubscription-memory")
+"""Room of a node beyond what it can allocate, in thousandths of a cpu and in bytes."""
 NODE_GROUP: Final = "volcano.sh/nodegroup-name"
 QUEUE_NAME: Final = "volcano.sh/queue-name"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"

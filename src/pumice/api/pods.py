@@ -3,17 +3,22 @@
 Read by the cache and the testing builders. Types only; core and plugins give them meaning.
 """
 
-from typing import ClassVar, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr, replace
 
 from pumice.api.meta import Condition, Int32, KubeObject, LabelSelector, Part, ResourceList
-from pumice.api.quantity import check_amounts
+from pumice.api.quantity import check_amounts, parse_quantity
 from pumice.api.times import check_time
 
 NodeOperator: TypeAlias = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 TaintEffect: TypeAlias = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 InclusionPolicy: TypeAlias = Literal["Honor", "Ignore"]
+
+_RESIZE_PENDING: Final = "PodResizePending"
+_INFEASIBLE: Final = "Infeasible"
 
 
 class ResourceRequirements(Part):
@@ -47,6 +52,11 @@ class Container(Part):
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Whether an init container runs beside the containers."""
+        return self.restart_policy == "Always"
 
 
 class NodeSelectorRequirement(Part):
@@ -216,6 +226,21 @@ class PodSpec(Part):
             check_amounts(self.overhead, "overhead")
 
 
+class ReportedResources(Part):
+    """What a container has by its kubelet; read unchecked, as nearly all of it is not used."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerStatus(Part):
+    """What a kubelet reports about a container that may be resized."""
+
+    name: str = ""
+    resources: ReportedResources | None = None
+    allocated_resources: ResourceList = {}
+
+
 class PodStatus(Part):
     """The progress of the pod."""
 
@@ -225,16 +250,92 @@ class PodStatus(Part):
     start_time: str = ""
     nominated_node_name: str = ""
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    """Empty in a pod: what counts of them is in its containers."""
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    """Like ``container_statuses``."""
 
     def __post_init__(self) -> None:
         if self.start_time:
             check_time(self.start_time, "startTime")
 
+    @property
+    def refuses_resize(self) -> bool:
+        """Whether the kubelet can never grant what the specification asks for by now."""
+        pending = (each for each in self.conditions if each.type == _RESIZE_PENDING)
+        first = next(pending, None)
+        return first is not None and first.reason == _INFEASIBLE
+
 
 class Pod(KubeObject):
-    """One pod."""
+    """One pod.
+
+    While a container is resized in place, it counts with the larger of what it asks for and what
+    its kubelet reports: ``spec.containers`` hold that.
+    """
 
     API_VERSION: ClassVar[str] = "v1"
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    def __post_init__(self) -> None:
+        spec, status = self.spec, self.status
+        if status.container_statuses:
+            self._hold("containers", spec.containers, status.container_statuses)
+            # very many pods are kept, and nobody asks for these again
+            force_setattr(status, "container_statuses", ())
+        if status.init_container_statuses:
+            sidecars = tuple(each for each in spec.init_containers if each.is_sidecar)
+            self._hold("init_containers", sidecars, status.init_container_statuses)
+            force_setattr(status, "init_container_statuses", ())
+
+    def _hold(
+        self, part: str, containers: Sequence[Container], statuses: Sequence[ContainerStatus]
+    ) -> None:
+        """Write what they hold into the containers of one part of the specification."""
+        if len(statuses) == len(containers) and all(map(_is_as_asked, statuses, containers)):
+            return
+        told = {each.name: each for each in statuses}
+        refused = self.status.refuses_resize
+        resized = {
+            each.name: _resized(each, told[each.name], refused=refused)
+            for each in containers
+            if each.name in told and not _is_as_asked(told[each.name], each)
+        }
+        if resized:
+            held = tuple(resized.get(each.name, each) for each in getattr(self.spec, part))
+            force_setattr(self, "spec", replace(self.spec, **{part: held}))
+
+
+def _is_as_asked(status: ContainerStatus, container: Container) -> bool:
+    """Return whether a kubelet reports nothing but what the container asks for."""
+    told, allocated, asked = status.resources, status.allocated_resources, container.resources
+    return status.name == container.name and (
+        told is None
+        or (
+            told.requests == asked.requests
+            and told.limits == asked.limits
+            and (not allocated or allocated == asked.requests)
+        )
+    )
+
+
+def _resized(container: Container, status: ContainerStatus, *, refused: bool) -> Container:
+    asked, told = container.resources, status.resources or ReportedResources()
+    requests = told.requests if refused else _larger(asked.requests, told.requests)
+    held = ResourceRequirements(
+        requests=_larger(requests, status.allocated_resources),
+        limits=_larger(asked.limits, told.limits),
+    )
+    return replace(container, resources=held)
+
+
+def _larger(amounts: ResourceList, others: ResourceList) -> ResourceList:
+    """Return the larger amount of each resource, the first of equal ones."""
+    check_amounts(others, "requests")
+    return amounts | {
+        name: other
+        for name, other in others.items()
+        if name not in amounts or parse_quantity(other) > parse_quantity(amounts[name])
+    }

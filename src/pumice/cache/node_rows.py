@@ -1,11 +1,16 @@
 """Rows of nodes."""
 
 from collections.abc import Sequence
+from math import isfinite
 
+import numpy as np
+
+from pumice.api.annotations import OVERSUBSCRIBED
 from pumice.api.nodes import Node, Taint
 from pumice.api.times import epoch_or_zero
 from pumice.cache.requests import learn
 from pumice.cache.task_rows import TaskRows
+from pumice.core.resources import MEMORY, Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import IDLE, NOWHERE, USED
 
@@ -57,8 +62,12 @@ class NodeRows:
         nodes.taint_class[rows] = [self._taint_class(each.spec.taints) for each in objects]
         nodes.created[rows] = [epoch_or_zero(each.metadata.creation_timestamp) for each in objects]
         nodes.allocatable[:, rows] = vectors(each.status.allocatable for each in objects)
-        nodes.books[IDLE, :, rows] = nodes.allocatable[:, rows] - nodes.books[USED, :, rows]
         nodes.capacity_amounts[:, rows] = vectors(each.status.capacity for each in objects)
+        if any(note in each.metadata.annotations for each in objects for note in OVERSUBSCRIBED):
+            more = _oversubscribed(objects)
+            nodes.allocatable[: MEMORY + 1, rows] += more
+            nodes.capacity_amounts[: MEMORY + 1, rows] += more
+        nodes.books[IDLE, :, rows] = nodes.allocatable[:, rows] - nodes.books[USED, :, rows]
 
     def _taint_class(self, taints: tuple[Taint, ...]) -> int:
         known = self._taints.get(taints)
@@ -83,3 +92,19 @@ class NodeRows:
         tasks.node[tasks.node > row] -= 1
         nodes.row_of = {known: i for i, known in enumerate(nodes.names)}
         nodes.generation += 1
+
+
+def _oversubscribed(nodes: Sequence[Node]) -> Column:
+    """Return cpu and memory of nodes that an agent offers once more (2, n)."""
+    noted = (each.metadata.annotations for each in nodes)
+    amounts = [[_number(notes.get(name, "")) for name in OVERSUBSCRIBED] for notes in noted]
+    return np.array(amounts).T
+
+
+def _number(text: str) -> float:
+    """Read a number; anything else counts as nothing."""
+    try:
+        number = float(text)
+    except ValueError:
+        return 0.0
+    return number if isfinite(number) else 0.0

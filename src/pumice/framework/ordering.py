@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 
 import numpy as np
 
@@ -163,7 +163,7 @@ class Ordering:
         """
         may_keep = keep_keys and not (live or self._ask_alone or self.queues_by_pair)
         keys = self._kept_queue_keys if may_keep else self.queue_keys
-        return Heap(keys, rows, live=live, ask_alone=self._ask_alone)
+        return Heap(keys, rows, moves=self._moves(live=live), ask_alone=self._ask_alone)
 
     def _kept_queue_keys(self, rows: list[int]) -> list[Key]:
         """Return the keys of queues; that of a single one is kept until something moves."""
@@ -177,7 +177,11 @@ class Ordering:
     def job_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Return a heap of jobs, the best first."""
         keys = self._kept_job_keys if live and self._keeps_job_keys else self.job_keys
-        return Heap(keys, rows, live=live, ask_alone=self._ask_alone)
+        return Heap(keys, rows, moves=self._moves(live=live), ask_alone=self._ask_alone)
+
+    def _moves(self, *, live: bool) -> Sized | None:
+        """Return what grows with every move, for a heap that is in use while others are evicted."""
+        return self._snapshot.journal.moved if live else None
 
     def _kept_job_keys(self, rows: list[int]) -> list[Key]:
         """Return the keys of jobs; each is kept until tasks of its job move."""

@@ -224,6 +224,21 @@ class SessionState:
                 starving.setdefault(int(self.snapshot.jobs.queue[job]), []).append(job)
         return starving
 
+    def queues_with_jobs(self, known: Iterable[int]) -> list[int]:
+        """List queues with an admitted, valid job; ``known`` ones have some.
+
+        Volcano: queues that want nothing take part in the order of those that do, which is settled
+        on the way.
+        """
+        found, jobs = dict.fromkeys(known), self.snapshot.jobs
+        if not found:
+            return []
+        for job in self.admitted_jobs(np.isin(jobs.queue, [*found], invert=True)):
+            queue = int(jobs.queue[job])
+            if queue not in found and not self.policy.job_valid(job):
+                found[queue] = None
+        return [*found]
+
     def _admitted(self) -> Mask:
         phase = self.snapshot.jobs.phase
         return np.asarray((phase != _UNSTATED) & (phase != _PENDING))

@@ -416,3 +416,24 @@ def test_a_group_without_a_queue_waits_for_the_default_one() -> None:
     assert not world.snapshot.jobs.listed[row]
     world.add(queue("default"))
     assert world.snapshot.jobs.listed[row]
+
+
+@pytest.mark.parametrize(
+    ("notes", "cpu"),
+    [
+        ({"volcano.sh/oversubscription-cpu": "1500"}, 5500),
+        ({"volcano.sh/oversubscription-cpu": "1.5e3"}, 5500),
+        ({"volcano.sh/oversubscription-cpu": "many"}, 4000),
+        ({"volcano.sh/oversubscription-cpu": "inf"}, 4000),
+        ({"volcano.sh/oversubscription-memory": "1024"}, 4000),
+    ],
+)
+def test_an_agent_can_offer_more_of_a_node(notes: Any, cpu: int) -> None:
+    plain, more = node("n", cpu=4, memory="8Gi"), node("n", cpu=4, memory="8Gi")
+    more["metadata"]["annotations"] = notes
+    running = pod("p", node="n", cpu="1", phase="Running")
+    world = World(plain, running)
+    nodes = world.add(more).nodes
+    assert nodes.allocatable[CPU, 0] == nodes.capacity_amounts[CPU, 0] == cpu
+    assert nodes.idle[CPU, 0] == cpu - 1000
+    assert world.add(plain).nodes.allocatable[CPU, 0] == 4000

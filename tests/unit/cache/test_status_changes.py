@@ -54,30 +54,40 @@ def test_a_change_of_status_leaves_what_a_pod_found_so_leaves(
     assert changed(cells(afresh.snapshot), cells(ingest.snapshot)) == []
 
 
-@pytest.mark.parametrize("cpu", ["3", "500m"])
+@pytest.mark.parametrize(
+    ("asked", "told", "allocated", "refused", "held"),
+    [
+        ("3", "1", "1", False, 3000),
+        ("500m", "3", "2", False, 3000),
+        ("500m", "1", "3", False, 3000),
+        ("3", "1", "2", True, 2000),
+        ("3", None, "4", False, 3000),
+    ],
+)
 @pytest.mark.parametrize("group", ["g", None])
-def test_a_pod_that_is_resized_in_place_counts_with_the_requests_of_its_spec(
-    cpu: str, group: Any
+def test_a_pod_that_is_resized_in_place_counts_with_the_largest_of_its_amounts(
+    asked: str, told: Any, allocated: str, refused: Any, held: int, group: Any
 ) -> None:
-    """Volcano: the resources that a kubelet reports in the status do not count."""
-    resized = pod("g-0", group=group, node="n", cpu=cpu, memory="1Gi", phase="Running")
-    resized["status"]["containerStatuses"] = [
-        {
-            "name": resized["spec"]["containers"][0]["name"],
-            "allocatedResources": {"cpu": "1", "memory": "1Gi"},
-            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
-        }
-    ]
+    """Volcano: the report of a kubelet without amounts in force changes nothing."""
+    resized = pod("g-0", group=group, node="n", cpu=asked, memory="1Gi", phase="Running")
+    report: dict[str, Any] = {"name": resized["spec"]["containers"][0]["name"]}
+    report["allocatedResources"] = {"cpu": allocated, "memory": "1Gi"}
+    if told is not None:
+        report["resources"] = {"requests": {"cpu": told, "memory": "1Gi"}}
+    resized["status"]["containerStatuses"] = [report]
+    if refused:
+        why = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+        resized["status"]["conditions"] = [why]
     ingest, afresh = Ingest(Snapshot()), Ingest(Snapshot())
     ingest.load([*others(), found("running", group=group)])
     ingest.upsert(from_manifest(resized))
-    ingest.settle()
-    plain = pod("g-0", group=group, node="n", cpu=cpu, memory="1Gi", phase="Running")
-    afresh.load([*others(), from_manifest(plain)])
-    check(ingest.snapshot)
+    afresh.load([*others(), from_manifest(resized)])
+    check(ingest.settle())
     used = ingest.snapshot.nodes.used[CPU, 0]
-    assert used == 2000 + (3000 if cpu == "3" else 500)
+    assert used == 2000 + held
     assert used == afresh.snapshot.nodes.used[CPU, 0]
+    ingest.upsert(found("running", group=group))  # the kubelet has acted
+    assert ingest.settle().nodes.used[CPU, 0] == 2000 + 1000
 
 
 def test_a_pod_that_starts_to_leave_becomes_the_last_of_its_node_and_job() -> None:

@@ -152,11 +152,14 @@ def test_an_empty_heap_asks_for_no_keys() -> None:
     assert len(Heap(keys)) == 0
 
 
-def test_a_live_heap_looks_at_a_key_again_when_its_row_comes_up() -> None:
-    keys = {1: 1, 2: 2, 3: 3}
-    heap = Heap(lambda rows: [keys[row] for row in rows], keys, live=True)
-    keys[1] = 9
-    assert [heap.pop() for _ in range(3)] == [2, 3, 1]
+def test_a_heap_that_sees_moves_fixes_the_next_row_when_one_leaves() -> None:
+    """Volcano: what has moved since counts for those behind it."""
+    keys, moves = {1: 1, 2: 2, 3: 3, 4: 4}, [0]
+    heap = Heap(lambda rows: [keys[row] for row in rows], keys, moves=moves)
+    assert heap.pop() == 1
+    keys[4] = 0
+    moves.append(0)
+    assert [heap.pop() for _ in range(3)] == [2, 4, 3]
 
 
 def test_a_still_heap_keeps_the_keys_rows_went_in_with() -> None:

@@ -44,14 +44,15 @@ class GangEvictor:
 
     def run(self) -> None:
         """Take queues in order and their starving jobs in order, each job once."""
-        state = self._state
+        state, order = self._state, self._state.ordering
         starving = state.starving_jobs()
-        queues = state.ordering.queue_heap(starving, live=True)
+        heaps = {queue: order.job_heap(rows, live=True) for queue, rows in starving.items()}
+        queues = order.queue_heap(state.queues_with_jobs(starving), live=True)
         while len(queues):
             queue = queues.pop()
-            if self._reclaims and state.policy.overused(queue):
+            jobs = heaps.get(queue)
+            if jobs is None or (self._reclaims and state.policy.overused(queue)):
                 continue
-            jobs = state.ordering.job_heap(starving[queue], live=True)
             while len(jobs):
                 self._serve(jobs.pop())
 

@@ -53,7 +53,8 @@ class EvenMembers:
 def count_fitting(needs: Column, room: Column) -> NDArray[np.int64]:
     """Count tasks for which there is room (R, n), of those that need this together (m, R).
 
-    0 where the first one does not fit.
+    0 where the first one does not fit, and where the node lost a device that a pod holds: Volcano
+    compares all that the node has, also for who does not ask for the device.
     """
     found = np.full(room.shape[1], len(needs))
     asked = needs[-1].nonzero()[0]
