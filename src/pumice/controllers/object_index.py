@@ -64,6 +64,15 @@ class ObjectIndex:
             if metadata.get("ownerReferences") and (owner := _owner_uid(manifest)):
                 self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
 
+    def take(
+        self, spaces: dict[str, dict[str, Manifest]], with_owners: Iterable[Manifest]
+    ) -> None:
+        """Take all objects of a cluster by namespace and name, and those of them with owners."""
+        self._namespaces = spaces
+        for manifest in with_owners:
+            if owner := _owner_uid(manifest):
+                self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
+
     def remove(self, manifest: Manifest) -> Manifest | None:
         """Remove an object; return it as it was known."""
         namespace, name = place = place_of(manifest)

@@ -67,8 +67,9 @@ class ControlPlane:
             self.cluster.restore(self._linked())
         self._touched: dict[Name, Manifest | None] = {}
         self.cluster.listeners.append(self._on_event)
-        latest = self.cluster.latest
-        self.controllers = ControllerLoop(self.cluster, controllers, self.clock, latest=latest)
+        self.controllers = ControllerLoop(
+            self.cluster, controllers, self.clock, tables=self.cluster.tables
+        )
         self.upkeep = StatusUpkeep(self.cluster)
         self.replacements = Replacements(self.cluster)
 

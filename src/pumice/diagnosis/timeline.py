@@ -69,6 +69,7 @@ class Timeline:
             objects = objects.edited(self._unending)
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
+        self._groups = self.cluster.tables.table(POD_GROUP)
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
@@ -247,7 +248,7 @@ class Timeline:
         name = (meta.get("annotations") or {}).get(GROUP_NAME)
         if not name or (self._endless and self.job_of(pod) in self._endless):
             return None
-        group = self.cluster.peek(POD_GROUP, meta["namespace"], name)
+        group = self._groups.find(meta["namespace"], name)
         marks = None if group is None else group["metadata"].get("annotations")
         return float(marks[RUN_SECONDS]) if marks and RUN_SECONDS in marks else self._default_s
 

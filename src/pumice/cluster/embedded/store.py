@@ -86,9 +86,9 @@ class EmbeddedCluster:
         return self._tables.version
 
     @property
-    def latest(self) -> Mapping[str, int]:
-        """The version of the last change of each kind that was ever changed."""
-        return self._tables.latest
+    def tables(self) -> ObjectTables:
+        """The tables of all objects; only to be read."""
+        return self._tables
 
     @property
     def listeners(self) -> list[Listener]:
@@ -111,8 +111,7 @@ class EmbeddedCluster:
 
     def by_place(self, kind: str) -> dict[str, dict[str, Manifest]]:
         """Return all objects of a kind as they are now, by namespace and name."""
-        spaces = self._tables.table(kind).spaces
-        return {name: space.copy() for name, space in spaces.items()}
+        return self._tables.by_place(kind)
 
     def owned_by(self, uid: str, kind: str) -> list[Manifest]:
         """Return the objects of a kind that name an owner, as ``peek`` does, oldest first."""
