@@ -6,7 +6,8 @@ version stays until it can be read again or is deleted.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Final
 
@@ -18,12 +19,13 @@ from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import CLAIM, ENDED_PHASES, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
-from pumice.api.objects import FOLLOWED, TYPES, from_manifest
+from pumice.api.objects import FOLLOWED
 from pumice.api.pods import Pod
 from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.cache.assume import Assumptions
-from pumice.cache.identity import key_of
+from pumice.cache.identity import key_of, keyed
 from pumice.cache.ingest import Ingest
+from pumice.cache.object_reader import ObjectReader
 from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
@@ -56,9 +58,9 @@ class Informer:
         kinds: Iterable[str] = FOLLOWED,
         *,
         wants_node: Callable[[Node], bool] = lambda _: True,
-        read: Callable[[str, Manifest], KubeObject] | None = None,
+        reader: ObjectReader | None = None,
     ) -> None:
-        """Make one; nodes that are not wanted count as absent, and ``read`` may share objects."""
+        """Make one; nodes that are not wanted count as absent; a ``reader`` may share objects."""
         self._cluster = cluster
         self._ingest = ingest
         ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
@@ -66,7 +68,7 @@ class Informer:
         self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
         self._assumed = Assumptions()
         self._wants_node = wants_node
-        self._typed = read or typed
+        self._reader = reader or ObjectReader()
         self.problems: deque[BadObject] = deque(maxlen=_REMEMBERED)
         """Objects skipped lately, oldest first."""
         self.skipped: Counter[str] = Counter()
@@ -246,10 +248,7 @@ class Informer:
                 items, self._since[kind] = self._cluster.list(kind)
             except NotFoundError:  # a cluster without this kind
                 continue
-            for manifest in items:
-                thing = self._read(kind, manifest)
-                if thing is not None:
-                    self._known[kind][key_of(thing)] = thing
+            self._known[kind] = keyed(self._read_all(kind, items))
         self._show_all()
         self.settle()
         self._loaded = True
@@ -364,10 +363,18 @@ class Informer:
         version = manifest["metadata"].get("resourceVersion")
         return known is not None and known.metadata.resource_version == version
 
+    def _read_all(self, kind: str, manifests: Sequence[Manifest]) -> Iterable[KubeObject]:
+        """Return the objects of a list; all are looked at one by one if one of them is bad."""
+        if kind != "Node":  # of which some may be unwanted
+            with suppress(Exception):
+                return self._reader.read_all(kind, manifests)
+        read = (self._read(kind, manifest) for manifest in manifests)
+        return [thing for thing in read if thing is not None]
+
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
         """Return an object, of a bad pod the readable part; None for a bad or unwanted one."""
         try:
-            thing = self._typed(kind, manifest)
+            thing = self._reader.read(kind, manifest)
         except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
             version = manifest["metadata"].get("resourceVersion", "")
             self._skip(kind, _key(manifest), version, error)
@@ -384,14 +391,6 @@ class Informer:
             # a trace would hold on to the object and all that was around it
             self.problems.append(BadObject(kind, key, error.with_traceback(None)))
             self.skipped[kind] += 1
-
-
-def typed(kind: str, manifest: Manifest) -> KubeObject:
-    """Read a manifest; only one that does not fit at once is looked at closely."""
-    try:
-        return msgspec.convert(manifest, TYPES[kind])
-    except msgspec.ValidationError:
-        return from_manifest(manifest)
 
 
 def _key(manifest: Manifest) -> str:

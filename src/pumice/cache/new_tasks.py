@@ -112,18 +112,21 @@ class NewTasks:
         meta, shared = pod.metadata, first.metadata
         if pod.spec.containers is not self._like.containers:  # else they were shared before
             force_setattr(pod, "spec", self._like.__copy__())
-        force_setattr(meta, "annotations", shared.annotations)
-        force_setattr(meta, "labels", shared.labels)
-        force_setattr(meta, "namespace", shared.namespace)
+        if meta.annotations is not shared.annotations or meta.labels is not shared.labels:
+            force_setattr(meta, "annotations", shared.annotations)
+            force_setattr(meta, "labels", shared.labels)
+            force_setattr(meta, "namespace", shared.namespace)
         differs = meta.deletion_timestamp != shared.deletion_timestamp
-        if meta.creation_timestamp == shared.creation_timestamp:
-            force_setattr(meta, "creation_timestamp", shared.creation_timestamp)
-        else:
-            differs = True
-        if pod.status == first.status:
-            force_setattr(pod, "status", first.status)
-        else:
-            differs = True
+        if meta.creation_timestamp is not shared.creation_timestamp:
+            if meta.creation_timestamp == shared.creation_timestamp:
+                force_setattr(meta, "creation_timestamp", shared.creation_timestamp)
+            else:
+                differs = True
+        if pod.status is not first.status:
+            if pod.status == first.status:
+                force_setattr(pod, "status", first.status)
+            else:
+                differs = True
         return differs
 
     def _is_alike(self, run: _Run, pod: Pod) -> bool:
@@ -134,8 +137,8 @@ class NewTasks:
         """
         meta, spec, shared, like = pod.metadata, pod.spec, run.first.metadata, self._like
         if (
-            meta.annotations != shared.annotations
-            or meta.labels != shared.labels
+            (meta.annotations is not shared.annotations and meta.annotations != shared.annotations)
+            or (meta.labels is not shared.labels and meta.labels != shared.labels)
             or meta.namespace != shared.namespace
             or (not spec.node_name) != (not like.node_name)
             or pod.status.nominated_node_name

@@ -5,18 +5,20 @@ cluster of the first is copied for the second: that copies tables, not objects.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import takewhile
 from operator import is_
 
 from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
-from pumice.cache.informer import typed
+from pumice.cache.object_reader import ObjectReader
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.diagnosis.arranged_objects import ArrangedObjects
+from pumice.errors import NotFoundError
 
 
-class RestoredObjects:
+class RestoredObjects(ObjectReader):
     """The objects of the first world that was asked about."""
 
     def __init__(self) -> None:
@@ -24,8 +26,8 @@ class RestoredObjects:
         self._manifests: list[Manifest] = []
         self._cluster: EmbeddedCluster | None = None
         """These objects and nothing else; it never changes."""
-        self._typed: dict[int, KubeObject] = {}
-        """Objects of that cluster as the scheduler reads them, by identity."""
+        self._typed: dict[str, dict[int, KubeObject]] = {}
+        """Objects of that cluster as the scheduler reads them, by kind and identity."""
 
     def __reduce__(self) -> tuple[type["RestoredObjects"], tuple[()]]:
         """Leave the objects behind on the way to another process: there, identities are others."""
@@ -66,18 +68,36 @@ class RestoredObjects:
 
     def read(self, kind: str, manifest: Manifest) -> KubeObject:
         """Return an object as the scheduler reads it; a shared one is read once."""
-        found = self._typed.get(id(manifest))
+        return self._shared(kind).get(id(manifest)) or super().read(kind, manifest)
+
+    def read_all(self, kind: str, manifests: Sequence[Manifest]) -> list[KubeObject]:
+        """Do the same for many."""
+        known = self._shared(kind)
+        found = [known.get(id(manifest)) for manifest in manifests]
+        return [
+            super(RestoredObjects, self).read(kind, manifest) if one is None else one
+            for manifest, one in zip(manifests, found, strict=True)
+        ]
+
+    def _shared(self, kind: str) -> dict[int, KubeObject]:
+        """Return the shared objects of a kind: as these stay, so do their identities."""
+        found = self._typed.get(kind)
         if found is None:
-            found = typed(kind, manifest)
-            if self._has(kind, manifest):  # only then does its identity stay its own
-                self._typed[id(manifest)] = found
+            found = {} if self._cluster is None else self._read_shared(kind, self._cluster)
+            self._typed[kind] = found
         return found
 
-    def _has(self, kind: str, manifest: Manifest) -> bool:
-        if self._cluster is None:
-            return False
-        meta = manifest["metadata"]
-        return self._cluster.peek(kind, meta.get("namespace") or "", meta["name"]) is manifest
+    def _read_shared(self, kind: str, cluster: EmbeddedCluster) -> dict[int, KubeObject]:
+        manifests: Sequence[Manifest] = ()
+        with suppress(NotFoundError):  # a cluster without this kind
+            manifests = cluster.list(kind)[0]
+        with suppress(Exception):  # a bad one is for the reader
+            return dict(zip(map(id, manifests), super().read_all(kind, manifests), strict=True))
+        found: dict[int, KubeObject] = {}
+        for manifest in manifests:
+            with suppress(Exception):
+                found[id(manifest)] = super().read(kind, manifest)
+        return found
 
 
 def _is_no_job(manifest: Manifest) -> bool:

@@ -73,7 +73,7 @@ class Timeline:
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
-        self._informer = Informer(self.cluster, Ingest(Snapshot()), read=world.restored.read)
+        self._informer = Informer(self.cluster, Ingest(Snapshot()), reader=world.restored)
         self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
