@@ -52,9 +52,9 @@ class ControllerLoop:
     """Runs controllers on a cluster.
 
     With a ``clock`` virtual time stops where a controller has to reconcile again.  Objects of the
-    kinds ``looked_up`` are read one by one; their changes are not noticed.  ``tables``
-    are those of a cluster in memory: kinds that have not changed are not watched again.  Delays are measured by ``steady``,
-    so that a wall clock that is set back delays nothing.
+    kinds ``looked_up`` are read one by one; their changes are not noticed.  ``tables`` are those of
+    a cluster in memory: kinds that have not changed are not watched again.  Delays are measured by
+    ``steady``, so that a wall clock that is set back delays nothing.
     """
 
     def __init__(

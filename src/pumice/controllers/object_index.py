@@ -64,9 +64,7 @@ class ObjectIndex:
             if metadata.get("ownerReferences") and (owner := _owner_uid(manifest)):
                 self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
 
-    def take(
-        self, spaces: dict[str, dict[str, Manifest]], with_owners: Iterable[Manifest]
-    ) -> None:
+    def take(self, spaces: dict[str, dict[str, Manifest]], with_owners: Iterable[Manifest]) -> None:
         """Take all objects of a cluster by namespace and name, and those of them with owners."""
         self._namespaces = spaces
         for manifest in with_owners:

@@ -52,7 +52,7 @@ class RestoredObjects(ObjectReader):
         if self._cluster is None:
             shared = list(takewhile(_is_no_job, manifests))
             first = EmbeddedCluster(VirtualClock(clock.now()), record_events=False)
-            first.restore(shared)
+            first.restore(shared, unseen=True)
             self._manifests, self._cluster = shared, first
         if self._begins(manifests) and self._cluster.now() == clock.now():
             cluster = self._cluster.copy(clock)

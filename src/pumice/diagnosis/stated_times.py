@@ -1,6 +1,6 @@
 """The latest instant in the objects of a dump: the time it was taken, or before."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pumice.api.kinds import GRACE_PERIOD_S, Manifest
@@ -36,15 +36,18 @@ def _deletion_asked(manifest: Manifest) -> Iterator[float]:
 def _take_stamps(manifest: Manifest, found: dict[str, None]) -> None:
     """Add the times of an object to those found, in the order in which they are written."""
     status = _part(manifest, "status")
-    listed = status.get("conditions")
-    conditions = listed if isinstance(listed, list) else ()
-    for part in (manifest["metadata"], status, *conditions):
-        if not isinstance(part, (dict, Mapping)):
-            continue
-        for name in _STAMPS:
-            stamp = part.get(name)
-            if stamp and isinstance(stamp, str):
-                found[stamp] = None
+    _take_parts((manifest["metadata"], status), found)
+    conditions = status.get("conditions")
+    if conditions and isinstance(conditions, list):
+        _take_parts(conditions, found)
+
+
+def _take_parts(parts: Iterable[Any], found: dict[str, None]) -> None:
+    for part in parts:
+        if isinstance(part, (dict, Mapping)):
+            for name in _STAMPS:
+                if name in part and isinstance(stamp := part[name], str) and stamp:
+                    found[stamp] = None
 
 
 def _part(manifest: Manifest, name: str) -> Mapping[str, Any]:

@@ -177,13 +177,15 @@ class EmbeddedCluster:
                 self._garbage.enqueue(ref, new)
             return clone(new)
 
-    def restore(self, manifests: Iterable[Manifest]) -> None:
+    def restore(self, manifests: Iterable[Manifest], *, unseen: bool = False) -> None:
         """Load objects as another cluster had them, with status and uid, replacing any.
 
-        No caller may change them from now on: only the top of their metadata is copied.
+        No caller may change them from now on: only the top of their metadata is copied.  Nobody
+        may have watched an ``unseen`` cluster before; a history of it is not kept.
         """
         with self.lock:
-            restore(self._tables, self._identity, self._name, manifests, self.now())
+            tables, now = self._tables, self.now()
+            restore(tables, self._identity, self._name, manifests, now, unseen=unseen)
 
     def copy(self, clock: Clock) -> "EmbeddedCluster":
         """Return a cluster with the same objects that goes on by itself, on another clock.
