@@ -14,14 +14,13 @@ from typing import Final
 import msgspec
 
 from pumice.api.decisions import ClaimChoice
-from pumice.api.devices import ClaimReservation, ResourceClaim
+from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import CLAIM, ENDED_PHASES, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.objects import FOLLOWED
 from pumice.api.pods import Pod
-from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.cache.assume import Assumptions
 from pumice.cache.identity import key_of, keyed
 from pumice.cache.ingest import Ingest
@@ -36,6 +35,8 @@ _LITTER: Final = 20_000
 """How many entries of deleted pods may be kept, or three for each pod if that is more."""
 _STRANGE_RESOURCES: Final = 256
 """How many resources that no object offers may be requested; each is a row in every table."""
+_AT_HAND: Final = 256
+"""How many objects are read before they are shown: so many stay in the processor's cache."""
 _PATIENCE: Final = 600
 """After how many syncs it is checked whether such resources are still requested."""
 
@@ -225,31 +226,20 @@ class Informer:
             if known is not None:
                 self._show(kind, key, known)
 
-    def _as_assumed(self, key: str, thing: KubeObject) -> KubeObject:
-        """Return an object as the scheduler is to see it."""
-        if isinstance(thing, Pod):
-            return self._assumed.show_pod(key, thing)
-        if isinstance(thing, PodGroup):
-            return self._assumed.show_group(key, thing)
-        if isinstance(thing, ResourceClaim):
-            return self._assumed.show_resource_claim(key, thing)
-        if isinstance(thing, PersistentVolume):
-            return self._assumed.show_volume(key, thing)
-        if isinstance(thing, PersistentVolumeClaim):
-            return self._assumed.show_claim(key, thing)
-        return thing
-
     # Changes from the cluster
 
     def _load(self) -> int:
-        """Load everything."""
+        """Load everything: a few objects are read and shown at a time, while they are at hand."""
+        lists: dict[str, list[Manifest]] = {}
         for kind in self._since:
-            try:
-                items, self._since[kind] = self._cluster.list(kind)
-            except NotFoundError:  # a cluster without this kind
-                continue
-            self._known[kind] = keyed(self._read_all(kind, items))
-        self._show_all()
+            with suppress(NotFoundError):  # a cluster without this kind
+                lists[kind], self._since[kind] = self._cluster.list(kind)
+        with self._ingest.counting_once():
+            for kind, items in lists.items():
+                for start in range(0, len(items), _AT_HAND):
+                    things = keyed(self._read_all(kind, items[start : start + _AT_HAND]))
+                    self._known[kind] |= things
+                    self._show_many(kind, things)
         self.settle()
         self._loaded = True
         return sum(self.counts().values())
@@ -264,11 +254,14 @@ class Informer:
     def _show_all(self) -> None:
         with self._ingest.counting_once():
             for kind, things in self._known.items():
-                keys, values, place = [*things], [*things.values()], 0
-                while place < len(keys):
-                    self._show(kind, keys[place], values[place])
-                    is_plain = kind == "Pod" and not (self._torn or self._assumed.has_pods)
-                    place = self._ingest.add_alike(values, place + 1) if is_plain else place + 1
+                self._show_many(kind, things)
+
+    def _show_many(self, kind: str, things: Mapping[str, KubeObject]) -> None:
+        keys, values, place = [*things], [*things.values()], 0
+        while place < len(keys):
+            self._show(kind, keys[place], values[place])
+            is_plain = kind == "Pod" and not (self._torn or self._assumed.has_pods)
+            place = self._ingest.add_alike(values, place + 1) if is_plain else place + 1
 
     def _watch(self, kind: str, since: str) -> int:
         """Apply changes to objects of a kind; only the last one of each object."""
@@ -309,7 +302,7 @@ class Informer:
         """
         if self._torn:
             return True
-        thought = self._as_assumed(key, thing)
+        thought = self._assumed.show(key, thing)
         if (error := self._put(thought)) is None:
             return True
         self._skip(kind, key, thing.metadata.resource_version, error)

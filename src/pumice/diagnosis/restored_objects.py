@@ -4,18 +4,17 @@ Answers play a world as it is and as it would be.  Most objects are the same on 
 cluster of the first is copied for the second: that copies tables, not objects.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Container, Sequence
 from itertools import takewhile
 from operator import is_
 
 from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
+from pumice.cache.new_tasks import PodRuns
 from pumice.cache.object_reader import ObjectReader
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.diagnosis.arranged_objects import ArrangedObjects
-from pumice.errors import NotFoundError
 
 
 class RestoredObjects(ObjectReader):
@@ -28,6 +27,9 @@ class RestoredObjects(ObjectReader):
         """These objects and nothing else; it never changes."""
         self._typed: dict[str, dict[int, KubeObject]] = {}
         """Objects of that cluster as the scheduler reads them, by kind and identity."""
+        self._identities: dict[str, set[int]] = {}
+        self.runs = PodRuns()
+        """Pods alike among those that the scheduler read first."""
 
     def __reduce__(self) -> tuple[type["RestoredObjects"], tuple[()]]:
         """Leave the objects behind on the way to another process: there, identities are others."""
@@ -68,36 +70,33 @@ class RestoredObjects(ObjectReader):
 
     def read(self, kind: str, manifest: Manifest) -> KubeObject:
         """Return an object as the scheduler reads it; a shared one is read once."""
-        return self._shared(kind).get(id(manifest)) or super().read(kind, manifest)
+        known, shared = self._typed.setdefault(kind, {}), self._shared(kind)
+        found = known.get(id(manifest))
+        if found is None:
+            found = super().read(kind, manifest)
+            if id(manifest) in shared:
+                known[id(manifest)] = found
+        return found
 
     def read_all(self, kind: str, manifests: Sequence[Manifest]) -> list[KubeObject]:
         """Do the same for many."""
-        known = self._shared(kind)
+        known, shared = self._typed.setdefault(kind, {}), self._shared(kind)
         found = [known.get(id(manifest)) for manifest in manifests]
-        return [
-            super(RestoredObjects, self).read(kind, manifest) if one is None else one
-            for manifest, one in zip(manifests, found, strict=True)
-        ]
+        missing = [manifest for manifest, one in zip(manifests, found, strict=True) if one is None]
+        new = super().read_all(kind, missing)
+        for manifest, one in zip(missing, new, strict=True):
+            if id(manifest) in shared:
+                known[id(manifest)] = one
+        rest = iter(new)
+        return [next(rest) if one is None else one for one in found]
 
-    def _shared(self, kind: str) -> dict[int, KubeObject]:
-        """Return the shared objects of a kind: as these stay, so do their identities."""
-        found = self._typed.get(kind)
-        if found is None:
-            found = {} if self._cluster is None else self._read_shared(kind, self._cluster)
-            self._typed[kind] = found
-        return found
-
-    def _read_shared(self, kind: str, cluster: EmbeddedCluster) -> dict[int, KubeObject]:
-        manifests: Sequence[Manifest] = ()
-        with suppress(NotFoundError):  # a cluster without this kind
-            manifests = cluster.list(kind)[0]
-        with suppress(Exception):  # a bad one is for the reader
-            return dict(zip(map(id, manifests), super().read_all(kind, manifests), strict=True))
-        found: dict[int, KubeObject] = {}
-        for manifest in manifests:
-            with suppress(Exception):
-                found[id(manifest)] = super().read(kind, manifest)
-        return found
+    def _shared(self, kind: str) -> Container[int]:
+        """Return the identities of the shared objects of a kind: as these stay, they do."""
+        found = self._identities.get(kind)
+        if found is None and self._cluster is not None:
+            spaces = self._cluster.tables.by_place(kind).values()
+            found = self._identities[kind] = {id(one) for space in spaces for one in space.values()}
+        return found or ()
 
 
 def _is_no_job(manifest: Manifest) -> bool:
