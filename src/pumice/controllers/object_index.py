@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.controllers.ownership import controller_of
@@ -114,8 +116,9 @@ class ManifestView:
         self.now = now
         self._given: defaultdict[str, list[Manifest]] = defaultdict(list)
         """Objects of kinds that nobody has asked for yet."""
-        for manifest in manifests:
-            self._given[kind_of(manifest)].append(manifest)
+        for _, several in groupby(manifests, itemgetter("apiVersion", "kind")):
+            first = next(several)
+            self._given[kind_of(first)] += (first, *several)
         self._indices: dict[str, ObjectIndex] = {}
 
     def _index(self, kind: str) -> ObjectIndex:
@@ -132,8 +135,8 @@ class ManifestView:
     read = get
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
-        """Return the objects of a kind that an object controls."""
-        return self._index(kind).owned_by(owner)
+        """Return the objects of a kind that an object controls; without a uid it controls none."""
+        return self._index(kind).owned_by(owner) if owner["metadata"].get("uid") else []
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None

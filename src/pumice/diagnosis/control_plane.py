@@ -149,7 +149,8 @@ _READ: Final = frozenset(
 def expanded(world: ClusterState, jobs: Iterable[str]) -> ClusterState:
     """Return a world with the objects that jobs are still to get, as made now."""
     names = set(jobs)
-    bare = world.edited(lambda one: None if is_expected(one) and owner_of(one) in names else one)
+    kept = [one for one in world.objects if not (is_expected(one) and owner_of(one) in names)]
+    bare = replace(world, objects=tuple(kept))
     known = [world.jobs[name] for name in sorted(names) if name in world.jobs]
     return bare.with_objects(expand_jobs(known, bare.objects))
 

@@ -82,10 +82,11 @@ class PodTallies:
     def _count(self, pods: Iterable[Manifest], sign: int) -> None:
         numbers = self._numbers
         for pod in pods:
-            meta = pod["metadata"]
+            meta, status = pod["metadata"], pod.get("status")
             owner = owner_of(pod) if meta.get("ownerReferences") else ""
-            group = "" if owner else (meta.get("annotations") or {}).get(GROUP_NAME) or ""
-            phase = phase_of(pod)
+            marks = None if owner else meta.get("annotations")
+            group = (marks.get(GROUP_NAME) or "") if marks else ""
+            phase = str(status.get("phase") or "") if status else ""
             sort = meta["namespace"], owner, group, phase, not pod["spec"].get("nodeName")
             numbers[sort] = numbers.get(sort, 0) + sign
 
