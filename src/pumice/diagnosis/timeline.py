@@ -70,6 +70,9 @@ class Timeline:
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         self._groups = self.cluster.tables.table(POD_GROUP)
+        timed = (one["kind"] == "PodGroup" for one in objects.timed)
+        self._groups_end = default_s is not None or any(timed)
+        """Whether the pods of any group may end."""
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
@@ -245,6 +248,8 @@ class Timeline:
 
     def _lasts(self, pod: Manifest) -> float | None:
         """Return the run time of a pod that states none itself; those of no group never end."""
+        if not self._groups_end:
+            return None
         meta = pod["metadata"]
         name = (meta.get("annotations") or {}).get(GROUP_NAME)
         if not name or (self._endless and self.job_of(pod) in self._endless):
@@ -291,6 +296,8 @@ class Timeline:
         return job
 
     def _on_event(self, kind: str, event: Event) -> None:
+        if kind == POD_GROUP and RUN_SECONDS in (event.object["metadata"].get("annotations") or ()):
+            self._groups_end = True
         if kind != "Pod":
             return
         pod, uid = event.object, event.object["metadata"]["uid"]
