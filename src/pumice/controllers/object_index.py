@@ -116,9 +116,9 @@ class ManifestView:
         self.now = now
         self._given: defaultdict[str, list[Manifest]] = defaultdict(list)
         """Objects of kinds that nobody has asked for yet."""
-        for _, several in groupby(manifests, itemgetter("apiVersion", "kind")):
-            first = next(several)
-            self._given[kind_of(first)] += (first, *several)
+        for _, group in groupby(manifests, itemgetter("apiVersion", "kind")):
+            several = [*group]
+            self._given[kind_of(several[0])] += several
         self._indices: dict[str, ObjectIndex] = {}
 
     def _index(self, kind: str) -> ObjectIndex:
