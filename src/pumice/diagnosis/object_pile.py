@@ -13,6 +13,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
+from pumice.diagnosis.stated_times import StatedTimes, latest_time
 from pumice.errors import ManifestError
 from pumice.webhooks.files import stored_job
 
@@ -20,6 +21,8 @@ _KIND_NAMES: Final = {kind for _, kind in KINDS}
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 _SPECIAL: Final = frozenset({"ConfigMap", "Queue"})
 """Kinds that are more than one object among others."""
+_AT_HAND: Final = 256
+"""How many objects are read at once: so many stay in the processor's cache."""
 
 
 @dataclass
@@ -35,6 +38,9 @@ class ObjectPile:
     seed: int = 0
     is_live: bool = False
     notes: list[str] = field(default_factory=list)
+    times: StatedTimes = field(default_factory=StatedTimes)
+    """The times of all objects taken, replaced ones included."""
+    replaced: bool = False
 
     def take(self, item: Any, source: str, *, fresh: bool = False) -> None:
         """Take one object; ``fresh`` ones may be what a user has not applied yet.
@@ -61,8 +67,23 @@ class ObjectPile:
         from_manifest(manifest, source=source)  # reports errors while the source is known
         if fresh and kind[1] == "Queue" and "status" not in manifest:
             manifest["status"] = {"state": "Open"}  # as the queue controller would
-        meta = manifest["metadata"]
-        self.objects[kind[1], meta.get("namespace", ""), meta["name"]] = manifest
+        self._keep(kind[1], (manifest,))
+
+    def _keep(self, kind: str, manifests: Sequence[Manifest]) -> None:
+        known = self.objects
+        number = len(known) + len(manifests)
+        for one in manifests:
+            meta = one["metadata"]
+            known[kind, meta.get("namespace", ""), meta["name"]] = one
+        self.times.add(manifests)
+        self.replaced |= len(known) < number
+
+    def latest_time(self) -> float:
+        """Return the latest instant in all objects and jobs."""
+        if self.replaced:
+            return latest_time([*self.objects.values(), *self.jobs])
+        self.times.add(self.jobs)
+        return self.times.latest()
 
     def take_all(self, alike: Sequence[Manifest]) -> bool:
         """Take objects that are alike, which are read at once; return False if one is bad.
@@ -74,9 +95,7 @@ class ObjectPile:
             msgspec.convert(alike, _list_of(KINDS[alike[0]["apiVersion"], kind]))
         except Exception:  # noqa: BLE001  # whatever one of them holds
             return False
-        for one in alike:
-            meta = one["metadata"]
-            self.objects[kind, meta.get("namespace", ""), meta["name"]] = one
+        self._keep(kind, alike)
         return True
 
     def _take_conf(self, item: Mapping[str, Any], source: str) -> None:
@@ -96,14 +115,15 @@ def alike_until(items: Sequence[Any], start: int) -> int:
     if words not in KINDS or kind in _SPECIAL:
         return start
     in_namespaces = is_in_namespaces(kind)
-    for place in range(start, len(items)):
+    end = min(len(items), start + _AT_HAND)
+    for place in range(start, end):
         item = items[place]
         if type(item) is not dict or item.get("kind") != kind or item.get("apiVersion") != version:
             return place
         meta = item.get("metadata")
         if in_namespaces and not (isinstance(meta, dict) and meta.get("namespace")):
             return place
-    return len(items)
+    return end
 
 
 def _words(item: Any) -> tuple[str, str]:

@@ -143,7 +143,7 @@ def load_world(
         pile.conf = read_conf_file(conf)
     objects = list(pile.objects.values())
     if now is None:
-        now = pile.now if pile.now is not None else latest_time([*objects, *pile.jobs])
+        now = pile.now if pile.now is not None else pile.latest_time()
     if not pile.is_live:  # a cluster makes the claims of the pods that it has
         objects = with_made_claims(objects)
     objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]

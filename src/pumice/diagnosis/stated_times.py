@@ -1,6 +1,6 @@
 """The latest instant in the objects of a dump: the time it was taken, or before."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import GRACE_PERIOD_S, Manifest
@@ -10,16 +10,32 @@ DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
 _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
 
 
-def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
+class StatedTimes:
+    """The times that objects state."""
+
+    def __init__(self, objects: Iterable[Manifest] = ()) -> None:
+        self._written: dict[str, None] = {}
+        self._leaving: list[Manifest] = []
+        self.add(objects)
+
+    def add(self, objects: Iterable[Manifest]) -> None:
+        """Add the times of objects, in the order in which they are written."""
+        for one in objects:
+            _take_stamps(one, self._written)
+            if one["metadata"].get("deletionTimestamp"):
+                self._leaving.append(one)
+
+    def latest(self, *, started: bool = False) -> float:
+        """Return the latest instant; ``started`` leaves out future ends."""
+        stamps = [epoch(stamp) for stamp in self._written]
+        if not started:
+            stamps += [asked for one in self._leaving for asked in _deletion_asked(one)]
+        return max(stamps, default=0.0 if started else DEFAULT_NOW)
+
+
+def latest_time(objects: Iterable[Manifest], *, started: bool = False) -> float:
     """Return the latest instant in objects; ``started`` leaves out future ends."""
-    written: dict[str, None] = {}
-    for one in objects:
-        _take_stamps(one, written)
-    stamps = [epoch(stamp) for stamp in written]
-    if not started:
-        leaving = (one for one in objects if one["metadata"].get("deletionTimestamp"))
-        stamps += [asked for one in leaving for asked in _deletion_asked(one)]
-    return max(stamps, default=0.0 if started else DEFAULT_NOW)
+    return StatedTimes(objects).latest(started=started)
 
 
 def _deletion_asked(manifest: Manifest) -> Iterator[float]:

@@ -36,9 +36,14 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
                 yield number, f"{named} names {what} '{wanted}', which does not exist{hint}"
 
 
-def mistakes(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-    """Yield what cannot be meant: an object listed twice, a field that does not exist."""
-    if _may_repeat(objects):
+def mistakes(
+    objects: Sequence[Mapping[str, Any]], *, are_unique: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Yield what cannot be meant: an object listed twice, a field that does not exist.
+
+    No two of those that ``are_unique`` have one name.
+    """
+    if not are_unique and _may_repeat(objects):
         yield from _repeated([_name(one) for one in objects])
     for number, one in enumerate(objects):
         if one["kind"] in _READ and one.get("apiVersion") == _VERSION and not _is_plain(one):

@@ -23,14 +23,14 @@ def restore(
     Neighbours are mostly of one kind and one namespace, which are looked up once.  What happened in
     an ``unseen`` cluster, which nobody has watched yet, is forgotten.
     """
-    last: tuple[object, object] | None = None
+    last: tuple[object, object] = None, None
     place: tuple[Kind, Table] | None = None
     home = ""  # a namespace that exists and takes new objects
     for manifest in manifests:
-        words = manifest.get("apiVersion"), manifest.get("kind")
-        if place is None or words != last:
+        version, word = manifest.get("apiVersion"), manifest.get("kind")
+        if place is None or word != last[1] or version != last[0]:
             kind = tables.kinds.of(manifest)
-            place, last, home = (kind, tables.table(kind.name)), words, ""
+            place, last, home = (kind, tables.table(kind.name)), (version, word), ""
         kind, table = place
         given = manifest.get("metadata")
         own = dict(given) if isinstance(given, dict) else {}
