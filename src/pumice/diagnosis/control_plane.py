@@ -66,7 +66,8 @@ class ControlPlane:
             self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
             self.cluster.restore(self._linked())
         self._touched: dict[Name, Manifest | None] = {}
-        self.cluster.listeners.append(self._on_event)
+        if seed is not None:  # else nobody asks for the world that it becomes
+            self.cluster.listeners.append(self._on_event)
         self.controllers = ControllerLoop(
             self.cluster, controllers, self.clock, tables=self.cluster.tables
         )
@@ -112,7 +113,7 @@ class ControlPlane:
             self._touched[one["kind"], key_of(one)] = None if event.type == "DELETED" else one
 
     def world(self) -> ClusterState:
-        """Return the world with its objects as changed; unchanged ones are kept."""
+        """Return the world of a plane with a seed as changed; unchanged objects are kept."""
         gone = {name for name, one in self._touched.items() if one is None}
         changed = {
             name: self._cleaned(name, one) for name, one in self._touched.items() if one is not None

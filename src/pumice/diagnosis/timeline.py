@@ -78,7 +78,8 @@ class Timeline:
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
         ingest = Ingest(Snapshot(), runs=world.restored.runs)
         self._informer = Informer(self.cluster, ingest, reader=world.restored)
-        self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
+        known = self._informer.known
+        self._binder = Binder(self.cluster, known=known, waits=self._waits, write_events=False)
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
         """Pods on nodes that are being deleted."""
