@@ -12,7 +12,7 @@ from pumice.api.objects import TYPES, from_manifest
 
 
 class ObjectReader:
-    """Reads each manifest anew."""
+    """Reads each manifest by itself; others may share what they have read."""
 
     def read(self, kind: str, manifest: Manifest) -> KubeObject:
         """Read a manifest; only one that does not fit at once is looked at closely."""
