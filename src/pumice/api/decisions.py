@@ -5,8 +5,9 @@ It describes results only: nothing here decides or talks to a cluster.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from pumice.api.devices import ClaimReservation
 
@@ -15,16 +16,14 @@ RESOURCE_QUOTA: Final = "resource quota "
 """The name of a limit that is not a queue's; for a quota its own name follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(msgspec.Struct, frozen=True):
     """Run a pod on a node."""
 
     pod: str
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(msgspec.Struct, frozen=True):
     """End a pod so that its room can be used otherwise."""
 
     pod: str
@@ -32,24 +31,21 @@ class Evict:
     beneficiary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotate:
+class Annotate(msgspec.Struct, frozen=True):
     """Write annotations on a pod together with its Bind, which comes right after."""
 
     pod: str
     annotations: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Reserve:
+class Reserve(msgspec.Struct, frozen=True):
     """Assign a pod its resource claims before its Bind, which comes right after."""
 
     pod: str
     claims: tuple[ClaimReservation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LockNode:
+class LockNode(msgspec.Struct, frozen=True):
     """Lock the node of a pod by annotations before its Bind, which comes right after."""
 
     pod: str
@@ -57,8 +53,7 @@ class LockNode:
     """Names of annotations."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimChoice:
+class ClaimChoice(msgspec.Struct, frozen=True):
     """How a claim that waits for its first consumer gets its volume."""
 
     claim: str
@@ -72,8 +67,7 @@ class ClaimChoice:
         return {"volume": self.volume} if self.volume else {"selectedNode": self.node}
 
 
-@dataclass(frozen=True, slots=True)
-class BindVolumes:
+class BindVolumes(msgspec.Struct, frozen=True):
     """Get a pod's claims bound before its Bind, or do not bind it at all."""
 
     pod: str
@@ -85,8 +79,7 @@ class BindVolumes:
 Intent = Bind | Evict | Annotate | Reserve | LockNode | BindVolumes
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """One condition of a pod group."""
 
     type: str
@@ -119,12 +112,11 @@ SCHEDULED: Final = Condition("Scheduled", "True", "tasks in gang are ready to be
 """The condition of a group whose gang can start."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupState:
+class PodGroupState(msgspec.Struct, frozen=True):
     """Status of one pod group after the session was closed; equal groups may share it."""
 
     phase: str
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[Condition] = msgspec.field(default_factory=list)
     hyper_node: str | None = None
     running: int = 0
     succeeded: int = 0
@@ -140,8 +132,7 @@ class PodGroupState:
         return entry
 
 
-@dataclass(frozen=True, slots=True)
-class Short:
+class Short(msgspec.Struct, frozen=True):
     """A resource of which there is too little: what is used, asked for and allowed."""
 
     resource: str
@@ -169,8 +160,7 @@ def short_of(numbers: Mapping[str, Any]) -> list[Short]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class JobRecord:
+class JobRecord(msgspec.Struct, frozen=True):
     """Where a job stopped in a cycle, why, and the numbers that were compared.
 
     Stage and reason are from closed lists; amounts are in the units of the tables.
@@ -178,53 +168,52 @@ class JobRecord:
 
     stage: str
     reason: str
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Decisions:
+class Decisions(msgspec.Struct):
     """Everything one cycle decided; pods and pod groups are named "namespace/name"."""
 
-    binds: dict[str, str] = field(default_factory=dict)
+    binds: dict[str, str] = msgspec.field(default_factory=dict)
     """Pod to node, in the order in which the pods were handed to the binder."""
-    annotations: dict[str, dict[str, str]] = field(default_factory=dict)
+    annotations: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     """Pod to annotations that are to be written with its bind."""
-    reservations: dict[str, tuple[ClaimReservation, ...]] = field(default_factory=dict)
+    reservations: dict[str, tuple[ClaimReservation, ...]] = msgspec.field(default_factory=dict)
     """Pod to the resource claims that are to be allocated and reserved for it before its bind."""
-    node_locks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    node_locks: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Pod to the annotations by which its node is to be locked before its bind."""
-    released_claims: list[str] = field(default_factory=list)
+    released_claims: list[str] = msgspec.field(default_factory=list)
     """Resource claims whose devices are to be freed: only a waiting pod has them."""
-    volumes: dict[str, BindVolumes] = field(default_factory=dict)
+    volumes: dict[str, BindVolumes] = msgspec.field(default_factory=dict)
     """Pod of ``binds`` to the claims that must be bound before it."""
-    evictions: list[str] = field(default_factory=list)
+    evictions: list[str] = msgspec.field(default_factory=list)
     """Pods in the order of the evict calls."""
-    evicted_by: dict[str, str] = field(default_factory=dict)
+    evicted_by: dict[str, str] = msgspec.field(default_factory=dict)
     """Evicted pod to the action that wants its room."""
-    beneficiaries: dict[str, str] = field(default_factory=dict)
+    beneficiaries: dict[str, str] = msgspec.field(default_factory=dict)
     """Evicted pod to the pod or job that its room is for; absent if it is for none."""
-    pipelined: dict[str, str] = field(default_factory=dict)
+    pipelined: dict[str, str] = msgspec.field(default_factory=dict)
     """Pod to node for tasks that wait for a node to become free."""
-    opened_gates: list[str] = field(default_factory=list)
+    opened_gates: list[str] = msgspec.field(default_factory=list)
     """Pods whose queue gates are to be removed, in the order in which queues admitted them."""
-    pod_groups: dict[str, PodGroupState] = field(default_factory=dict)
+    pod_groups: dict[str, PodGroupState] = msgspec.field(default_factory=dict)
     """Only pod groups that the session contained."""
-    nominated: dict[str, str] = field(default_factory=dict)
+    nominated: dict[str, str] = msgspec.field(default_factory=dict)
     """Pod to node whose `status.nominatedNodeName` is to be written."""
-    queues: dict[str, dict[str, str]] = field(default_factory=dict)
+    queues: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     """Queue to `status.allocated`: resource name to quantity text."""
-    unschedulable: dict[str, str] = field(default_factory=dict)
+    unschedulable: dict[str, str] = msgspec.field(default_factory=dict)
     """Job to fit error text."""
-    task_statuses: dict[str, dict[str, int]] = field(default_factory=dict)
+    task_statuses: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     """Job to number of tasks for each status name."""
-    explanations: dict[str, str] = field(default_factory=dict)
+    explanations: dict[str, str] = msgspec.field(default_factory=dict)
     """Job to one plain sentence on why it still waits."""
-    records: dict[str, JobRecord] = field(default_factory=dict)
+    records: dict[str, JobRecord] = msgspec.field(default_factory=dict)
     """Job to what its explanation was rendered from."""
 
-    failures: list[str] = field(default_factory=list)
+    failures: list[str] = msgspec.field(default_factory=list)
     """Plugins that raised or broke their contract and were skipped: a line for each hook."""
-    failed_for: dict[str, list[str]] = field(default_factory=dict)
+    failed_for: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """Job to such lines, where the failure is due to the job or to a pod of it."""
 
     @property

@@ -39,7 +39,8 @@ class JsonValue(msgspec.Struct, frozen=True):
 
 def starts_like_json(text: str) -> bool:
     """Return whether a text begins with a bracket or a brace."""
-    return text[_after_space(text, 0) :][:1] in ("{", "[")
+    start = _after_space(text, 0)
+    return text[start : start + 1] in ("{", "[")
 
 
 def parse_json(text: str, file: str, *, unique: bool = True) -> Any:

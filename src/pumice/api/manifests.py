@@ -41,6 +41,18 @@ class Document(NamedTuple):
         return f"{self.file}:{line}"
 
 
+class Pack(NamedTuple):
+    """Objects at one place of a file: all items of a list in JSON, or one document."""
+
+    contents: Sequence[Any]
+    file: str
+    line: int
+
+    def documents(self) -> "list[Document]":
+        """Return the objects with their place."""
+        return [Document(content=one, file=self.file, line=self.line) for one in self.contents]
+
+
 def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
     """Read all objects of a file or of a text, in order.
 
@@ -50,11 +62,11 @@ def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
         ManifestError: a file that cannot be read or parsed, or an object that cannot be used.
     """
     file, text = _open(path_or_text)
-    json_documents = _parse_json(text, file)
-    if json_documents is None:
+    packs = _parse_json(text, file)
+    if packs is None:
         return [_read(document) for document in yaml_documents(text, file)]
     try:
-        return [_read(document) for document in json_documents]
+        return [_read(document) for pack in packs for document in pack.documents()]
     except ManifestError as error:
         raise _with_line(error, text, file) from None
 
@@ -75,8 +87,23 @@ def documents_in(text: str, file: str) -> list[Document]:
     Raises:
         ManifestError: a text that cannot be parsed.
     """
-    documents = _parse_json(text, file)
-    return list(yaml_documents(text, file)) if documents is None else documents
+    packs = _parse_json(text, file)
+    if packs is None:
+        return list(yaml_documents(text, file))
+    return [document for pack in packs for document in pack.documents()]
+
+
+def load_packs(path_or_text: Path | str) -> list[Pack]:
+    """Read the objects of a file or of a text as ``load_documents`` does, place by place.
+
+    Raises:
+        ManifestError: a file that cannot be read or parsed.
+    """
+    file, text = _open(path_or_text)
+    packs = _parse_json(text, file)
+    if packs is None:
+        return [Pack((each.content,), each.file, each.line) for each in yaml_documents(text, file)]
+    return packs
 
 
 def load_values(path_or_text: Path | str) -> list[Any]:
@@ -127,20 +154,20 @@ def yaml_documents(text: str, file: str) -> Iterator[Document]:
             yield Document(content=item, file=file, line=line_of(node), node=node)
 
 
-def _parse_json(text: str, file: str) -> list[Document] | None:
+def _parse_json(text: str, file: str) -> list[Pack] | None:
     """Read JSON values that follow each other; None when the text may be YAML."""
     if not starts_like_json(text):
         return None
-    documents: list[Document] = []
+    packs: list[Pack] = []
     try:
         for value in parse_json_stream(text, file):
             items = _items(value.content, f"{file}:{value.line}")
-            documents += [Document(content=one, file=file, line=value.line) for _, one in items]
+            packs.append(Pack([one for _, one in items], file, value.line))
     except ManifestError as error:
         if _may_be_yaml(error, file):
             return None
         raise
-    return documents
+    return packs
 
 
 def _may_be_yaml(error: ManifestError, file: str) -> bool:

@@ -198,6 +198,11 @@ def in_namespace(mapping: Any) -> Any:
     return {**mapping, "metadata": {**meta, "namespace": DEFAULT_NAMESPACE}}
 
 
+def is_in_namespaces(kind: str) -> bool:
+    """Return whether objects of a kind live in namespaces."""
+    return kind in _NAMESPACED
+
+
 def to_manifest(thing: KubeObject) -> dict[str, Any]:
     """Write an object as a plain mapping; what is absent or empty is left out."""
     head = {"apiVersion": thing.API_VERSION, "kind": type(thing).__name__}

@@ -144,11 +144,19 @@ def milli_value(quantity: Quantity) -> int:
     return -(-parse_quantity(quantity) // _NANO_PER_MILLI)
 
 
+_CHECKED: Final[set[str]] = set()
+"""Spellings that were checked: those of most pods are among a few."""
+
+
 def check_amounts(amounts: Mapping[str, Quantity] | None, field: str) -> None:
     """Refuse a resource list with an unreadable amount, naming ``field`` and the resource."""
-    for resource, quantity in (amounts or {}).items():
+    if not amounts or _CHECKED.issuperset(amounts.values()):
+        return
+    for resource, quantity in amounts.items():
         try:
             parse_quantity(quantity)
+            if isinstance(quantity, str) and len(_CHECKED) < _CACHED:
+                _CHECKED.add(quantity)
         except QuantityError as error:
             raise QuantityError(
                 wanted=error.wanted, found=error.found, field=f"{field}.{resource}", hint=error.hint

@@ -68,13 +68,14 @@ class Binder:
         waits: Callable[[str], bool] | None = None,
         source: str = "volcano",
         write_conditions: bool = True,
+        write_events: bool = True,
         clock: Callable[[], float] | None = None,
     ) -> None:
         """Make one.
 
         ``known`` returns objects without asking the cluster, ``waits`` whether a pod still has
-        no place.  Without ``write_conditions`` no condition shows why pods wait.  ``clock``
-        measures how long answers take.
+        no place.  Without ``write_conditions`` no condition shows why pods wait, without
+        ``write_events`` no event tells what happened.  ``clock`` measures how long answers take.
         """
         self._cluster = cluster
         self._writer: Writer = writer or DirectWriter(cluster)
@@ -92,7 +93,7 @@ class Binder:
         """Leaving pods as they were, since they may be gone when the answer arrives."""
         self.written_groups: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
         """Status and annotations of groups that the last ``apply`` handed in."""
-        self._events = EventRecorder(self._submit, source)
+        self._events = EventRecorder(self._submit if write_events else None, source)
         self._cycles = 0
         self._time = ""
 

@@ -29,7 +29,8 @@ Submit = Callable[[str, Mapping[str, Any], Lane, WriteResult], None]
 class EventRecorder:
     """Writes events and counts those in flight."""
 
-    def __init__(self, submit: Submit, source: str) -> None:
+    def __init__(self, submit: Submit | None, source: str) -> None:
+        """Make one; without a way to hand events in nothing is recorded."""
         self._submit = submit
         self._source = source
         self._last_messages: dict[str, str] = {}
@@ -94,12 +95,16 @@ class EventRecorder:
 
     def _record_once(self, group: PodGroup, topic: str, event: tuple[str, str, str]) -> None:
         """Record an event unless it equals the last one of its topic."""
+        if self._submit is None:
+            return
         key = f"{_name(group)} {topic}"
         if self._last_messages.get(key) != event[2]:
             self._last_messages[key] = event[2]
             self._record(group, *event)
 
     def _record(self, about: KubeObject, event_type: str, reason: str, message: str) -> None:
+        if self._submit is None:
+            return
         if self._underway >= _MOST:
             self.lost += 1
             return

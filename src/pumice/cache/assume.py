@@ -16,7 +16,7 @@ from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import Allocation, ClaimConsumer, ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import ENDED_PHASES
-from pumice.api.meta import ObjectMeta
+from pumice.api.meta import KubeObject, ObjectMeta
 from pumice.api.pods import Pod, SchedulingGate
 from pumice.api.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
 
@@ -111,6 +111,20 @@ class Assumptions:
             if not self._resource_claims[key]:
                 del self._resource_claims[key]
         return found
+
+    def show(self, key: str, thing: KubeObject) -> KubeObject:
+        """Return an object as the scheduler is to see it."""
+        if isinstance(thing, Pod):
+            return self.show_pod(key, thing)
+        if isinstance(thing, PodGroup):
+            return self.show_group(key, thing)
+        if isinstance(thing, ResourceClaim):
+            return self.show_resource_claim(key, thing)
+        if isinstance(thing, PersistentVolume):
+            return self.show_volume(key, thing)
+        if isinstance(thing, PersistentVolumeClaim):
+            return self.show_claim(key, thing)
+        return thing
 
     def show_resource_claim(self, key: str, claim: ResourceClaim) -> ResourceClaim:
         """Return a resource claim as assumed; what the cluster confirms is no longer assumed."""

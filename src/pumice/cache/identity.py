@@ -1,6 +1,7 @@
 """Names and numbers as manifests write them, read as Kubernetes and Go read them."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from pumice.api.meta import KubeObject
@@ -12,6 +13,15 @@ def key_of(thing: KubeObject) -> str:
     """Name an object: ``namespace/name``, or the name alone."""
     meta = thing.metadata
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def keyed(things: Iterable[KubeObject]) -> dict[str, KubeObject]:
+    """Return objects by their names, in their order."""
+    parts = ((thing.metadata, thing) for thing in things)
+    return {
+        f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name: thing
+        for meta, thing in parts
+    }
 
 
 def int32_of(text: str, otherwise: int) -> int:

@@ -6,24 +6,25 @@ version stays until it can be read again or is deleted.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Final
 
 import msgspec
 
 from pumice.api.decisions import ClaimChoice
-from pumice.api.devices import ClaimReservation, ResourceClaim
+from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import CLAIM, ENDED_PHASES, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
-from pumice.api.objects import FOLLOWED, TYPES, from_manifest
+from pumice.api.objects import FOLLOWED
 from pumice.api.pods import Pod
-from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.cache.assume import Assumptions
-from pumice.cache.identity import key_of
+from pumice.cache.identity import key_of, keyed
 from pumice.cache.ingest import Ingest
+from pumice.cache.object_reader import ObjectReader
 from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
@@ -34,6 +35,8 @@ _LITTER: Final = 20_000
 """How many entries of deleted pods may be kept, or three for each pod if that is more."""
 _STRANGE_RESOURCES: Final = 256
 """How many resources that no object offers may be requested; each is a row in every table."""
+_AT_HAND: Final = 256
+"""How many objects are read before they are shown: so many stay in the processor's cache."""
 _PATIENCE: Final = 600
 """After how many syncs it is checked whether such resources are still requested."""
 
@@ -56,9 +59,9 @@ class Informer:
         kinds: Iterable[str] = FOLLOWED,
         *,
         wants_node: Callable[[Node], bool] = lambda _: True,
-        read: Callable[[str, Manifest], KubeObject] | None = None,
+        reader: ObjectReader | None = None,
     ) -> None:
-        """Make one; nodes that are not wanted count as absent, and ``read`` may share objects."""
+        """Make one; nodes that are not wanted count as absent; a ``reader`` may share objects."""
         self._cluster = cluster
         self._ingest = ingest
         ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
@@ -66,7 +69,7 @@ class Informer:
         self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
         self._assumed = Assumptions()
         self._wants_node = wants_node
-        self._typed = read or typed
+        self._reader = reader or ObjectReader()
         self.problems: deque[BadObject] = deque(maxlen=_REMEMBERED)
         """Objects skipped lately, oldest first."""
         self.skipped: Counter[str] = Counter()
@@ -223,34 +226,20 @@ class Informer:
             if known is not None:
                 self._show(kind, key, known)
 
-    def _as_assumed(self, key: str, thing: KubeObject) -> KubeObject:
-        """Return an object as the scheduler is to see it."""
-        if isinstance(thing, Pod):
-            return self._assumed.show_pod(key, thing)
-        if isinstance(thing, PodGroup):
-            return self._assumed.show_group(key, thing)
-        if isinstance(thing, ResourceClaim):
-            return self._assumed.show_resource_claim(key, thing)
-        if isinstance(thing, PersistentVolume):
-            return self._assumed.show_volume(key, thing)
-        if isinstance(thing, PersistentVolumeClaim):
-            return self._assumed.show_claim(key, thing)
-        return thing
-
     # Changes from the cluster
 
     def _load(self) -> int:
-        """Load everything."""
+        """Load everything: a few objects are read and shown at a time, while they are at hand."""
+        lists: dict[str, list[Manifest]] = {}
         for kind in self._since:
-            try:
-                items, self._since[kind] = self._cluster.list(kind)
-            except NotFoundError:  # a cluster without this kind
-                continue
-            for manifest in items:
-                thing = self._read(kind, manifest)
-                if thing is not None:
-                    self._known[kind][key_of(thing)] = thing
-        self._show_all()
+            with suppress(NotFoundError):  # a cluster without this kind
+                lists[kind], self._since[kind] = self._cluster.list(kind)
+        with self._ingest.counting_once():
+            for kind, items in lists.items():
+                for start in range(0, len(items), _AT_HAND):
+                    things = keyed(self._read_all(kind, items[start : start + _AT_HAND]))
+                    self._known[kind] |= things
+                    self._show_many(kind, things)
         self.settle()
         self._loaded = True
         return sum(self.counts().values())
@@ -265,11 +254,14 @@ class Informer:
     def _show_all(self) -> None:
         with self._ingest.counting_once():
             for kind, things in self._known.items():
-                keys, values, place = [*things], [*things.values()], 0
-                while place < len(keys):
-                    self._show(kind, keys[place], values[place])
-                    is_plain = kind == "Pod" and not (self._torn or self._assumed.has_pods)
-                    place = self._ingest.add_alike(values, place + 1) if is_plain else place + 1
+                self._show_many(kind, things)
+
+    def _show_many(self, kind: str, things: Mapping[str, KubeObject]) -> None:
+        keys, values, place = [*things], [*things.values()], 0
+        while place < len(keys):
+            self._show(kind, keys[place], values[place])
+            is_plain = kind == "Pod" and not (self._torn or self._assumed.has_pods)
+            place = self._ingest.add_alike(values, place + 1) if is_plain else place + 1
 
     def _watch(self, kind: str, since: str) -> int:
         """Apply changes to objects of a kind; only the last one of each object."""
@@ -310,7 +302,7 @@ class Informer:
         """
         if self._torn:
             return True
-        thought = self._as_assumed(key, thing)
+        thought = self._assumed.show(key, thing)
         if (error := self._put(thought)) is None:
             return True
         self._skip(kind, key, thing.metadata.resource_version, error)
@@ -364,10 +356,18 @@ class Informer:
         version = manifest["metadata"].get("resourceVersion")
         return known is not None and known.metadata.resource_version == version
 
+    def _read_all(self, kind: str, manifests: Sequence[Manifest]) -> Iterable[KubeObject]:
+        """Return the objects of a list; all are looked at one by one if one of them is bad."""
+        if kind != "Node":  # of which some may be unwanted
+            with suppress(Exception):
+                return self._reader.read_all(kind, manifests)
+        read = (self._read(kind, manifest) for manifest in manifests)
+        return [thing for thing in read if thing is not None]
+
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
         """Return an object, of a bad pod the readable part; None for a bad or unwanted one."""
         try:
-            thing = self._typed(kind, manifest)
+            thing = self._reader.read(kind, manifest)
         except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
             version = manifest["metadata"].get("resourceVersion", "")
             self._skip(kind, _key(manifest), version, error)
@@ -384,14 +384,6 @@ class Informer:
             # a trace would hold on to the object and all that was around it
             self.problems.append(BadObject(kind, key, error.with_traceback(None)))
             self.skipped[kind] += 1
-
-
-def typed(kind: str, manifest: Manifest) -> KubeObject:
-    """Read a manifest; only one that does not fit at once is looked at closely."""
-    try:
-        return msgspec.convert(manifest, TYPES[kind])
-    except msgspec.ValidationError:
-        return from_manifest(manifest)
 
 
 def _key(manifest: Manifest) -> str:

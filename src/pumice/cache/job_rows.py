@@ -78,7 +78,7 @@ class JobRows:
             return
         self.write_gathered()
         self._write_status(row, _status_cells(group))
-        if isinstance(known, PodGroup) and known.spec is spec:
+        if isinstance(known, PodGroup) and (known.spec is spec or known.spec == spec):
             return
         self._write_spec(row, _spec_cells(spec))
         jobs.min_resources[:, row] = self.snapshot.resources.vector(spec.min_resources or {})

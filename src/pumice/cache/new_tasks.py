@@ -5,9 +5,11 @@ do; what nodes and jobs count of them is left to the sweep at the end.  Most pod
 their job that they are like: of these only the first is read.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import pairwise
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -52,18 +54,76 @@ class _Columns(msgspec.Struct):
 
     keys: list[str] = msgspec.field(default_factory=list)
     pods: list[Pod] = msgspec.field(default_factory=list)
-    runs: list[_Run] = msgspec.field(default_factory=list)
+    uids: list[str] = msgspec.field(default_factory=list)
+    index: list[int] = msgspec.field(default_factory=list)
     different: list[int] = msgspec.field(default_factory=list)
     """Places of pods that differ from the first of their run in times or status."""
+    runs: list[_Run] = msgspec.field(default_factory=list)
+
+    def add(self, key: str, pod: Pod) -> None:
+        """Add a pod."""
+        meta = pod.metadata
+        self.keys.append(key)
+        self.pods.append(pod)
+        self.uids.append(meta.uid or key)
+        self.index.append(index_of(meta.name))
+
+    def part(self, start: int, end: int) -> "_Columns":
+        """Return a part of the columns."""
+        return _Columns(
+            keys=self.keys[start:end],
+            pods=self.pods[start:end],
+            uids=self.uids[start:end],
+            index=self.index[start:end],
+            different=[
+                place - start
+                for place in self.different[bisect_left(self.different, start) :]
+                if place < end
+            ],
+        )
+
+    def extend(self, other: "_Columns") -> None:
+        """Add the pods of others."""
+        self.different += [place + len(self.pods) for place in other.different]
+        self.keys += other.keys
+        self.pods += other.pods
+        self.uids += other.uids
+        self.index += other.index
+
+
+class PodRuns:
+    """Pods alike as they were first loaded, so that others that load them need not compare them."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, tuple[Pod, _Columns]] = {}
+        """The first pod of each run and those after it, by identity of the first, which stays."""
+        self.is_filled = False
+
+    def fill(self, columns: _Columns) -> None:
+        """Remember the runs of the first load."""
+        bounds = [*(run.start for run in columns.runs), len(columns.pods)]
+        for run, (start, end) in zip(columns.runs, pairwise(bounds), strict=True):
+            self._runs[id(run.first)] = run.first, columns.part(start + 1, end)
+
+    def after(self, first: Pod) -> _Columns | None:
+        """Return the pods that came after the first of a run, None if it was none."""
+        found = self._runs.get(id(first))
+        return None if found is None else found[1]
 
 
 class NewTasks:
     """Gathers new pods and writes them."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, runs: PodRuns | None = None) -> None:
         self._snapshot = snapshot
+        self._runs = runs or PodRuns()
+        self._fills = runs is not None and not runs.is_filled
+        self._runs.is_filled = True
         self._new = _Columns()
         self._last: _Run | None = None
+        self._known: _Columns | None = None
+        """The pods that came after the first of the last run in an earlier load, if so far they
+        came again."""
         self._like: Any = None
         """The specification of the last run, with node and volumes of the pod compared last."""
 
@@ -79,9 +139,9 @@ class NewTasks:
         prefix = key.removesuffix(pod.metadata.name)
         self._last = _Run(len(new.pods), pod, cells, job, prefix)
         self._like = copy(pod.spec)
+        self._known = self._runs.after(pod)
         new.runs.append(self._last)
-        new.keys.append(key)
-        new.pods.append(pod)
+        new.add(key, pod)
         return row
 
     def add_alike(self, things: Sequence[KubeObject], start: int = 0) -> int:
@@ -92,6 +152,7 @@ class NewTasks:
         run, new, row_of = self._last, self._new, self._snapshot.tasks.row_of
         if run is None:
             return start
+        start = self._add_known(run, things, start)
         row = self._snapshot.tasks.n + len(new.pods)
         for place in range(start, len(things)):
             pod = things[place]
@@ -102,28 +163,47 @@ class NewTasks:
                 return place
             if self._share(pod, run.first):
                 new.different.append(len(new.pods))
-            new.keys.append(key)
-            new.pods.append(pod)
+            new.add(key, pod)
+            self._known = None
             row += 1
         return len(things)
+
+    def _add_known(self, run: _Run, things: Sequence[KubeObject], start: int) -> int:
+        """Take the pods that came after the first of the run before; return where that ends."""
+        known, new, row_of = self._known, self._new, self._snapshot.tasks.row_of
+        first = len(new.pods) - run.start - 1
+        if known is None or first >= len(known.pods):
+            return start
+        again = known.part(first, first + len(things) - start)
+        end = start + len(again.pods)
+        is_same = all(map(is_, again.pods, things[start:end]))
+        if not is_same or not row_of.keys().isdisjoint(again.keys):
+            return start
+        row = self._snapshot.tasks.n + len(new.pods)
+        row_of.update(zip(again.keys, range(row, row + len(again.keys)), strict=True))
+        new.extend(again)
+        return end
 
     def _share(self, pod: Pod, first: Pod) -> bool:
         """Make equal parts of pods alike one object; return whether times or status differ."""
         meta, shared = pod.metadata, first.metadata
         if pod.spec.containers is not self._like.containers:  # else they were shared before
             force_setattr(pod, "spec", self._like.__copy__())
-        force_setattr(meta, "annotations", shared.annotations)
-        force_setattr(meta, "labels", shared.labels)
-        force_setattr(meta, "namespace", shared.namespace)
+        if meta.annotations is not shared.annotations or meta.labels is not shared.labels:
+            force_setattr(meta, "annotations", shared.annotations)
+            force_setattr(meta, "labels", shared.labels)
+            force_setattr(meta, "namespace", shared.namespace)
         differs = meta.deletion_timestamp != shared.deletion_timestamp
-        if meta.creation_timestamp == shared.creation_timestamp:
-            force_setattr(meta, "creation_timestamp", shared.creation_timestamp)
-        else:
-            differs = True
-        if pod.status == first.status:
-            force_setattr(pod, "status", first.status)
-        else:
-            differs = True
+        if meta.creation_timestamp is not shared.creation_timestamp:
+            if meta.creation_timestamp == shared.creation_timestamp:
+                force_setattr(meta, "creation_timestamp", shared.creation_timestamp)
+            else:
+                differs = True
+        if pod.status is not first.status:
+            if pod.status == first.status:
+                force_setattr(pod, "status", first.status)
+            else:
+                differs = True
         return differs
 
     def _is_alike(self, run: _Run, pod: Pod) -> bool:
@@ -134,8 +214,8 @@ class NewTasks:
         """
         meta, spec, shared, like = pod.metadata, pod.spec, run.first.metadata, self._like
         if (
-            meta.annotations != shared.annotations
-            or meta.labels != shared.labels
+            (meta.annotations is not shared.annotations and meta.annotations != shared.annotations)
+            or (meta.labels is not shared.labels and meta.labels != shared.labels)
             or meta.namespace != shared.namespace
             or (not spec.node_name) != (not like.node_name)
             or pod.status.nominated_node_name
@@ -153,15 +233,14 @@ class NewTasks:
         if not self._new.pods:
             return
         new, self._new = self._new, _Columns()
-        self._last = self._like = None
+        self._last = self._like = self._known = None
         tasks = self._snapshot.tasks
         rows = tasks.add_rows(len(new.pods))
         several = slice(rows.start, rows.stop)
         tasks.keys[several], tasks.pods[several] = new.keys, new.pods
-        tasks.uids[several] = [
-            pod.metadata.uid or key for key, pod in zip(new.keys, new.pods, strict=True)
-        ]
-        tasks.index[several] = [index_of(pod.metadata.name) for pod in new.pods]
+        tasks.uids[several], tasks.index[several] = new.uids, new.index
+        if self._fills:
+            self._runs.fill(new)
         numbers = [*rows]  # one object for each row, whoever lists it
         self._write_runs(new, numbers)
         row_of = self._snapshot.nodes.row_of
@@ -197,4 +276,5 @@ class NewTasks:
         for row, pod, node in zip(rows, new.pods, nodes, strict=True):
             if node != NOWHERE:
                 tasks[node].append(row)
-                force_setattr(pod.spec, "node_name", names[node])
+                if pod.spec.node_name is not names[node]:
+                    force_setattr(pod.spec, "node_name", names[node])

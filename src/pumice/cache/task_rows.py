@@ -12,7 +12,7 @@ from pumice.api.pods import Pod, PodSpec
 from pumice.api.times import epoch
 from pumice.cache.identity import index_of, key_of
 from pumice.cache.job_rows import JobRows
-from pumice.cache.new_tasks import NewTasks
+from pumice.cache.new_tasks import NewTasks, PodRuns
 from pumice.cache.pod_cells import (
     ON_NODE,
     SHAPE_PARTS,
@@ -53,13 +53,14 @@ class TaskRows:
         jobs: JobRows,
         counts: TaskCounts,
         scheduler_names: Iterable[str],
+        runs: PodRuns | None = None,
     ) -> None:
         self.snapshot = snapshot
         self._jobs = jobs
         self._counts = counts
         self._scheduler_names = frozenset(scheduler_names)
         self._reader = PodReader(snapshot)
-        self.new_tasks = NewTasks(snapshot)
+        self.new_tasks = NewTasks(snapshot, runs)
         self._marks: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self._parts: dict[int, list[tuple[str, Any]]] = {}
         """Parts of a specification that pods share, by shape."""

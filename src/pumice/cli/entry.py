@@ -14,6 +14,8 @@ def main() -> None:
     """Run the command; Ctrl-C before it starts or after it is done leaves no traceback."""
     leave_on_interrupt()
     collect_rarely()
+    # NumPy would start a thread for each core, which spins; Pumice multiplies one small matrix
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from pumice.cli.main import main as command  # noqa: PLC0415 - what Ctrl-C may interrupt
 
     try:

@@ -47,8 +47,11 @@ def read_world(
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
     warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
-    for _, mistake in mistakes(world.objects) if files else ():
-        click.echo(f"warning: {mistake}", err=True)
+    if files:
+        # of two that were read the later one counts, but others are made for jobs and claims
+        are_unique = not (world.jobs or world.of_kind("ResourceClaimTemplate"))
+        for _, mistake in mistakes(world.objects, are_unique=are_unique):
+            click.echo(f"warning: {mistake}", err=True)
     for note in world.notes:
         click.echo(f"note: {note}", err=True)
     return world

@@ -7,7 +7,7 @@ object it failed on.
 
 import heapq
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ from pumice.cluster.base import Cluster
 from pumice.controllers.base import Contented, Controller, Key, Plan, View
 from pumice.controllers.effects import carry_out
 from pumice.controllers.namespace_holds import NamespaceHolds
-from pumice.controllers.view import Change, ClusterView
+from pumice.controllers.view import Change, ClusterView, Tables
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -32,6 +32,8 @@ _REMEMBERED: Final = 1000
 
 Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
+_NOBODY: Final = -1
+"""Stands for the controllers of reconciliations that do nothing."""
 _Concerns = Callable[[str, Manifest, View], Iterable[Key]]
 _IsContent = Callable[[str, Manifest], bool]
 
@@ -50,9 +52,9 @@ class ControllerLoop:
     """Runs controllers on a cluster.
 
     With a ``clock`` virtual time stops where a controller has to reconcile again.  Objects of the
-    kinds ``looked_up`` are read one by one; their changes are not noticed.  Kinds that have not
-    changed by their ``latest`` version are not watched again.  Delays are measured by ``steady``,
-    so that a wall clock that is set back delays nothing.
+    kinds ``looked_up`` are read one by one; their changes are not noticed.  ``tables`` are those of
+    a cluster in memory: kinds that have not changed are not watched again.  Delays are measured by
+    ``steady``, so that a wall clock that is set back delays nothing.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class ControllerLoop:
         clock: Clock | None = None,
         *,
         looked_up: Collection[str] = (),
-        latest: Mapping[str, int] | None = None,
+        tables: Tables | None = None,
         steady: Callable[[], float] | None = None,
     ) -> None:
         self._cluster = cluster
@@ -70,7 +72,7 @@ class ControllerLoop:
         self._controllers = tuple(controllers)
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
-        self.view = ClusterView(cluster, kinds, looked_up, latest)
+        self.view = ClusterView(cluster, kinds, looked_up, tables)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
         """The latest failures, oldest first."""
         self._interested = {
@@ -83,12 +85,13 @@ class ControllerLoop:
         }
         self.on_change: list[Callable[[Change], None]] = []
         """Called with each change, before controllers are asked which objects it concerns."""
-        self._queue: OrderedDict[Item, bool] = OrderedDict()
-        """What is to be reconciled, and whether that is known to do nothing."""
+        self._queue: OrderedDict[Item, int] = OrderedDict()
+        """What is to be reconciled; a number stands for so many reconciliations in a row that are
+        known to do nothing."""
         self._later: list[tuple[float, int, Item]] = []
         self._due: dict[Item, float] = {}
         self._attempts: dict[Item, int] = {}
-        self._postponed = 0
+        self._postponed = self._passed = 0
         self._holds = NamespaceHolds()
 
     @property
@@ -122,22 +125,71 @@ class ControllerLoop:
         count = 0
         self._notice()
         while self._queue and count < limit:
-            item, is_idle = self._queue.popitem(last=False)
-            count += 1
-            if is_idle and not self._due and not self._attempts:
+            item, idle = self._queue.popitem(last=False)
+            if idle and (item[0] == _NOBODY or not (self._due or self._attempts)):
+                count += self._pass_over(item, idle, limit - count)
                 continue
+            count += 1
             if self._look(item):
                 self._notice()
         return count
 
+    def _pass_over(self, item: Item, idle: int, most: int) -> int:
+        """Count reconciliations that do nothing; those beyond the most keep their turn."""
+        if idle > most:
+            self._queue[item] = idle - most
+            self._queue.move_to_end(item, last=False)
+        return min(idle, most)
+
     def _notice(self) -> None:
-        for change in [*self.view.refresh()]:  # all of it first: they ask the view
-            self._spread(change)
+        self._take_changes()
         now = self._steady()
         while (when := self.next_at()) is not None and when <= now:
             item = heapq.heappop(self._later)[2]
             del self._due[item]
             self._enqueue(item)
+
+    def _take_changes(self) -> None:
+        """Ask controllers about all that changed; they ask the view, which is complete by then."""
+        listed = self.view.first_lists()
+        changes = [*self.view.refresh()]
+        for kind, manifests in listed:
+            self._spread_list(kind, manifests)
+        for change in changes:
+            self._spread(change)
+
+    def _spread_list(self, kind: str, manifests: Iterable[Manifest]) -> None:
+        """Do as ``_spread`` for many new objects.
+
+        Those that a controller is content with are put into the queue by their number: most pods of
+        a cluster are.
+        """
+        if self._holds or self.on_change:
+            for manifest in manifests:
+                self._spread((kind, None, manifest))
+            return
+        idle, view, interested = 0, self.view, self._interested[kind]
+        for manifest in manifests:
+            for index, concerns, is_content in interested:
+                try:
+                    if is_content is not None and is_content(kind, manifest):
+                        idle += 1
+                        continue
+                    keys = concerns(kind, manifest, view)
+                    if keys:
+                        idle = self._enqueue_idle(idle)
+                        for key in keys:
+                            self._enqueue((index, key))
+                except Exception as error:  # noqa: BLE001  # as below
+                    self._report_odd(index, kind, manifest, error)
+        self._enqueue_idle(idle)
+
+    def _enqueue_idle(self, number: int) -> int:
+        """Enqueue reconciliations that do nothing; return how many are left to enqueue: none."""
+        if number:
+            self._passed += 1
+            self._queue[_NOBODY, Key("", "", str(self._passed))] = number
+        return 0
 
     def _spread(self, change: Change) -> None:
         if self._holds:
@@ -153,7 +205,7 @@ class ControllerLoop:
                 self._ask(index, concerns, kind, moved)
 
     def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
-        self._queue[item] = is_idle
+        self._queue[item] = int(is_idle)
 
     def _ask(
         self,
@@ -171,9 +223,12 @@ class ControllerLoop:
                 for key in keys:
                     self._enqueue((index, key), is_idle=is_idle)
         except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
-            metadata = manifest["metadata"]
-            key = Key(kind, metadata.get("namespace", ""), metadata["name"])
-            self._report((index, key), error, 1)
+            self._report_odd(index, kind, manifest, error)
+
+    def _report_odd(self, index: int, kind: str, manifest: Manifest, error: Exception) -> None:
+        metadata = manifest["metadata"]
+        key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+        self._report((index, key), error, 1)
 
     def _look(self, item: Item) -> bool:
         """Run a controller on one object; return whether anything may have changed."""

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.controllers.ownership import controller_of
@@ -64,6 +66,13 @@ class ObjectIndex:
             if metadata.get("ownerReferences") and (owner := _owner_uid(manifest)):
                 self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
 
+    def take(self, spaces: dict[str, dict[str, Manifest]], with_owners: Iterable[Manifest]) -> None:
+        """Take all objects of a cluster by namespace and name, and those of them with owners."""
+        self._namespaces = spaces
+        for manifest in with_owners:
+            if owner := _owner_uid(manifest):
+                self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
+
     def remove(self, manifest: Manifest) -> Manifest | None:
         """Remove an object; return it as it was known."""
         namespace, name = place = place_of(manifest)
@@ -107,8 +116,9 @@ class ManifestView:
         self.now = now
         self._given: defaultdict[str, list[Manifest]] = defaultdict(list)
         """Objects of kinds that nobody has asked for yet."""
-        for manifest in manifests:
-            self._given[kind_of(manifest)].append(manifest)
+        for _, group in groupby(manifests, itemgetter("apiVersion", "kind")):
+            several = [*group]
+            self._given[kind_of(several[0])] += several
         self._indices: dict[str, ObjectIndex] = {}
 
     def _index(self, kind: str) -> ObjectIndex:
@@ -125,8 +135,8 @@ class ManifestView:
     read = get
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
-        """Return the objects of a kind that an object controls."""
-        return self._index(kind).owned_by(owner)
+        """Return the objects of a kind that an object controls; without a uid it controls none."""
+        return self._index(kind).owned_by(owner) if owner["metadata"].get("uid") else []
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None

@@ -137,6 +137,10 @@ class ThreadedLoop(ControllerLoop):
             self._wake.clear()
         return limit
 
+    def _take_changes(self) -> None:
+        for change in [*self.view.refresh()]:
+            self._spread(change)
+
     def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
         del is_idle  # reconciliations that do nothing are counted, too
         self._queues[item[0]][item] = None

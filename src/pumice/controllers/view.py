@@ -4,7 +4,7 @@ Used by the controller loop.  Objects are shared with the cluster and must not b
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Event
@@ -23,6 +23,20 @@ Change = tuple[str, Manifest | None, Manifest | None]
 def _number(version: str) -> int:
     """Return a resourceVersion as a number to compare by, 0 if it is none."""
     return int(version) if version.isdecimal() else 0
+
+
+class Tables(Protocol):
+    """What a cluster in memory knows of its objects besides; they must not be changed."""
+
+    @property
+    def latest(self) -> Mapping[str, int]:
+        """The version of the last change of each kind that was ever changed."""
+
+    def by_place(self, kind: str) -> dict[str, dict[str, Manifest]]:
+        """Return the objects of a kind as they are now, by namespace and name."""
+
+    def with_owners(self) -> Mapping[str, list[Manifest]]:
+        """Return the objects that name owners, by kind."""
 
 
 class _Mirror(ObjectIndex):
@@ -49,11 +63,11 @@ class ClusterView:
         cluster: Cluster,
         kinds: Iterable[str],
         looked_up: Collection[str] = (),
-        latest: Mapping[str, int] | None = None,
+        tables: Tables | None = None,
     ) -> None:
-        """Make one; ``latest`` has the version of the last change of each kind, if it is known."""
+        """Make one; ``tables`` are those of a cluster in memory."""
         self._cluster = cluster
-        self._latest = latest
+        self._tables = tables
         self.lookups = Lookups(cluster, looked_up)
         self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.lookups.kinds}
 
@@ -78,9 +92,29 @@ class ClusterView:
         """Return objects of a kind whose controlling owner is this object."""
         return self._mirrors[kind].owned_by(owner)
 
+    def first_lists(self) -> "list[tuple[str, list[Manifest]]]":
+        """List the kinds that were never listed; return their objects by kind.
+
+        ``refresh`` does so, too, object by object.
+        """
+        new = [(kind, mirror) for kind, mirror in self._mirrors.items() if not mirror.version]
+        owned = self._tables.with_owners() if new and self._tables is not None else {}
+        return [(kind, self._listed(kind, mirror, owned.get(kind, ()))) for kind, mirror in new]
+
+    def _listed(
+        self, kind: str, mirror: _Mirror, with_owners: Iterable[Manifest]
+    ) -> "list[Manifest]":
+        """Fill an empty mirror."""
+        items, mirror.version = self._cluster.list(kind)
+        if self._tables is None:
+            mirror.fill(items)
+        else:
+            mirror.take(self._tables.by_place(kind), with_owners)
+        return items
+
     def refresh(self) -> Iterator[Change]:
         """Apply changes since the last time; yield each change once it is applied."""
-        latest = self._latest
+        latest = None if self._tables is None else self._tables.latest
         for kind, mirror in self._mirrors.items():
             if latest is not None and mirror.version and latest.get(kind, 0) <= mirror.number:
                 continue

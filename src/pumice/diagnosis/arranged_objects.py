@@ -73,15 +73,16 @@ class ArrangedObjects:
         first: dict[_Name, Manifest] = {}
         rest: dict[_Name, Manifest] = {}
         linked: list[_Name] = []
-        for one in objects:
-            self._given.append(one)
+        given = [*objects]
+        self._given += given
+        for one in given:
             kind, meta = one["kind"], one["metadata"]
             marks = meta.get("annotations") or ()
             if RUN_SECONDS in marks:
                 self.timed.append(one)
             if EXPECTED in marks:
                 continue
-            name = _name(one)
+            name = kind, meta.get("namespace") or "", meta["name"]
             if kind in _FIRST:
                 first[name] = _lasting(one)
                 continue

@@ -5,9 +5,11 @@ leaves the first as it was; the rules of admission apply here too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
+
+import msgspec
 
 from pumice.api.cloning import clone
 from pumice.api.conf import parse_conf
@@ -20,8 +22,7 @@ from pumice.diagnosis.written import Written, is_controlled, is_draft, stored_al
 from pumice.errors import InputError, RejectedError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True, kw_only=True):
     """Other values for some fields of an object."""
 
     kind: str
@@ -56,8 +57,7 @@ class Patch:
         return Written(world).update(old, admitted(world, change, new, old))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Add:
+class Add(msgspec.Struct, frozen=True, kw_only=True):
     """A new object."""
 
     object: Manifest
@@ -79,8 +79,7 @@ class Add:
         return admitted(world, change, new)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Remove:
+class Remove(msgspec.Struct, frozen=True, kw_only=True):
     """Remove an object."""
 
     kind: str
@@ -103,8 +102,7 @@ class Remove:
         return Written(world).delete(old)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Conf:
+class Conf(msgspec.Struct, frozen=True, kw_only=True):
     """Another configuration, the whole of it."""
 
     text: str
@@ -120,8 +118,7 @@ class Conf:
         return replace(world, conf=self.text, conf_source=self.source)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """Wait until some pods are gone."""
 
     pods: Sequence[str]
@@ -165,8 +162,7 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One change; ``text`` is an instruction, such as "add 2 nodes like node-a"."""
 
     text: str

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
@@ -115,6 +117,14 @@ class ClusterState:
         return parse_conf(self.conf, source=self.conf_source)
 
     @cached_property
+    def _lists(self) -> dict[str, list[Manifest]]:
+        """Objects by kind, in their order."""
+        found: dict[str, list[Manifest]] = {}
+        for kind, several in groupby(self.objects, itemgetter("kind")):
+            found.setdefault(kind, []).extend(several)
+        return found
+
+    @cached_property
     def _by_kind(self) -> dict[str, dict[str, Manifest]]:
         """The kinds that were asked for."""
         return {}
@@ -125,7 +135,7 @@ class ClusterState:
             return self.jobs
         found = self._by_kind.get(kind)
         if found is None:
-            found = {key_of(one): one for one in self.objects if one["kind"] == kind}
+            found = {key_of(one): one for one in self._lists.get(kind, ())}
             self._by_kind[kind] = found
         return found
 
@@ -150,7 +160,7 @@ class ClusterState:
     @cached_property
     def pods(self) -> list[Manifest]:
         """Pods in their order."""
-        return [one for one in self.objects if one["kind"] == "Pod"]
+        return self._lists.get("Pod", [])
 
     @cached_property
     def pods_by_group(self) -> dict[str, list[Manifest]]:

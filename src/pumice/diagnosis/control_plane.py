@@ -66,9 +66,11 @@ class ControlPlane:
             self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
             self.cluster.restore(self._linked())
         self._touched: dict[Name, Manifest | None] = {}
-        self.cluster.listeners.append(self._on_event)
-        latest = self.cluster.latest
-        self.controllers = ControllerLoop(self.cluster, controllers, self.clock, latest=latest)
+        if seed is not None:  # else nobody asks for the world that it becomes
+            self.cluster.listeners.append(self._on_event)
+        self.controllers = ControllerLoop(
+            self.cluster, controllers, self.clock, tables=self.cluster.tables
+        )
         self.upkeep = StatusUpkeep(self.cluster)
         self.replacements = Replacements(self.cluster)
 
@@ -111,7 +113,7 @@ class ControlPlane:
             self._touched[one["kind"], key_of(one)] = None if event.type == "DELETED" else one
 
     def world(self) -> ClusterState:
-        """Return the world with its objects as changed; unchanged ones are kept."""
+        """Return the world of a plane with a seed as changed; unchanged objects are kept."""
         gone = {name for name, one in self._touched.items() if one is None}
         changed = {
             name: self._cleaned(name, one) for name, one in self._touched.items() if one is not None
@@ -148,7 +150,8 @@ _READ: Final = frozenset(
 def expanded(world: ClusterState, jobs: Iterable[str]) -> ClusterState:
     """Return a world with the objects that jobs are still to get, as made now."""
     names = set(jobs)
-    bare = world.edited(lambda one: None if is_expected(one) and owner_of(one) in names else one)
+    kept = [one for one in world.objects if not (is_expected(one) and owner_of(one) in names)]
+    bare = replace(world, objects=tuple(kept))
     known = [world.jobs[name] for name in sorted(names) if name in world.jobs]
     return bare.with_objects(expand_jobs(known, bare.objects))
 

@@ -83,7 +83,7 @@ def _check_pods(jobs: Iterable[Manifest]) -> None:
 
 def is_expected(manifest: Manifest) -> bool:
     """Return whether an object does not exist yet and is only expected of its controller."""
-    return EXPECTED in (manifest["metadata"].get("annotations") or {})
+    return EXPECTED in (manifest["metadata"].get("annotations") or ())
 
 
 def created(manifest: Manifest, now: float) -> Manifest:

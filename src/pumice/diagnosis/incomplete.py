@@ -46,12 +46,13 @@ def missing_input(world: ClusterState) -> list[str]:
         queues.note(queue_of(group), group)
         _note_job(group, jobs)
     for pod in world.pods:
-        _note_class(pod, classes)
+        spec, status = pod.get("spec") or {}, pod.get("status") or {}
+        if spec.get("priorityClassName"):
+            _note_class(pod, classes)
         _note_job(pod, jobs)
-        phase = (pod.get("status") or {}).get("phase")
+        phase, node = status.get("phase"), spec.get("nodeName")
         if not phase:
             unphased.append(key_of(pod))
-        node = (pod.get("spec") or {}).get("nodeName")
         if node and phase not in ENDED_PHASES:
             nodes.note(str(node), pod)
     for job in world.jobs.values():

@@ -1,6 +1,8 @@
 """All pods of a cluster at one moment, and what they add up to by job."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import compress
+from operator import is_, is_not
 
 import msgspec
 
@@ -18,6 +20,7 @@ class KnownPods:
 
     def __init__(self, spaces: Mapping[str, Mapping[str, Manifest]]) -> None:
         self.spaces = spaces
+        self._compared: dict[int, tuple[KnownPods, list[Manifest]]] = {}
 
     def get(self, key: str) -> Manifest | None:
         """Return a pod by "namespace/name", None if there is none."""
@@ -34,11 +37,20 @@ class KnownPods:
 
     def not_in(self, other: "KnownPods") -> list[Manifest]:
         """Return the pods that are not the very same at another moment or on another side."""
-        found = []
-        for space, pods in self.spaces.items():
-            others = other.spaces.get(space, {})
-            found += [pod for name, pod in pods.items() if others.get(name) is not pod]
-        return found
+        known = self._compared.get(id(other))
+        if known is None:
+            found: list[Manifest] = []
+            for space, pods in self.spaces.items():
+                found += _unlike(pods, other.spaces.get(space, {}))
+            known = self._compared[id(other)] = other, found
+        return known[1]
+
+
+def _unlike(pods: Mapping[str, Manifest], others: Mapping[str, Manifest]) -> Iterable[Manifest]:
+    """Return the pods of a namespace that are not the very same among others."""
+    if len(pods) == len(others) and all(map(is_, pods, others)):
+        return compress(pods.values(), map(is_not, pods.values(), others.values()))
+    return [pod for name, pod in pods.items() if others.get(name) is not pod]
 
 
 class Tally(msgspec.Struct):
@@ -82,10 +94,11 @@ class PodTallies:
     def _count(self, pods: Iterable[Manifest], sign: int) -> None:
         numbers = self._numbers
         for pod in pods:
-            meta = pod["metadata"]
+            meta, status = pod["metadata"], pod.get("status")
             owner = owner_of(pod) if meta.get("ownerReferences") else ""
-            group = "" if owner else (meta.get("annotations") or {}).get(GROUP_NAME) or ""
-            phase = phase_of(pod)
+            marks = None if owner else meta.get("annotations")
+            group = (marks.get(GROUP_NAME) or "") if marks else ""
+            phase = str(status.get("phase") or "") if status else ""
             sort = meta["namespace"], owner, group, phase, not pod["spec"].get("nodeName")
             numbers[sort] = numbers.get(sort, 0) + sign
 

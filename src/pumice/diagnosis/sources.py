@@ -4,7 +4,6 @@ One function, `load_world`, joins any number of sources.  Files are read lenient
 scheduling does not read are counted and left out.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,23 +12,21 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
-from pumice.api.conf_files import conf_entries, read_conf_file
+from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
-from pumice.api.manifests import Document, load_documents, object_lines
+from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines
 from pumice.api.nodes import Node
-from pumice.api.objects import KINDS, from_manifest, in_namespace
+from pumice.api.objects import KINDS, from_manifest
 from pumice.api.times import epoch
 from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.claim_changes import with_made_claims
-from pumice.controllers.job.expand import expand
-from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import created, expand_jobs, is_expected
+from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
 from pumice.diagnosis.stored_configuration import scheduler_configuration
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
-from pumice.webhooks.files import stored_job
 
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
@@ -119,21 +116,6 @@ _JOB_PARTS: Final = frozenset(
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 
 
-@dataclass
-class _Pile:
-    """The objects gathered so far."""
-
-    objects: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)
-    jobs: list[Manifest] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    conf: tuple[str, str] | None = None
-    now: float | None = None
-    usage: dict[str, dict[str, float]] = field(default_factory=dict)
-    seed: int = 0
-    is_live: bool = False
-    notes: list[str] = field(default_factory=list)
-
-
 def load_world(
     sources: Sequence[Source], conf: Path | None = None, now: float | None = None
 ) -> ClusterState:
@@ -147,21 +129,21 @@ def load_world(
         InputError: a source cannot be read or used.
         ConfError: the configuration cannot be used.
     """
-    pile = _Pile()
+    pile = ObjectPile()
     for source in sources:
         if isinstance(source, Documents):
             for document in source.documents:
                 _take_document(pile, document, source.file)
         elif isinstance(source, Path | str):
-            for document in _documents(source):
-                _take_document(pile, document, source)
+            for pack in _packs(source):
+                _take_pack(pile, pack, source)
         else:
             _take_cluster(pile, source)
     if conf is not None:
         pile.conf = read_conf_file(conf)
     objects = list(pile.objects.values())
     if now is None:
-        now = pile.now if pile.now is not None else latest_time([*objects, *pile.jobs])
+        now = pile.now if pile.now is not None else pile.latest_time()
     if not pile.is_live:  # a cluster makes the claims of the pods that it has
         objects = with_made_claims(objects)
     objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]
@@ -219,16 +201,28 @@ def _ours(one: Manifest) -> Manifest:
     )
 
 
-def _documents(path: Path | str) -> Iterator[Document]:
+def _packs(path: Path | str) -> Iterator[Pack]:
     if isinstance(path, Path) and path.is_dir():
         inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
         for each in inside:
-            yield from load_documents(each)
+            yield from load_packs(each)
     else:
-        yield from load_documents(path)
+        yield from load_packs(path)
 
 
-def _take_document(pile: _Pile, document: Document, source: Path | str) -> None:
+def _take_pack(pile: ObjectPile, pack: Pack, source: Path | str) -> None:
+    """Take the objects of one place, those of one kind in a row together."""
+    contents, place = pack.contents, 0
+    while place < len(contents):
+        end = alike_until(contents, place)
+        if end == place or not pile.take_all(contents[place:end]):
+            end = max(end, place + 1)
+            for document in pack._replace(contents=contents[place:end]).documents():
+                _take_document(pile, document, source)
+        place = end
+
+
+def _take_document(pile: ObjectPile, document: Document, source: Path | str) -> None:
     content = document.content
     if isinstance(content, (dict, Mapping)) and "kind" not in content:
         if "objects" in content or "objectsFrom" in content:
@@ -241,7 +235,7 @@ def _take_document(pile: _Pile, document: Document, source: Path | str) -> None:
             file=document.source,
         )
     for item in _items(content):
-        _take(pile, item, document.source, fresh=True)
+        pile.take(item, document.source, fresh=True)
 
 
 def _items(content: Any) -> list[Any]:
@@ -251,14 +245,14 @@ def _items(content: Any) -> list[Any]:
     return [content]
 
 
-def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
+def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
     """Take the objects of a scenario; an error names the line of the object."""
     given = _part(content, "objects", (list, str), "a list of manifests", path) or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
     for number, one in enumerate(one for item in given for one in _items(item)):
         try:
-            _take(pile, one, str(path))
+            pile.take(one, str(path))
         except ManifestError as error:
             lines = object_lines(path)
             if number < len(lines):
@@ -266,10 +260,10 @@ def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
             raise
     for name in _part(content, "objectsFrom", list, "file names", path) or []:
         for document in load_documents(path.parent / str(name)):
-            _take(pile, document.content, document.source)
+            pile.take(document.content, document.source)
 
 
-def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
+def _take_scenario(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
     """Take a scenario or a saved snapshot: its objects are complete, nothing is added."""
     _take_objects(pile, content, path)
     if "confFrom" in content:
@@ -316,41 +310,11 @@ def _part(
     return found
 
 
-def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
-    """Take one object; ``fresh`` ones may be what a user has not applied yet."""
-    if not isinstance(item, (dict, Mapping)) or not item.get("kind"):
-        raise ManifestError(wanted="an object with apiVersion and kind", found=item, file=source)
-    kind = (str(item.get("apiVersion")), str(item["kind"]))
-    if kind == _JOB:
-        job = stored_job(dict(item), source=source)
-        expand(job, ManifestView(), source=source)  # reports errors while the source is known
-        pile.jobs.append(job)
-        return
-    if kind == ("v1", "ConfigMap"):
-        _take_conf(pile, item, source)
-    if kind not in KINDS and (kind[1] not in _KIND_NAMES or kind[0].startswith("batch/")):
-        pile.left_out[kind[1]] += 1
-        return
-    manifest = dict(in_namespace(item))
-    from_manifest(manifest, source=source)  # reports errors while the source is known
-    if fresh and kind[1] == "Queue" and "status" not in manifest:
-        manifest["status"] = {"state": "Open"}  # as the queue controller would
-    meta = manifest["metadata"]
-    pile.objects[kind[1], meta.get("namespace", ""), meta["name"]] = manifest
-
-
-def _take_conf(pile: _Pile, item: Mapping[str, Any], source: str) -> None:
-    """Use the configuration that Volcano's own ConfigMap holds."""
-    found, meta = conf_entries(item.get("data")), item.get("metadata")
-    if found and isinstance(meta, Mapping) and pile.conf is None:
-        pile.conf = (str(found[0][1]), f"{source}: ConfigMap {meta.get('name')}")
-
-
-def _take_cluster(pile: _Pile, cluster: ReadableCluster) -> None:
+def _take_cluster(pile: ObjectPile, cluster: ReadableCluster) -> None:
     found = read_cluster(cluster)
     for one in (*found.objects, *found.jobs):
         try:
-            _take(pile, one, "cluster")
+            pile.take(one, "cluster")
         except ManifestError as error:  # one odd object must not hide all others
             pile.notes.append(f"left out: {error}")
     pile.conf = pile.conf or found.conf

@@ -69,11 +69,17 @@ class Timeline:
             objects = objects.edited(self._unending)
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
+        self._groups = self.cluster.tables.table(POD_GROUP)
+        timed = (one["kind"] == "PodGroup" for one in objects.timed)
+        self._groups_end = default_s is not None or any(timed)
+        """Whether the pods of any group may end."""
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
-        self._informer = Informer(self.cluster, Ingest(Snapshot()), read=world.restored.read)
-        self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
+        ingest = Ingest(Snapshot(), runs=world.restored.runs)
+        self._informer = Informer(self.cluster, ingest, reader=world.restored)
+        known = self._informer.known
+        self._binder = Binder(self.cluster, known=known, waits=self._waits, write_events=False)
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
         """Pods on nodes that are being deleted."""
@@ -243,11 +249,13 @@ class Timeline:
 
     def _lasts(self, pod: Manifest) -> float | None:
         """Return the run time of a pod that states none itself; those of no group never end."""
+        if not self._groups_end:
+            return None
         meta = pod["metadata"]
         name = (meta.get("annotations") or {}).get(GROUP_NAME)
         if not name or (self._endless and self.job_of(pod) in self._endless):
             return None
-        group = self.cluster.peek(POD_GROUP, meta["namespace"], name)
+        group = self._groups.find(meta["namespace"], name)
         marks = None if group is None else group["metadata"].get("annotations")
         return float(marks[RUN_SECONDS]) if marks and RUN_SECONDS in marks else self._default_s
 
@@ -289,6 +297,8 @@ class Timeline:
         return job
 
     def _on_event(self, kind: str, event: Event) -> None:
+        if kind == POD_GROUP and RUN_SECONDS in (event.object["metadata"].get("annotations") or ()):
+            self._groups_end = True
         if kind != "Pod":
             return
         pod, uid = event.object, event.object["metadata"]["uid"]

@@ -4,7 +4,7 @@ Both sides, as it is and as it would be, are played until nothing changes any mo
 side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -266,7 +266,7 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
     return JobAnswer(
         job=job,
         state=seen.state,
-        sentence=_sentence(job, seen, why or _unseen(world, job), waits),
+        sentence=_sentence(job, seen, lambda: why or _unseen(world, job), waits),
         in_s=seen.in_s,
         at=seen.at if seen.state == "later" else "",
         after=seen.after,
@@ -285,14 +285,14 @@ def _group(world: ClusterState, job: str) -> str:
     return next((key for key in world.groups if world.title(key) == job), job)
 
 
-def _sentence(job: str, seen: Forecast, why: str, waits: int) -> str:
+def _sentence(job: str, seen: Forecast, why: Callable[[], str], waits: int) -> str:
     text = seen.text.removeprefix("it ")
     if seen.state == "later":
-        return f"{job} {text}; now: {why}"
+        return f"{job} {text}; now: {why()}"
     if seen.state == "never":
-        return f"{job} {text.replace('does not start', f'does not start: {why}', 1)}"
+        return f"{job} {text.replace('does not start', f'does not start: {why()}', 1)}"
     if seen.state == "unknown":
-        return f"{job}: {text}; now: {why}"
+        return f"{job}: {text}; now: {why()}"
     n, nodes = len(seen.places), len(set(seen.places.values()))
     if seen.state == "now" and seen.in_s:
         text = f"starts now, in {span(seen.in_s)}"

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import short_of

@@ -26,7 +26,7 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield the number of each odd object, and what is odd about it."""
     names = [_name(one) for one in objects]
     known = set(names)
-    yield from _mistakes(objects, names)
+    yield from mistakes(objects)
     for number, one in enumerate(objects):
         for what, kind, wanted in _references(one):
             if (kind, wanted) not in known:
@@ -36,20 +36,32 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
                 yield number, f"{named} names {what} '{wanted}', which does not exist{hint}"
 
 
-def mistakes(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-    """Yield what cannot be meant: an object listed twice, a field that does not exist."""
-    yield from _mistakes(objects, [_name(one) for one in objects])
-
-
-def _mistakes(
-    objects: Sequence[Mapping[str, Any]], names: Sequence[tuple[str, str]]
+def mistakes(
+    objects: Sequence[Mapping[str, Any]], *, are_unique: bool = False
 ) -> Iterator[tuple[int, str]]:
-    if len(set(names)) < len(names):
-        yield from _repeated(names)
+    """Yield what cannot be meant: an object listed twice, a field that does not exist.
+
+    No two of those that ``are_unique`` have one name.
+    """
+    if not are_unique and _may_repeat(objects):
+        yield from _repeated([_name(one) for one in objects])
     for number, one in enumerate(objects):
         if one["kind"] in _READ and one.get("apiVersion") == _VERSION and not _is_plain(one):
             for sentence in _misspelt(one):
-                yield number, f"{' '.join(names[number])}: {sentence}"
+                yield number, f"{' '.join(_name(one))}: {sentence}"
+
+
+def _may_repeat(objects: Sequence[Mapping[str, Any]]) -> bool:
+    """Return False only if no two objects have one name: a quick look."""
+    parts = [one["metadata"] for one in objects]
+    try:
+        places = {
+            (one["kind"], meta.get("namespace") or "", meta["name"])
+            for one, meta in zip(objects, parts, strict=True)
+        }
+    except TypeError:  # a name that is no text
+        return True
+    return len(places) < len(objects)
 
 
 def _repeated(names: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:

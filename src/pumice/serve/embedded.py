@@ -60,7 +60,7 @@ class EmbeddedControlPlane:
         self.resource_claims = ResourceClaimUpkeep(cluster)
         self.volumes = VolumeController(cluster)
         made = all_controllers() if controllers is None else controllers
-        self.controllers = ControllerLoop(cluster, made, self.clock, latest=cluster.latest)
+        self.controllers = ControllerLoop(cluster, made, self.clock, tables=cluster.tables)
         self.scheduler = LiveScheduler(
             cluster,
             scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed, services=SERVICES),

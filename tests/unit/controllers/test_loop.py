@@ -321,7 +321,7 @@ def test_a_view_narrows_by_namespace_and_labels(cluster: Any) -> None:
 
 
 def test_kinds_without_news_are_not_watched_anew(cluster: Any) -> None:
-    loop = ControllerLoop(cluster, [Sets()], latest=cluster.latest)
+    loop = ControllerLoop(cluster, [Sets()], tables=cluster.tables)
     cluster.create(config(pods="2"))
     loop.run_until_quiet()
     assert pods(cluster) == 2

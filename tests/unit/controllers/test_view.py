@@ -1,6 +1,7 @@
 """What controllers see: objects by place and owner, looked-up ones, and their own writes."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -252,7 +253,7 @@ def test_a_list_settles_what_was_only_known_from_writes(cluster: Any, exists: bo
 
 def test_kinds_whose_last_change_is_known_are_not_watched_again(cluster: Any) -> None:
     latest = {"Pod": 10}
-    view = ClusterView(cluster, ["Pod"], latest=latest)
+    view = ClusterView(cluster, ["Pod"], tables=mock.Mock(latest=latest))
     changes(view)
     assert cluster.watched == 1
     changes(view)

@@ -81,7 +81,7 @@ class Kubelet:
             lose_pods(self._cluster, name)
         if not self._since["Pod"]:
             pods, self._since["Pod"] = self._cluster.list("Pod")
-            self._look_at(pods)
+            self._look_at(pod for pod in pods if not self._rests(pod))
             return len(pods) + len(gone)
         events, complete = self._watch("Pod")
         if not complete:
@@ -93,6 +93,26 @@ class Kubelet:
             else:
                 self._look_at((event.object,))
         return len(events) + len(gone)
+
+    def _rests(self, pod: Manifest) -> bool:
+        """Return whether a pod that was never seen is at ease; a quick look, which may miss it."""
+        try:
+            status, metadata = pod.get("status") or {}, pod["metadata"]
+            marks = metadata.get("annotations") or ()
+            if (
+                status.get("phase") != "Running"
+                or metadata.get("deletionTimestamp")
+                or RUN_SECONDS in marks
+                or FAIL_AFTER_SECONDS in marks
+                or ("containerStatuses" in status and state_of(pod)[1] is not None)
+                or not pod["spec"].get("nodeName")
+                or self._durations(pod) is not None
+            ):
+                return False
+        except _ODD:
+            return False
+        self._at_ease.add(metadata["uid"])
+        return True
 
     def _look_at(self, pods: Iterable[Manifest]) -> None:
         for pod in pods:

@@ -291,8 +291,38 @@ class ObjectTables:
         """Return the objects that name an owner, oldest first."""
         return list(self._dependents.get(uid, ()))
 
+    def by_place(self, kind: str) -> dict[str, dict[str, Manifest]]:
+        """Return the objects of a kind as they are now, by namespace and name."""
+        return {name: space.copy() for name, space in [*self.table(kind).spaces.items()]}
+
+    def with_owners(self) -> dict[str, list[Manifest]]:
+        """Return the objects that name owners, by kind."""
+        refs = {ref: None for links in [*self._dependents.values()] for ref in [*links]}
+        found: dict[str, list[Manifest]] = {}
+        for ref in refs:
+            if (one := self.find(ref)) is not None:
+                found.setdefault(ref.kind, []).append(one)
+        return found
+
     def put(self, table: Table, manifest: Manifest, old: Manifest | None) -> None:
         """Store an object whose metadata is its own, with the next version."""
+        if old is None:
+            self.load(table, manifest)
+            self._notify(table, Event("ADDED", manifest))
+            return
+        self.version += 1
+        metadata = manifest["metadata"]
+        metadata["resourceVersion"] = str(self.version)
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        table.spaces[namespace][name] = manifest
+        owners = metadata.get("ownerReferences")
+        if owners != old["metadata"].get("ownerReferences"):
+            self._unlink(Ref(table.kind.name, namespace, name), old)
+            self._link(Ref(table.kind.name, namespace, name), owners)
+        self._notify(table, Event("MODIFIED", manifest))
+
+    def load(self, table: Table, manifest: Manifest) -> None:
+        """Store a new object as ``put`` does, but tell nobody."""
         self.version += 1
         metadata = manifest["metadata"]
         metadata["resourceVersion"] = str(self.version)
@@ -301,15 +331,15 @@ class ObjectTables:
         if space is None:
             space = table.spaces[namespace] = {}
         space[name] = manifest
-        owners = metadata.get("ownerReferences")
-        if old is None:
-            ref = self._by_uid[metadata["uid"]] = Ref(table.kind.name, namespace, name)
-            if owners:
-                self._link(ref, owners)
-        elif owners != old["metadata"].get("ownerReferences"):
-            self._unlink(Ref(table.kind.name, namespace, name), old)
-            self._link(Ref(table.kind.name, namespace, name), owners)
-        self._notify(table, Event("ADDED" if old is None else "MODIFIED", manifest))
+        ref = self._by_uid[metadata["uid"]] = Ref(table.kind.name, namespace, name)
+        if owners := metadata.get("ownerReferences"):
+            self._link(ref, owners)
+
+    def forget_history(self) -> None:
+        """Forget what happened so far: nobody has watched it."""
+        for kind, table in self._tables.items():
+            table.history.compact(self.version)
+            self.latest[kind] = self.version
 
     def drop(self, table: Table, manifest: Manifest) -> None:
         """Remove an object."""

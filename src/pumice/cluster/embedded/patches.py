@@ -68,7 +68,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
         if value is None:
             out.pop(key, None)
         else:
-            out[key] = merge_patch(out.get(key), value)
+            out[key] = merge_patch(out.get(key), value) if isinstance(value, dict) else value
     return out
 
 

@@ -86,9 +86,9 @@ class EmbeddedCluster:
         return self._tables.version
 
     @property
-    def latest(self) -> Mapping[str, int]:
-        """The version of the last change of each kind that was ever changed."""
-        return self._tables.latest
+    def tables(self) -> ObjectTables:
+        """The tables of all objects; only to be read."""
+        return self._tables
 
     @property
     def listeners(self) -> list[Listener]:
@@ -111,8 +111,7 @@ class EmbeddedCluster:
 
     def by_place(self, kind: str) -> dict[str, dict[str, Manifest]]:
         """Return all objects of a kind as they are now, by namespace and name."""
-        spaces = self._tables.table(kind).spaces
-        return {name: space.copy() for name, space in spaces.items()}
+        return self._tables.by_place(kind)
 
     def owned_by(self, uid: str, kind: str) -> list[Manifest]:
         """Return the objects of a kind that name an owner, as ``peek`` does, oldest first."""
@@ -178,13 +177,15 @@ class EmbeddedCluster:
                 self._garbage.enqueue(ref, new)
             return clone(new)
 
-    def restore(self, manifests: Iterable[Manifest]) -> None:
+    def restore(self, manifests: Iterable[Manifest], *, unseen: bool = False) -> None:
         """Load objects as another cluster had them, with status and uid, replacing any.
 
-        No caller may change them from now on: only the top of their metadata is copied.
+        No caller may change them from now on: only the top of their metadata is copied.  Nobody
+        may have watched an ``unseen`` cluster before; a history of it is not kept.
         """
         with self.lock:
-            restore(self._tables, self._identity, self._name, manifests, self.now())
+            tables, now = self._tables, self.now()
+            restore(tables, self._identity, self._name, manifests, now, unseen=unseen)
 
     def copy(self, clock: Clock) -> "EmbeddedCluster":
         """Return a cluster with the same objects that goes on by itself, on another clock.

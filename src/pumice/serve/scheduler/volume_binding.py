@@ -7,8 +7,10 @@ pod's room and its devices.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from pumice import logs
 from pumice.api.decisions import BindVolumes, ClaimChoice, Decisions

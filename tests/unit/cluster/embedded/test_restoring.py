@@ -42,7 +42,7 @@ def state(one: EmbeddedCluster) -> Any:
     kinds = [kind.name for kind in one.kinds]
     stored = {kind: one.list(kind)[0] for kind in kinds}
     news = {kind: list(one.watch(kind, since="1")) for kind in kinds}
-    return stored, news, one.version, dict(one.latest)
+    return stored, news, one.version, dict(one.tables.latest)
 
 
 @given(manifests=MADE, cut=st.integers(0, 12))

@@ -1,0 +1,139 @@
+"""The objects of a world while its sources are read: of two with one name the later one counts."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from pumice.api.conf_files import conf_entries
+from pumice.api.kinds import Manifest
+from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
+from pumice.controllers.job.expand import expand
+from pumice.controllers.object_index import ManifestView
+from pumice.diagnosis.stated_times import StatedTimes, latest_time
+from pumice.errors import ManifestError
+from pumice.webhooks.files import stored_job
+
+_KIND_NAMES: Final = {kind for _, kind in KINDS}
+_JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
+_SPECIAL: Final = frozenset({"ConfigMap", "Queue"})
+"""Kinds that are more than one object among others."""
+_AT_HAND: Final = 256
+"""How many objects are read at once: so many stay in the processor's cache."""
+
+
+@dataclass
+class ObjectPile:
+    """The objects gathered so far."""
+
+    objects: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)
+    jobs: list[Manifest] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    conf: tuple[str, str] | None = None
+    now: float | None = None
+    usage: dict[str, dict[str, float]] = field(default_factory=dict)
+    seed: int = 0
+    is_live: bool = False
+    notes: list[str] = field(default_factory=list)
+    times: StatedTimes = field(default_factory=StatedTimes)
+    """The times of all objects taken, replaced ones included."""
+    replaced: bool = False
+
+    def take(self, item: Any, source: str, *, fresh: bool = False) -> None:
+        """Take one object; ``fresh`` ones may be what a user has not applied yet.
+
+        Raises:
+            ManifestError: it cannot be used.
+        """
+        if not isinstance(item, (dict, Mapping)) or not item.get("kind"):
+            raise ManifestError(
+                wanted="an object with apiVersion and kind", found=item, file=source
+            )
+        kind = (str(item.get("apiVersion")), str(item["kind"]))
+        if kind == _JOB:
+            job = stored_job(dict(item), source=source)
+            expand(job, ManifestView(), source=source)  # reports errors while the source is known
+            self.jobs.append(job)
+            return
+        if kind == ("v1", "ConfigMap"):
+            self._take_conf(item, source)
+        if kind not in KINDS and (kind[1] not in _KIND_NAMES or kind[0].startswith("batch/")):
+            self.left_out[kind[1]] += 1
+            return
+        manifest = dict(in_namespace(item))
+        from_manifest(manifest, source=source)  # reports errors while the source is known
+        if fresh and kind[1] == "Queue" and "status" not in manifest:
+            manifest["status"] = {"state": "Open"}  # as the queue controller would
+        self._keep(kind[1], (manifest,))
+
+    def _keep(self, kind: str, manifests: Sequence[Manifest]) -> None:
+        known = self.objects
+        number = len(known) + len(manifests)
+        for one in manifests:
+            meta = one["metadata"]
+            known[kind, meta.get("namespace", ""), meta["name"]] = one
+        self.times.add(manifests)
+        self.replaced |= len(known) < number
+
+    def latest_time(self) -> float:
+        """Return the latest instant in all objects and jobs."""
+        if self.replaced:
+            return latest_time([*self.objects.values(), *self.jobs])
+        self.times.add(self.jobs)
+        return self.times.latest()
+
+    def take_all(self, alike: Sequence[Manifest]) -> bool:
+        """Take objects that are alike, which are read at once; return False if one is bad.
+
+        Then none is taken: which one it is shows when they are taken singly.
+        """
+        kind = alike[0]["kind"]
+        try:
+            msgspec.convert(alike, _list_of(KINDS[alike[0]["apiVersion"], kind]))
+        except Exception:  # noqa: BLE001  # whatever one of them holds
+            return False
+        self._keep(kind, alike)
+        return True
+
+    def _take_conf(self, item: Mapping[str, Any], source: str) -> None:
+        """Use the configuration that Volcano's own ConfigMap holds."""
+        found, meta = conf_entries(item.get("data")), item.get("metadata")
+        if found and isinstance(meta, Mapping) and self.conf is None:
+            self.conf = (str(found[0][1]), f"{source}: ConfigMap {meta.get('name')}")
+
+
+def alike_until(items: Sequence[Any], start: int) -> int:
+    """Return where a run of plain objects of one kind ends that begins at a place.
+
+    It ends at once where an object is more than one among others of its kind, or names no
+    namespace although its kind lives in them.
+    """
+    words = version, kind = _words(items[start])
+    if words not in KINDS or kind in _SPECIAL:
+        return start
+    in_namespaces = is_in_namespaces(kind)
+    end = min(len(items), start + _AT_HAND)
+    for place in range(start, end):
+        item = items[place]
+        if type(item) is not dict or item.get("kind") != kind or item.get("apiVersion") != version:
+            return place
+        meta = item.get("metadata")
+        if in_namespaces and not (isinstance(meta, dict) and meta.get("namespace")):
+            return place
+    return end
+
+
+def _words(item: Any) -> tuple[str, str]:
+    """Return apiVersion and kind of an object, empty where they are no texts."""
+    if type(item) is not dict:
+        return "", ""
+    version, kind = item.get("apiVersion"), item.get("kind")
+    return (version, kind) if isinstance(version, str) and isinstance(kind, str) else ("", "")
+
+
+@cache
+def _list_of(cls: type[KubeObject]) -> Any:
+    return list[cls]  # type: ignore[valid-type]
