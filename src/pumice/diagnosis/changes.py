@@ -5,6 +5,7 @@ leaves the first as it was; the rules of admission apply here too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
@@ -235,11 +236,29 @@ def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
         if at is None:
             kept.append(op)
         elif isinstance(op, Patch):
-            new = json_patch(clone(_object(kept[at])), clone([dict(step) for step in op.patch]))
-            kept[at] = Add(object=new)
+            new = _merged(_object(kept[at]), op.patch)
+            if new is None:
+                kept.append(op)
+            else:
+                kept[at] = Add(object=new)
         else:
             kept.pop(at)
     return kept
+
+
+def _merged(added: Manifest, patch: Sequence[Mapping[str, Any]]) -> Manifest | None:
+    """Patch an object before it is added; None if that can be done only once it is stored.
+
+    The patch may be meant for the stored object, in which admission has set fields that are not
+    there yet: what it replaces may have to be added.
+    """
+    steps = [dict(step) for step in patch]
+    adding = [{**step, "op": "add"} if step.get("op") == "replace" else step for step in steps]
+    for some in (steps, adding):
+        with suppress(RejectedError):
+            merged: Manifest = json_patch(clone(added), clone(some))
+            return merged
+    return None
 
 
 def _adds_job(op: Operation) -> bool:

@@ -94,6 +94,8 @@ class ClusterState:
         default_factory=partial(MadeOnce, from_manifest), repr=False, compare=False
     )
     """Makes typed objects of manifests; shared with worlds made from this one."""
+    writes: int = field(default=0, compare=False)
+    """How many writes to embedded clusters led from the first world to this one."""
     restored: RestoredObjects = field(default_factory=RestoredObjects, repr=False, compare=False)
     """The objects in an embedded cluster; shared as ``_typed`` is."""
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pumice.core.resources import Column
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.examine.funnel import Funnel
@@ -38,8 +37,6 @@ class Trial:
     """Role to how many of its pods have a node, and how many must."""
     quota: Record | None = None
     """Its queue's refusal of one of its pods."""
-    held: Column | None = None
-    """What its own pods hold at the end of the trial and did not before (R,)."""
     domain: Record | None = None
     """The refusal by network domains."""
     barred: dict[str, Reason] = field(default_factory=dict)
@@ -64,7 +61,7 @@ def try_alone(ssn: Session, job: int) -> Trial:
             lifted = _try(ssn, job)
             if lifted.domain is not None:
                 lifted = replace(_try(ssn, job, anywhere=True), domain=lifted.domain)
-        trial = replace(lifted, starts=False, quota=trial.quota, held=trial.held)
+        trial = replace(lifted, starts=False, quota=trial.quota)
     return trial
 
 
@@ -90,8 +87,7 @@ def _undisturbed(ssn: Session) -> Iterator[None]:
 
 
 def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial:
-    tasks, sums = ssn.snapshot.tasks, ssn.snapshot.jobs.allocated_or_pipelined
-    before, had = sums[:, job].copy(), ssn.job(job).ready + ssn.job(job).waiting
+    tasks, had = ssn.snapshot.tasks, ssn.job(job).ready + ssn.job(job).waiting
     rows = ssn.ordering.sort_tasks(pending_rows(ssn, job))
     asking = [row for row in rows if not tasks.best_effort[row]]
     if asking and ssn.topology.needs_search(job) and not anywhere:
@@ -115,7 +111,6 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
             if placed.get(role, 0) < least
         },
         quota=stops.get(Stage.QUOTA),
-        held=ssn.snapshot.jobs.allocated_or_pipelined[:, job] - before,
         domain=nodes if nodes is not None and "total" in nodes.numbers else None,
         barred=barred,
         funnels=funnels,
