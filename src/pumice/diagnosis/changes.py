@@ -252,9 +252,7 @@ def _merged(added: Manifest, patch: Sequence[Mapping[str, Any]]) -> Manifest | N
     The patch may be meant for the stored object, in which admission has set fields that are not
     there yet: what it replaces may have to be added.
     """
-    steps = [dict(step) for step in patch]
-    adding = [{**step, "op": "add"} if step.get("op") == "replace" else step for step in steps]
-    for some in (steps, adding):
+    for some in ([dict(step) for step in patch], [_adding(step) for step in patch]):
         with suppress(RejectedError):
             merged: Manifest = json_patch(clone(added), clone(some))
             return merged
@@ -281,7 +279,15 @@ def _adds(one: Operation, op: Operation) -> bool:
 def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:
     """Return the operation that turns one manifest into another; lists are replaced whole."""
     namespace, _, name = key.rpartition("/")
-    return Patch(kind=kind, namespace=namespace, name=name, patch=_steps(before, after, ""))
+    steps = _steps(before, after, "")
+    if is_draft(before):  # its file may lack what admission has set
+        steps = [_adding(step) for step in steps]
+    return Patch(kind=kind, namespace=namespace, name=name, patch=steps)
+
+
+def _adding(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step that sets a field whether it is there or not."""
+    return {**step, "op": "add"} if step.get("op") == "replace" else {**step}
 
 
 def text_of(op: Operation) -> str:

@@ -17,6 +17,7 @@ from pumice.diagnosis.remedy.costs import Cost, cost_of, cost_of_cycle, restarte
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.timeline import CYCLE_S
 from pumice.diagnosis.trials import TrialResult, look, played
 from pumice.errors import PumiceError
 from pumice.examine.examiner import Examiner
@@ -141,8 +142,12 @@ class Search:
         after = played(world, key)
         if not after.started and (outcome.started or outcome.makes_room):
             return way if _has_older_name(world, key) else None
-        cost = cost_of(way.change, self.world, title, self._unchanged, after)
-        return replace(way, cost=cost, in_s=way.in_s or (0.0 if outcome.started else after.in_s))
+        way = replace(way, cost=cost_of(way.change, self.world, title, self._unchanged, after))
+        if not outcome.started or not after.started:
+            return replace(way, in_s=way.in_s or after.in_s)
+        # pods that are made once it is admitted come a cycle later, and may find less room
+        seen = replace(after.outcome, cycle=outcome.cycle)
+        return replace(way, outcome=seen, in_s=after.in_s if after.in_s > CYCLE_S else 0.0)
 
     def _smallest(self, proposal: Proposal, prefix: list[Step]) -> tuple[int, Way] | None:
         """Find the smallest size that works; None if none of the sizes tried does.
