@@ -152,14 +152,15 @@ def _short_numbers(short: Short) -> dict[str, Any]:
 def _at_whose_limit(
     ssn: Session, used: _Used, queue: str, shorts: list[Short]
 ) -> tuple[str, list[Short]]:
-    """Move a refusal to the queue that states the limit: an ancestor, if the queue inherits it."""
+    """Move a refusal to the queue that states the limit: an ancestor, if the queue states more."""
     queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
     if shorts[0].resource not in names:
         return queue, shorts
     res, row = names.index(shorts[0].resource), queues.row_of[queue]
     real, at = used.limits.real_capability[res], row
     for above in reversed(used.limits.tree.ancestors.get(row, ())):
-        if queues.capability_given[res, at] or real[above] != real[at]:
+        states_it = queues.capability_given[res, at] and queues.capability[res, at] <= real[at]
+        if states_it or real[above] != real[at]:
             break
         at = above
     moved = [

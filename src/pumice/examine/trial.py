@@ -4,7 +4,7 @@ Shows what stops a job independently of others: its queue, its nodes, its gang.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -97,12 +97,17 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
     stops, view = ssn.records.stops.get(job, {}), ssn.job(job)
     placed = count_roles(view, READY, pending_best_effort=True)
     nodes = stops.get(Stage.NODES)
-    barred, funnels = _unplaced(ssn, job, rows if not asking else [])
+    tried = [*ssn.records.no_fit, *(rows if not asking else [])]
+    barred, funnels = _unplaced(ssn, job, tried)
+    if had + len(rows) <= view.min_member:  # the gang needs every one of them
+        funnels += _never_placed(ssn, [row for row in rows if row not in tried], funnels)
     for funnel in funnels:
         funnel.beside = view.ready + view.waiting - had
+    funnels.sort(key=lambda funnel: not funnel.holds_when_empty)
+    refused = {*barred, *(each.task.key for each in funnels)}
+    some_fit = bool(len(stmt)) if asking else len(refused) < len(_shapes(ssn, rows))
     return Trial(
-        starts=(bool(ssn.policy.job_ready(job)) and (bool(len(stmt)) or not asking))
-        or bool(len(stmt) and ssn.policy.job_pipelined(job)),
+        starts=some_fit and bool(ssn.policy.job_ready(job) or ssn.policy.job_pipelined(job)),
         placed=view.ready + view.waiting,
         needed=view.min_member,
         short_roles={
@@ -143,14 +148,27 @@ def _place(ssn: Session, job: int, rows: list[int], stmt: Statement) -> None:
     ssn.topology.stop_following()
 
 
-def _unplaced(
-    ssn: Session, job: int, best_effort: list[int]
-) -> tuple[dict[str, Reason], list[Funnel]]:
+def _shapes(ssn: Session, rows: Iterable[int]) -> dict[int, int]:
+    """Return the first of the pods of each kind."""
+    shapes = ssn.snapshot.tasks.shape
+    return {int(shapes[row]): row for row in reversed([*rows])}
+
+
+def _never_placed(ssn: Session, rows: list[int], known: list[Funnel]) -> Iterator[Funnel]:
+    """Yield the nodes for kinds of pods that were not tried and that an empty cluster refuses."""
+    seen = {each.task.shape.id for each in known}
+    for shape, row in list(_shapes(ssn, rows).items())[:_MOST_SHAPES]:
+        funnel = Funnel(ssn, Task(ssn.snapshot, row))
+        if shape not in seen and funnel.holds_when_empty:
+            yield funnel
+
+
+def _unplaced(ssn: Session, job: int, rows: list[int]) -> tuple[dict[str, Reason], list[Funnel]]:
     """Examine the nodes for each kind of pod that found none."""
     seen: set[int] = set()
     barred: dict[str, Reason] = {}
     funnels: list[Funnel] = []
-    for row in [*ssn.records.no_fit, *best_effort]:
+    for row in rows:
         task = Task(ssn.snapshot, row)
         if task.shape.id in seen or len(seen) >= _MOST_SHAPES or task.job != job:
             continue
