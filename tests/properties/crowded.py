@@ -161,7 +161,7 @@ def _kind(dice: Dice) -> Manifest:
         asks: Manifest = {}
     else:
         asks = {"cpu": dice.one_of(["500m", "1", "2", "3"]), "memory": dice.one_of([None, "2Gi"])}
-        asks["resources"] = {GPU: 1} if dice.chance(0.15) else None
+        asks["resources"] = asks["limits"] = {GPU: 1} if dice.chance(0.15) else None
     spec: Manifest = {"nodeSelector": {"pool": dice.one_of("abz")}} if dice.chance(0.2) else {}
     if dice.chance(0.3):
         spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
