@@ -280,7 +280,7 @@ def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:
     """Return the operation that turns one manifest into another; lists are replaced whole."""
     namespace, _, name = key.rpartition("/")
     steps = _steps(before, after, "")
-    if is_draft(before):  # its file may lack what admission has set
+    if kind == "Job" and is_draft(before):  # its file may lack what admission has set
         steps = [_adding(step) for step in steps]
     return Patch(kind=kind, namespace=namespace, name=name, patch=steps)
 
