@@ -5,6 +5,7 @@ leaves the first as it was; the rules of admission apply here too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -231,11 +232,27 @@ def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
         if at is None:
             kept.append(op)
         elif isinstance(op, Patch):
-            new = json_patch(clone(_object(kept[at])), clone([dict(step) for step in op.patch]))
-            kept[at] = Add(object=new)
+            new = _merged(_object(kept[at]), op.patch)
+            if new is None:
+                kept.append(op)
+            else:
+                kept[at] = Add(object=new)
         else:
             kept.pop(at)
     return kept
+
+
+def _merged(added: Manifest, patch: Sequence[Mapping[str, Any]]) -> Manifest | None:
+    """Patch an object before it is added; None if that can be done only once it is stored.
+
+    The patch may be meant for the stored object, in which admission has set fields that are not
+    there yet: what it replaces may have to be added.
+    """
+    for some in ([dict(step) for step in patch], [_adding(step) for step in patch]):
+        with suppress(RejectedError):
+            merged: Manifest = json_patch(clone(added), clone(some))
+            return merged
+    return None
 
 
 def _adds_job(op: Operation) -> bool:
@@ -258,7 +275,15 @@ def _adds(one: Operation, op: Operation) -> bool:
 def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:
     """Return the operation that turns one manifest into another; lists are replaced whole."""
     namespace, _, name = key.rpartition("/")
-    return Patch(kind=kind, namespace=namespace, name=name, patch=_steps(before, after, ""))
+    steps = _steps(before, after, "")
+    if kind == "Job" and is_draft(before):  # its file may lack what admission has set
+        steps = [_adding(step) for step in steps]
+    return Patch(kind=kind, namespace=namespace, name=name, patch=steps)
+
+
+def _adding(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step that sets a field whether it is there or not."""
+    return {**step, "op": "add"} if step.get("op") == "replace" else {**step}
 
 
 def text_of(op: Operation) -> str:

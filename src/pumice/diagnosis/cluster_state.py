@@ -14,7 +14,7 @@ from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import SCHEDULER_NAME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.wording import first_of
@@ -96,6 +96,8 @@ class ClusterState:
         default_factory=partial(MadeOnce, from_manifest), repr=False, compare=False
     )
     """Makes typed objects of manifests; shared with worlds made from this one."""
+    writes: int = field(default=0, compare=False)
+    """How many writes to embedded clusters led from the first world to this one."""
     restored: RestoredObjects = field(default_factory=RestoredObjects, repr=False, compare=False)
     """The objects in an embedded cluster; shared as ``_typed`` is."""
 
@@ -225,7 +227,8 @@ class ClusterState:
                 hint=f"there are {len(found)}: {', '.join(sorted(found))}",
             )
         titles = {text: set(map(self.title, keys)) for text, keys in meanings.items()}
-        hint = _suggest(name, set(map(self.title, self.groups)), titles)
+        known = set(map(self.title, self.groups))
+        hint = self._why_no_job(name) or _suggest(name, known, titles)
         raise UnknownJobError(wanted="a job of this cluster", found=name, hint=hint)
 
     def find(self, kind: str, name: str) -> Manifest:
@@ -270,6 +273,20 @@ class ClusterState:
                     loose.setdefault(key_of(pod), set()).add(key)
                     loose.setdefault(pod["metadata"]["name"], set()).add(key)
         return loose
+
+    def _why_no_job(self, name: str) -> str:
+        """Return why a pod of that name belongs to no job; empty if there is no such pod."""
+        for key, pod in self.of_kind("Pod").items():
+            if name not in (key, pod["metadata"]["name"]):
+                continue
+            scheduler = (pod.get("spec") or {}).get("schedulerName") or "default-scheduler"
+            if scheduler != SCHEDULER_NAME:
+                return f"pod {key} is left to the scheduler {scheduler}"
+            group = group_of(pod)
+            if group:
+                return f"pod {key} names pod group {group}, which does not exist"
+            return f"pod {key} has no pod group; a controller makes one, or the input lacks it"
+        return ""
 
 
 def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:

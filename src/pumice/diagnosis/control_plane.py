@@ -3,7 +3,6 @@
 Used to carry out changes, on the objects that a change touches, and by forecasts, on all.
 """
 
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -25,6 +24,7 @@ from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
 
 Name = tuple[str, str]
 """Plain kind and key of an object."""
+_FIRST_SEED: Final = 0x10000000
 _STAMPS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation")
 """Metadata that a cluster writes and a file may lack."""
 
@@ -34,9 +34,13 @@ def no_keys() -> tuple[str, str]:
     return "", ""
 
 
-def seed_of(*parts: str) -> int:
-    """Return a seed for the uids of new objects, different for each part."""
-    return zlib.crc32("\0".join(parts).encode())
+def seed_of(world: ClusterState) -> int:
+    """Return a seed for the uids of new objects: those of a later write are higher.
+
+    Uids decide between pods that are equal in all else.  A cluster draws them; here pods go in the
+    order in which they are added, as pods of files go in the order of their names.
+    """
+    return _FIRST_SEED + world.writes
 
 
 class ControlPlane:
@@ -130,7 +134,8 @@ class ControlPlane:
             else:
                 kept.append(one)
         new = [one for (kind, _), one in changed.items() if kind != "Job"]
-        return replace(self._world, objects=(*kept, *new), jobs=jobs)
+        writes = self._world.writes + 1
+        return replace(self._world, objects=(*kept, *new), jobs=jobs, writes=writes)
 
     def _cleaned(self, name: Name, stored: Manifest) -> Manifest:
         """Return an object without stamps that its file lacks."""

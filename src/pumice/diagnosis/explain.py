@@ -18,7 +18,7 @@ from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected, open_queue
 from pumice.diagnosis.forecast import Forecast, forecast, span
 from pumice.diagnosis.incomplete import missing_input
-from pumice.diagnosis.manifest_causes import BARRING, is_barred
+from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
@@ -29,7 +29,6 @@ from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import funnel_rows
 
 _NAMED = 3
-_OVER = ("Completed", "Failed", "Terminated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,8 +235,7 @@ def with_stated(world: ClusterState, outcome: JobOutcome) -> JobOutcome:
 
 def state_of(world: ClusterState, outcome: JobOutcome) -> str:
     """Return the state of a job: waits, starts, evicted, runs or finished."""
-    job = world.job_of(outcome.job)
-    if job is not None and phase_of(job) in _OVER and not outcome.counts:
+    if ended_phase(world, outcome.job) and not outcome.counts:
         return "finished"
     state = _session_state(outcome)
     if state != "starts":
@@ -266,7 +264,7 @@ def _settled(outcome: JobOutcome, state: str) -> str:
         return _going(outcome)
     if state == "runs":
         return f"it runs: {counted(outcome.ready, 'pod')} of at least {outcome.min_member}"
-    return "all its pods have ended"
+    return "all its pods have ended" if outcome.counts else f"it has ended: {outcome.phase}"
 
 
 def _going(outcome: JobOutcome) -> str:

@@ -15,6 +15,7 @@ from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.files import Files
 
 _SUSPENDED: Final = ("Aborting", "Aborted")
+_OVER: Final = ("Completed", "Failed", "Terminated")
 BARRING: Final = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
 """Causes for which a job waits even though its pods, once created, would find nodes."""
 
@@ -30,6 +31,13 @@ def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
         *_no_priority_class(world, group),
     ]
     return found + list(_depends_on(world, group, job))
+
+
+def ended_phase(world: ClusterState, group: str) -> str:
+    """Return the phase of a Volcano job that is over; empty for all others."""
+    job = world.job_of(group)
+    phase = "" if job is None else phase_of(job)
+    return phase if phase in _OVER else ""
 
 
 def is_barred(world: ClusterState, group: str) -> bool:

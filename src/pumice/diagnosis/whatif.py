@@ -17,7 +17,7 @@ from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
 from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.known_pods import PodTallies, Tally, phase_of
-from pumice.diagnosis.manifest_causes import manifest_findings
+from pumice.diagnosis.manifest_causes import ended_phase, manifest_findings
 from pumice.diagnosis.timeline import Timeline
 
 
@@ -37,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class JobAnswer:
-    """The future of the job; ``state`` is that of a forecast, or running."""
+    """The future of the job; ``state`` is that of a forecast, or running, or finished."""
 
     job: str
     state: str
@@ -182,6 +182,11 @@ class Played:
         """Count the pods of a job that wait."""
         return self._by_job[job].pending if job in self._by_job else 0
 
+    def is_over(self, job: str) -> bool:
+        """Return whether all pods of a job have ended."""
+        mine = self._by_job.get(job)
+        return mine is not None and mine.over == mine.pods
+
     def has_pods(self, job: str) -> bool:
         """Return whether a job has pods."""
         return job in self._by_job
@@ -257,8 +262,9 @@ def _asked(changed: ClusterState, question: Question) -> str:
 def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
     """Return the future of a job; plays on if it has not started yet."""
     course = played.course
-    if job not in course.first_bind and played.has_pods(job) and not played.pending(job):
-        return JobAnswer(job=job, state="running", sentence=f"{job} has no pending pods")
+    settled = None if job in course.first_bind else _settled(played, world, job)
+    if settled is not None:
+        return settled
     waits = played.pending(job)
     why = waiting_text(played.decisions, played.timeline.group(_group(world, job)))
     course.play([job])
@@ -273,6 +279,17 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
         victims=seen.victims,
         places=seen.places,
     )
+
+
+def _settled(played: Played, world: ClusterState, job: str) -> JobAnswer | None:
+    """Return the answer about a job that has nothing left to start; None if it has."""
+    phase = ended_phase(world, _group(world, job))
+    if played.is_over(job) or (phase and not played.has_pods(job)):
+        how = f": {phase}" if phase else ": all its pods have"
+        return JobAnswer(job=job, state="finished", sentence=f"{job} has ended{how}")
+    if played.has_pods(job) and not played.pending(job):
+        return JobAnswer(job=job, state="running", sentence=f"{job} has no pending pods")
+    return None
 
 
 def _unseen(world: ClusterState, job: str) -> str:

@@ -123,7 +123,7 @@ class Written:
 
     def _plane(self, one: Manifest) -> ControlPlane:
         controllers = (PodGroupController(), JobController(keys=no_keys))
-        seed = seed_of(one["kind"], key_of(one))
+        seed = seed_of(self._world)
         objects = ArrangedObjects(self._family(one))
         return ControlPlane(self._world, objects, controllers, seed=seed)
 

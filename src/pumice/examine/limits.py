@@ -1,24 +1,56 @@
 """Refusals of queues, quotas and the cluster as findings: whose limit, and the amounts compared."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, short_of
 from pumice.api.quantity import amount_text, base_units
 from pumice.api.wording import first_of
-from pumice.core.resources import PODS, STEP
+from pumice.core.resources import PODS, STEP, Column
 from pumice.examine.failures import EXTENDER
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.framework.plugin import Plugin
+from pumice.framework.queue_limits.limits import QueueLimits
+from pumice.framework.queue_limits.reservations import QueueCommitments, elastic_by_queue
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 from pumice.framework.waiting_reason import compared_amounts
 
 
-def refused(ssn: Session, code: Cause, why: Why, numbers: Mapping[str, Any], job: int) -> Finding:
+@dataclass(frozen=True, kw_only=True)
+class _Used:
+    """What queues use, as it was compared."""
+
+    limits: QueueLimits
+    amounts: Column
+    """With what is used under them (R, Q)."""
+
+    @classmethod
+    def when(cls, ssn: Session, *, admitting: bool) -> "_Used | None":
+        """Return what queues use when a job is admitted, or placed; None if nothing limits them."""
+        stated = (plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins)
+        limits = next((each for each in stated if each is not None), None)
+        if limits is None:
+            return None
+        used = ssn.snapshot.queues.allocated_or_pipelined
+        used = QueueCommitments(ssn.snapshot).by_queue() if admitting else used
+        return cls(limits=limits, amounts=limits.tree.sum_up(used))
+
+
+def refused(
+    ssn: Session,
+    code: Cause,
+    why: Why,
+    numbers: Mapping[str, Any],
+    job: int,
+    *,
+    admitting: bool = False,
+) -> Finding:
     """Return the finding for a refusal of a queue, a quota or the cluster."""
     row = numbers.get("queue")
     queue = "" if row is None else ssn.snapshot.queues.names[row]
@@ -30,42 +62,74 @@ def refused(ssn: Session, code: Cause, why: Why, numbers: Mapping[str, Any], job
         return Finding(code, f"queue {queue} has no valid place: {problem}", about)
     if "resource" not in numbers:
         return Finding(code, f"{why.value}: queue {queue}", about if queue else None)
-    return _overrun(ssn, code, numbers, job)
+    at = str(numbers["at"])
+    if at == CLUSTER or at.startswith(RESOURCE_QUOTA):
+        return _overrun(ssn, code, numbers, job)
+    return _queue_overrun(ssn, code, numbers, job, admitting=admitting)
+
+
+def _details(shorts: Sequence[Short]) -> dict[str, Any]:
+    first, *more = (_short_numbers(each) for each in shorts)
+    return {**first, "more": more} if more else first
+
+
+def _compared(shorts: Iterable[Short]) -> str:
+    return "; ".join(compared_amounts(each) for each in shorts)
 
 
 def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) -> Finding:
+    """Return the finding that a job would exceed the cluster, or a resource quota."""
     at, shorts = str(numbers["at"]), short_of(numbers)
-    details: dict[str, Any] = {**_short_numbers(shorts[0])}
-    if len(shorts) > 1:
-        details["more"] = [_short_numbers(each) for each in shorts[1:]]
-    compared = "; ".join(compared_amounts(each) for each in shorts)
+    details, compared = _details(shorts), _compared(shorts)
     if at == CLUSTER:
         factor = numbers.get("factor", 1.0)
         details["factor"] = factor
         details["reserved"] = {k: base_units(k, x) for k, x in numbers.get("reserved", {}).items()}
         text = f"overcommit allows jobs to reserve {factor:g} times the cluster: {compared}"
         return Finding(code, text, None, details)
-    if at.startswith(RESOURCE_QUOTA):
-        name, namespace = at.removeprefix(RESOURCE_QUOTA), ssn.job(job).key.partition("/")[0]
-        text = f"resource quota {name} would be exceeded: {compared}"
-        return Finding(code, text, ObjectRef("ResourceQuota", name, namespace), details)
+    name, namespace = at.removeprefix(RESOURCE_QUOTA), ssn.job(job).key.partition("/")[0]
+    text = f"resource quota {name} would be exceeded: {compared}"
+    return Finding(code, text, ObjectRef("ResourceQuota", name, namespace), details)
+
+
+def _queue_overrun(
+    ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int, *, admitting: bool
+) -> Finding:
+    """Return the finding that a queue, or one above it, would exceed its limit."""
+    at, shorts = str(numbers["at"]), short_of(numbers)
+    used = _Used.when(ssn, admitting=admitting)
+    if code is Cause.QUEUE_OVER_CAPABILITY and used is not None:
+        at, shorts = _at_whose_limit(ssn, used, at, shorts)
     words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
-    at = _whose_limit(ssn, at, shorts[0]) if code is Cause.QUEUE_OVER_CAPABILITY else at
     pods = numbers.get("pods", 0)
-    gang = f" with the {pods} pods that the gang needs" if pods else ""
-    details |= {"pods": pods} if pods else {}
-    text = f"queue {at} would hold more than it {words}{gang}: {compared}"
+    details = _details(shorts) | ({"pods": pods} if pods else {})
+    gang = f" with {_part(ssn, job, pods)}" if pods else ""
+    text = f"queue {at} would hold more than it {words}{gang}: {_compared(shorts)}"
     if _is_whole_cluster(ssn, at, shorts[0]):
         details["wholeCluster"] = True
         text += "; the limit is all the cluster has"
-    guarantees = _guarantees(ssn, at, shorts[0])
+    guarantees = _guarantees(ssn, used, at, shorts[0])
     if guarantees:
         details["guarantees"] = {
             k: base_units(shorts[0].resource, x) for k, x in guarantees.items()
         }
         amounts = [f"{k} ({amount_text(shorts[0].resource, x)})" for k, x in guarantees.items()]
         text += f"; the rest is guaranteed to {first_of(amounts, 3)}"
+    elastic = _elastic(ssn, used, at, shorts) if admitting else {}
+    if elastic:
+        details["elastic"] = {k: base_units(k, x) for k, x in elastic.items()}
+        listed = ", ".join(f"{k} {amount_text(k, x)}" for k, x in elastic.items())
+        text += f"; what running jobs hold beyond their minResources is not counted ({listed})"
     return Finding(code, text, ObjectRef("Queue", at), details)
+
+
+def _part(ssn: Session, job: int, pods: int) -> str:
+    """Describe some pods of a gang: all that it still needs, or a part of them."""
+    view = ssn.job(job)
+    if pods != view.min_member - view.ready - view.waiting:
+        return f"{pods} of its pods"
+    more = "more " if view.ready else ""
+    return f"the {pods} {more}pods that the gang needs"
 
 
 def _is_whole_cluster(ssn: Session, queue: str, short: Short) -> bool:
@@ -86,46 +150,58 @@ def _short_numbers(short: Short) -> dict[str, Any]:
     }
 
 
-def _whose_limit(ssn: Session, queue: str, short: Short) -> str:
-    """Name the queue that states a limit: an ancestor, if the queue inherits it."""
-    queues, res = ssn.snapshot.queues, ssn.snapshot.resources.names.index(short.resource)
-    row = queues.row_of[queue]
-    for plugin in ssn.plugins:
-        limits = plugin.queue_limits(ssn.snapshot, ssn.total)
-        if limits is None:
-            continue
-        real = limits.real_capability[res]
-        for above in reversed(limits.tree.ancestors.get(row, ())):
-            if queues.capability_given[res, row] or real[above] != real[row]:
-                break
-            row = above
-        break
-    return queues.names[row]
+def _at_whose_limit(
+    ssn: Session, used: _Used, queue: str, shorts: list[Short]
+) -> tuple[str, list[Short]]:
+    """Move a refusal to the queue that states the limit: an ancestor, if the queue states more."""
+    queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
+    if shorts[0].resource not in names:
+        return queue, shorts
+    res, row = names.index(shorts[0].resource), queues.row_of[queue]
+    real, at = used.limits.real_capability[res], row
+    for above in reversed(used.limits.tree.ancestors.get(row, ())):
+        states_it = queues.capability_given[res, at] and queues.capability[res, at] <= real[at]
+        if states_it or real[above] != real[at]:
+            break
+        at = above
+    moved = [
+        replace(each, used=each.used + float(used.amounts[i, at] - used.amounts[i, row]))
+        for each in shorts
+        for i in (names.index(each.resource),)
+    ]
+    return queues.names[at], moved
 
 
-def _guarantees(ssn: Session, queue: str, short: Short) -> dict[str, float]:
+def _guarantees(ssn: Session, used: _Used | None, queue: str, short: Short) -> dict[str, float]:
     """Name the queues whose guarantees make a limit lower than the stated capability."""
-    row, res = ssn.snapshot.queues.row_of[queue], ssn.snapshot.resources.names.index(short.resource)
-    for plugin in ssn.plugins:
-        limits = plugin.queue_limits(ssn.snapshot, ssn.total)
-        if limits is None:
-            continue
-        stated = float(limits.capability[res, row])
-        if res < PODS and stated <= 0:
-            stated = np.inf
-        if not limits.real_capability[res, row] < stated or short.limit >= stated:
-            return {}
-        above = limits.tree.ancestors.get(row)
-        siblings = (
-            limits.tree.children.get(above[-1], []) if above else range(len(limits.guarantee.T))
-        )
-        names = ssn.snapshot.queues.names
-        return {
-            names[each]: float(limits.guarantee[res, each])
-            for each in siblings
-            if each != row and limits.guarantee[res, each] >= STEP
-        }
-    return {}
+    queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
+    if used is None:
+        return {}
+    limits, row, res = used.limits, queues.row_of[queue], names.index(short.resource)
+    stated = float(limits.capability[res, row])
+    if res < PODS and stated <= 0:
+        stated = np.inf
+    if not limits.real_capability[res, row] < stated or short.limit >= stated:
+        return {}
+    above = limits.tree.ancestors.get(row)
+    siblings = limits.tree.children.get(above[-1], []) if above else range(len(limits.guarantee.T))
+    return {
+        queues.names[each]: float(limits.guarantee[res, each])
+        for each in siblings
+        if each != row and limits.guarantee[res, each] >= STEP
+    }
+
+
+def _elastic(
+    ssn: Session, used: _Used | None, queue: str, shorts: Sequence[Short]
+) -> dict[str, float]:
+    """Name what jobs hold beyond what they need to start, of the resources that are short."""
+    if used is None:
+        return {}
+    beyond = used.limits.tree.sum_up(elastic_by_queue(ssn.snapshot))
+    column, names = beyond[:, ssn.snapshot.queues.row_of[queue]], ssn.snapshot.resources.names
+    amounts = {each.resource: float(column[names.index(each.resource)]) for each in shorts}
+    return {resource: amount for resource, amount in amounts.items() if amount >= STEP}
 
 
 def overused(ssn: Session, queue: int) -> Finding:

@@ -31,7 +31,8 @@ def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding
     missing = max(trial.needed - trial.placed, 1)
     found = [each for funnel in trial.funnels for each in node_findings(funnel, missing)]
     gang = list(_gang(trial)) if trial.placed and (found or trial.barred) else []
-    if found and found[0].code is Cause.INSUFFICIENT_RESOURCE:
+    lasting = any(funnel.holds_when_empty for funnel in trial.funnels)
+    if found and found[0].code is Cause.INSUFFICIENT_RESOURCE and not lasting:
         yield from [*gang, *found]
     else:
         yield from [*found, *gang]
@@ -132,7 +133,8 @@ def _no_domain(ssn: Session, job: int, trial: Trial) -> Finding:
         name, held = most
         numbers |= {"needed": trial.needed, "domain": name, "holds": held}
         room = f"holds only {held}" if held else "holds none"
-        text += f": its gang needs {trial.needed} pods in one, and the roomiest, {name}, {room}"
+        pods = counted(trial.needed, "pod")
+        text += f": its gang needs {pods} in one, and the roomiest, {name}, {room}"
     else:
         large = int(numbers["large"] or 0)
         text += f"; {large} of {numbers['total']} {verb(large, 'looks', 'look')} large enough"

@@ -5,19 +5,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-from msgspec.structs import replace
-
 from pumice.api.codes import Cause
-from pumice.api.decisions import short_of
 from pumice.api.wording import counted, part_of_its
 from pumice.core.status import Status
 from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
+from pumice.examine.gang_quota import gang_refused
 from pumice.examine.limits import closed, overused, refused
 from pumice.examine.placement import placement_findings
 from pumice.examine.trial import Trial, pending_rows, try_alone
+from pumice.framework.job_records import Record
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import PERMIT, REJECT, Refusal
 from pumice.framework.roles import count_roles, minima
@@ -218,53 +216,36 @@ def _vote(ssn: Session, job: int, plugin: Plugin, vote: Any) -> Finding:
     if failed is not None:
         return failed
     if isinstance(vote, Refusal):
-        return refused(ssn, vote.code, vote.why, vote.numbers, job)
+        return refused(ssn, vote.code, vote.why, vote.numbers, job, admitting=True)
     code = Cause.EXTENDER_REFUSED if plugin.name == EXTENDER else Cause.NOT_ADMITTED
     return Finding(code, f"{plugin.name} votes against admitting it", None, {"by": plugin.name})
 
 
 def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
-    """Yield the objections of its queue to one of its pods."""
+    """Yield the objections of its queue to its pods: to all that the gang needs, or to one."""
     record = trial.quota
-    if record is None:
-        return
-    row = int(ssn.snapshot.jobs.queue[job])
-    task = ssn.task(ssn.snapshot.tasks.row_of[record.numbers["task"]])
-    for plugin, ask in ssn.hooks.bound(Plugin.allocatable):
-        failed = failed_in(ssn, plugin, "allocatable")
-        if failed is not None and not ask(ssn.queue(row), task):
+    if record is not None:
+        failed = _failed_vote(ssn, job, record)
+        if failed is not None:
             yield failed
             return
+    together = gang_refused(ssn, job) if record is None or "resource" in record.numbers else None
+    record = together or record
+    if record is None:
+        return
     code = record.code or Cause.PLUGIN_REFUSED
     stated = "resource" in record.numbers and record.numbers["at"] in ssn.snapshot.queues.row_of
     if code is Cause.PLUGIN_REFUSED and stated:
         code = Cause.QUEUE_OVER_CAPABILITY  # of devices, which no code of their own counts
-    yield refused(ssn, code, record.why, _of_gang(ssn, job, trial), job)
+    yield refused(ssn, code, record.why, record.numbers, job)
 
 
-def _of_gang(ssn: Session, job: int, trial: Trial) -> dict[str, Any]:
-    """Return the numbers of a refusal for all pods that the gang needs.
-
-    The queue refuses the first pod that is too many, and counts those placed before it as used.
-    """
-    numbers = dict(trial.quota.numbers) if trial.quota is not None else {}
-    view, shapes = ssn.job(job), ssn.snapshot.tasks.shape
-    rows = ssn.ordering.sort_tasks(pending_rows(ssn, job))
-    needed = view.min_member - view.ready - view.waiting
-    alike = len({int(shapes[row]) for row in rows}) == 1
-    if "resource" not in numbers or trial.held is None or not (1 < needed <= len(rows)):
-        return numbers
-    if not alike and needed < len(rows):
-        return numbers  # which of its pods the gang starts with is open
-    names, held = ssn.snapshot.resources.names, trial.held
-    asked = np.sum([ssn.task(row).request[:, 0] for row in rows[:needed]], axis=0)
-    shorts = [
-        replace(each, used=each.used - float(held[at]), request=float(asked[at]))
-        for each in short_of(numbers)
-        if each.resource in names
-        for at in (names.index(each.resource),)
-    ]
-    if not shorts or any(each.used + each.request <= each.limit for each in shorts):
-        return numbers  # devices of claims are not among the requests
-    first, *more = (each.numbers() for each in shorts)
-    return {**numbers, **first, **({"more": more} if more else {}), "pods": needed}
+def _failed_vote(ssn: Session, job: int, record: Record) -> Finding | None:
+    """Return that a plugin failed whose safe answer refuses a pod."""
+    queue = ssn.queue(int(ssn.snapshot.jobs.queue[job]))
+    task = ssn.task(ssn.snapshot.tasks.row_of[record.numbers["task"]])
+    for plugin, ask in ssn.hooks.bound(Plugin.allocatable):
+        failed = failed_in(ssn, plugin, "allocatable")
+        if failed is not None and not ask(queue, task):
+            return failed
+    return None

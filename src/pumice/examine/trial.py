@@ -4,11 +4,10 @@ Shows what stops a job independently of others: its queue, its nodes, its gang.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pumice.core.resources import Column
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.examine.funnel import Funnel
@@ -38,8 +37,6 @@ class Trial:
     """Role to how many of its pods have a node, and how many must."""
     quota: Record | None = None
     """Its queue's refusal of one of its pods."""
-    held: Column | None = None
-    """What its own pods hold at the end of the trial and did not before (R,)."""
     domain: Record | None = None
     """The refusal by network domains."""
     barred: dict[str, Reason] = field(default_factory=dict)
@@ -64,7 +61,7 @@ def try_alone(ssn: Session, job: int) -> Trial:
             lifted = _try(ssn, job)
             if lifted.domain is not None:
                 lifted = replace(_try(ssn, job, anywhere=True), domain=lifted.domain)
-        trial = replace(lifted, starts=False, quota=trial.quota, held=trial.held)
+        trial = replace(lifted, starts=False, quota=trial.quota)
     return trial
 
 
@@ -90,8 +87,7 @@ def _undisturbed(ssn: Session) -> Iterator[None]:
 
 
 def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial:
-    tasks, sums = ssn.snapshot.tasks, ssn.snapshot.jobs.allocated_or_pipelined
-    before, had = sums[:, job].copy(), ssn.job(job).ready + ssn.job(job).waiting
+    tasks, had = ssn.snapshot.tasks, ssn.job(job).ready + ssn.job(job).waiting
     rows = ssn.ordering.sort_tasks(pending_rows(ssn, job))
     asking = [row for row in rows if not tasks.best_effort[row]]
     if asking and ssn.topology.needs_search(job) and not anywhere:
@@ -101,12 +97,17 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
     stops, view = ssn.records.stops.get(job, {}), ssn.job(job)
     placed = count_roles(view, READY, pending_best_effort=True)
     nodes = stops.get(Stage.NODES)
-    barred, funnels = _unplaced(ssn, job, rows if not asking else [])
+    tried = [*ssn.records.no_fit, *(rows if not asking else [])]
+    barred, funnels = _unplaced(ssn, job, tried)
+    if had + len(rows) <= view.min_member:  # the gang needs every one of them
+        funnels += _never_placed(ssn, [row for row in rows if row not in tried], funnels)
     for funnel in funnels:
         funnel.beside = view.ready + view.waiting - had
+    funnels.sort(key=lambda funnel: not funnel.holds_when_empty)
+    refused = {*barred, *(each.task.key for each in funnels)}
+    some_fit = bool(len(stmt)) if asking else len(refused) < len(_shapes(ssn, rows))
     return Trial(
-        starts=(bool(ssn.policy.job_ready(job)) and (bool(len(stmt)) or not asking))
-        or bool(len(stmt) and ssn.policy.job_pipelined(job)),
+        starts=some_fit and bool(ssn.policy.job_ready(job) or ssn.policy.job_pipelined(job)),
         placed=view.ready + view.waiting,
         needed=view.min_member,
         short_roles={
@@ -115,7 +116,6 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
             if placed.get(role, 0) < least
         },
         quota=stops.get(Stage.QUOTA),
-        held=ssn.snapshot.jobs.allocated_or_pipelined[:, job] - before,
         domain=nodes if nodes is not None and "total" in nodes.numbers else None,
         barred=barred,
         funnels=funnels,
@@ -148,14 +148,27 @@ def _place(ssn: Session, job: int, rows: list[int], stmt: Statement) -> None:
     ssn.topology.stop_following()
 
 
-def _unplaced(
-    ssn: Session, job: int, best_effort: list[int]
-) -> tuple[dict[str, Reason], list[Funnel]]:
+def _shapes(ssn: Session, rows: Iterable[int]) -> dict[int, int]:
+    """Return the first of the pods of each kind."""
+    shapes = ssn.snapshot.tasks.shape
+    return {int(shapes[row]): row for row in reversed([*rows])}
+
+
+def _never_placed(ssn: Session, rows: list[int], known: list[Funnel]) -> Iterator[Funnel]:
+    """Yield the nodes for kinds of pods that were not tried and that an empty cluster refuses."""
+    seen = {each.task.shape.id for each in known}
+    for shape, row in list(_shapes(ssn, rows).items())[:_MOST_SHAPES]:
+        funnel = Funnel(ssn, Task(ssn.snapshot, row))
+        if shape not in seen and funnel.holds_when_empty:
+            yield funnel
+
+
+def _unplaced(ssn: Session, job: int, rows: list[int]) -> tuple[dict[str, Reason], list[Funnel]]:
     """Examine the nodes for each kind of pod that found none."""
     seen: set[int] = set()
     barred: dict[str, Reason] = {}
     funnels: list[Funnel] = []
-    for row in [*ssn.records.no_fit, *best_effort]:
+    for row in rows:
         task = Task(ssn.snapshot, row)
         if task.shape.id in seen or len(seen) >= _MOST_SHAPES or task.job != job:
             continue

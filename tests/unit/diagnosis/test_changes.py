@@ -307,3 +307,41 @@ def test_the_running_pods_of_a_removed_job_are_not_created_again() -> None:
         one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
     change = Change("remove it", (Remove(kind="Job", namespace="default", name="train"),))
     assert pods(change(loaded(job, group, running))) == []
+
+
+# Changes that are joined
+
+
+def test_a_patch_of_what_admission_sets_joins_the_object_that_is_added() -> None:
+    fresh = pod("j-0", group="j", cpu=1)
+    world = loaded(pod_group("j"), pod("j-0", group="j", cpu=2))
+    again = Change(
+        "again", (Remove(kind="Pod", namespace="default", name="j-0"), Add(object=fresh))
+    )
+    stored = again(world).of_kind("Pod")["default/j-0"]
+    assert stored["spec"]["tolerations"], "set by admission, and not in what is added"
+    taint = {"key": "dedicated", "operator": "Exists"}
+    new = {**stored["spec"], "tolerations": [*stored["spec"]["tolerations"], taint]}
+    tolerant = patched("Pod", "default/j-0", stored, {**stored, "spec": new})
+    both = chain([again, Change("tolerate", (tolerant,))])
+    assert [type(op) for op in both.ops] == [Remove, Add]
+    assert taint in both(world).of_kind("Pod")["default/j-0"]["spec"]["tolerations"]
+
+
+def test_a_patch_that_needs_the_stored_object_stays_apart() -> None:
+    world = loaded(pod_group("j"))
+    deep = {"op": "add", "path": "/spec/securityContext/runAsUser", "value": 1}
+    change = Patch(kind="Pod", namespace="default", name="j-0", patch=[deep])
+    add = Change("add", (Add(object=pod("j-0", group="j", cpu=1)),))
+    assert [type(op) for op in chain([add, Change("patch", (change,))]).ops] == [Add, Patch]
+    del world
+
+
+def test_a_patch_of_a_job_that_no_cluster_has_seen_sets_what_its_file_may_lack() -> None:
+    job = volcano_job()
+    del job["spec"]["minAvailable"]
+    world = loaded(job)
+    old = world.jobs["default/train"]
+    new = {**old, "spec": {**old["spec"], "minAvailable": 1}}
+    (step,) = patched("Job", "default/train", old, new).patch
+    assert step == {"op": "add", "path": "/spec/minAvailable", "value": 1}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pumice.diagnosis.explain import explain_job
-from pumice.testing import node, pod, pod_group, queue
+from pumice.testing import hyper_node, node, pod, pod_group, queue
 
 WORLD = [queue("default"), node("n1", cpu=4)]
 
@@ -71,3 +71,32 @@ def test_a_smaller_gang_is_offered_once(world: Any, job: Any) -> None:
     assert [text for text in changes(found) if "minMember" in text] == [
         "lower minTaskMember of role worker from 2 to 1 and minMember from 2 to 1"
     ]
+
+
+def test_pods_without_requests_have_the_reasons_of_their_nodes(world: Any, job: Any) -> None:
+    apart = {"nodeSelector": {"disk": "ssd"}}
+    there = [*WORLD, *job("j", cpu=None, pods=2, spec=apart)]
+    found = explain_job(world(there, actions="allocate, backfill"), "j", unblock=False)
+    assert [each.code.value for each in found.causes] == ["NodeSelector"]
+    assert found.text == "node n1 does not match the node selector: disk=ssd is on no node"
+
+
+def test_a_kind_of_pod_that_no_node_can_ever_take_comes_first(world: Any, job: Any) -> None:
+    """Room that others hold is found first, and would not help."""
+    pods = [
+        *(pod(f"j-{i}", group="j", cpu=3, role="a") for i in range(2)),
+        pod("j-2", group="j", cpu=1, role="b", resources={"nvidia.com/gpu": 1}),
+    ]
+    there = [*WORLD, pod_group("j", min_member=3, min_task_member={"a": 2, "b": 1}), *pods]
+    found = explain_job(world(there), "j", unblock=False)
+    assert found.text == (
+        "no node is large enough for j-2: it asks for nvidia.com/gpu 1, and no node has any"
+    )
+
+
+def test_a_domain_for_one_pod_is_counted_as_one(world: Any, job: Any) -> None:
+    tight = {"mode": "hard", "highestTierAllowed": 1}
+    there = [*WORLD, hyper_node("s0", nodes=["n1"]), *job("old", cpu=3, nodes=["n1"])]
+    wanted = job("j", cpu=2, network_topology=tight)
+    found = explain_job(world([*there, *wanted], "gang predicates network-topology-aware"), "j")
+    assert "its gang needs 1 pod in one" in found.text

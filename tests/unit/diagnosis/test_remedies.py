@@ -145,7 +145,7 @@ def test_no_node_helps_a_job_that_admission_refuses() -> None:
 
 def test_least_resources_are_lowered_in_proportion() -> None:
     group = pod_group("j", min_member=3, min_resources={"cpu": 9, "memory": "1Gi"})
-    text = "lower minMember from 3 to 2 and minResources in proportion, to cpu 6, memory 715827883"
+    text = "lower minMember from 3 to 2 and minResources in proportion, to cpu 6, memory 683Mi"
     assert text in remedies([*PLAIN, group, *members(3, 3)])
 
 

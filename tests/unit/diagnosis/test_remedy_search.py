@@ -1,5 +1,7 @@
 """The search for remedies: its results work, and it knows when to stop."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +9,20 @@ import pytest
 
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import explain_job
+from pumice.diagnosis.forecast import span
 from pumice.diagnosis.remedy.search import Search
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.trials import played
 from pumice.diagnosis.whatif import Question, what_if
-from pumice.testing import node, queue
+from pumice.testing import node, pod, pod_group, priority_class, queue
+from tests.unit.diagnosis.test_changes import volcano_job
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "first-cluster.yaml"
+
+
+def loaded_alone(objects: list[Any]) -> Any:
+    return load_world(["\n---\n".join(map(json.dumps, objects)) + "\n"])
 
 
 def causes(world: Any, job: str) -> Any:
@@ -121,3 +129,57 @@ def test_a_large_world_is_played_only_for_a_change_that_evicts_or_takes_longer(
     monkeypatch.setattr("pumice.diagnosis.remedy.search.played", watched)
     assert Search(there, "default/j", Replay(there)).ways(found)
     assert seen == [there]
+
+
+def test_joined_changes_hold_nothing_needless(world: Any, job: Any) -> None:
+    """With a smaller gang fewer nodes are needed than the larger one would have needed."""
+    objects = [queue("default", capability={"cpu": 2}), node("n1", cpu=1)]
+    there = world([*objects, *job("j", cpu=2, pods=3)], "gang predicates capacity")
+    texts = [way.text for way in explain_job(there, "j").remedies]
+    assert "add a node like n1 with cpu 2 and lower minMember from 3 to 1" in texts
+
+
+def test_a_change_is_enough_if_the_job_starts_once_leaving_pods_are_gone(
+    world: Any, job: Any
+) -> None:
+    """A leaving pod counts in the pod limit of its node until it is gone."""
+    old = job("old", cpu=1, nodes=["n1"])
+    old[1]["metadata"] |= {
+        "deletionTimestamp": "2026-01-15T10:00:10Z",
+        "deletionGracePeriodSeconds": 10,
+    }
+    closed = queue("blue", state="Closed")
+    objects = [queue("default"), closed, node("n1", cpu=4, pods=1), *old]
+    there = world([*objects, *job("j", cpu=1, queue="blue")], "gang predicates proportion")
+    texts = [way.text for way in explain_job(there, "j").remedies]
+    assert texts == ["open queue blue (it is Closed)"]
+
+
+def test_a_result_is_what_happens_when_the_change_is_played() -> None:
+    """Pods of a Volcano job come once it is admitted; another job has taken the room by then."""
+    taken = pod(
+        "first-0",
+        group="first",
+        cpu=4,
+        priority=9,
+        priority_class="high",
+        preemptable=True,
+        spec={"terminationGracePeriodSeconds": 20},
+    )
+    first = [pod_group("first", phase="Inqueue", priority_class="high"), taken]
+    conf = """
+        actions: "enqueue, allocate, preempt"
+        tiers:
+        - plugins: [{name: priority}, {name: conformance}]
+        - plugins: [{name: gang, enablePreemptable: false}, {name: predicates}]
+    """
+    high = priority_class("high", value=9)
+    objects = [queue("default"), node("n1", cpu=4), high, *first, volcano_job("late")]
+    world = replace(loaded_alone(objects), conf=conf)
+    (way,) = [one for one in explain_job(world, "late").remedies if "priority" in one.text]
+    changed = Change.from_data(way.changes)(world)
+    answer = what_if(changed, Question(job="late")).job
+    assert answer is not None
+    assert answer.in_s is not None
+    assert answer.in_s > 1
+    assert f" in {span(answer.in_s)}" in way.result

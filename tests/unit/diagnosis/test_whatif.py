@@ -416,3 +416,32 @@ def test_a_job_that_gets_its_pods_later_has_none_yet() -> None:
     large["spec"]["tasks"][0]["replicas"] = 500
     answer = what_if(loaded(), Question(new_job=[large]))
     assert [each.after for each in answer.jobs] == ["no pods yet, Pending"]
+
+
+def test_a_finished_job_has_ended(world: Any, job: Any) -> None:
+    done = job("j", cpu=2, nodes=["n1"])
+    done[1]["status"]["phase"] = "Succeeded"
+    found = present(what_if(world([*WORLD, *done]), Question(job="j")).job)
+    assert (found.state, found.sentence) == ("finished", "default/j has ended: all its pods have")
+
+
+def test_a_volcano_job_that_is_over_has_ended() -> None:
+    over = volcano_job()
+    over["metadata"]["uid"], over["status"] = "u", {"state": {"phase": "Completed"}}
+    world = loaded(over)
+    found = present(what_if(world, Question(job="train")).job)
+    assert (found.state, found.sentence) == ("finished", "default/train has ended: Completed")
+    assert explain_job(world, "train").text == "it has ended: Completed"
+
+
+def test_new_pods_are_placed_as_if_they_were_there(world: Any, job: Any) -> None:
+    nodes = [node(f"n{i}", cpu=4) for i in range(4)]
+    new = job("new", cpu=3, pods=4, least=1)
+    for i, one in enumerate(new[1:]):
+        one["spec"]["nodeSelector"] = {"kubernetes.io/hostname": f"n{i % 2}"}
+    for one in nodes:
+        one["metadata"]["labels"] = {"kubernetes.io/hostname": one["metadata"]["name"]}
+    there = [queue("default"), *nodes]
+    added = present(what_if(world(there), Question(new_job=new)).job)
+    found = present(what_if(world([*there, *new]), Question(job="new")).job)
+    assert added.places == found.places == {"default/new-0": "n0", "default/new-1": "n1"}

@@ -15,6 +15,7 @@ from pumice.examine.findings import Finding
 
 Sized = tuple[Callable[[int], Change | None], int]
 _NANO: Final = 10**9
+_MEBI: Final = 2**20
 
 
 def smaller_gang(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
@@ -84,11 +85,12 @@ def _gang_of(target: Target, least: int) -> Change | None:
 
 
 def _part_of(name: str, amount: Any, part: Fraction) -> str:
-    """Return a part of a quantity, rounded up to what can be written."""
+    """Return a part of a quantity, rounded up to what reads well: whole milli-cores, or MiB."""
     whole = Fraction(parse_quantity(amount), _NANO) * part
     if name.removeprefix("requests.").removeprefix("limits.") == "cpu":
         return format_quantity(name, math.ceil(whole * 1000))
-    return format_quantity(name, math.ceil(whole))
+    step = _MEBI if parse_quantity(amount) % (_MEBI * _NANO) == 0 else 1
+    return format_quantity(name, math.ceil(whole / step) * step)
 
 
 def fewer_of_role(target: Target, cause: Finding) -> Iterator[Change | None]:

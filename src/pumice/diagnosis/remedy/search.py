@@ -17,6 +17,7 @@ from pumice.diagnosis.remedy.costs import Cost, cost_of, cost_of_cycle, restarte
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.timeline import CYCLE_S
 from pumice.diagnosis.trials import TrialResult, look, played
 from pumice.errors import PumiceError
 from pumice.examine.examiner import Examiner
@@ -59,6 +60,15 @@ class Way:
     cost: Cost = field(default_factory=Cost)
 
 
+@dataclass(frozen=True)
+class Step:
+    """One of several changes that are joined."""
+
+    proposal: Proposal
+    size: int
+    change: Change
+
+
 @dataclass
 class Search:
     """One search for changes that start a job."""
@@ -80,17 +90,20 @@ class Search:
 
     def ways(self, causes: list[Finding]) -> list[Way]:
         """Find single changes that work; if there is none, up to three that do together."""
-        prefix: list[Change] = []
+        steps: list[Step] = []
         world = self.world
         for _ in range(_STEPS):
-            found = self._single(world, causes, prefix)
+            found = self._single(world, causes, steps)
             if found or not causes:
                 return found
-            step = self._step(world, causes, prefix)
+            step = self._step(world, causes, steps)
             if step is None:
                 return []
-            prefix = [*prefix, step]
-            world = chain(prefix)(self.world)
+            steps = [*steps, step]
+            enough = self._enough(steps)
+            if enough is not None:
+                return [enough]
+            world = _joined(steps)(self.world)
             causes = self._causes(world)
         return []
 
@@ -100,15 +113,14 @@ class Search:
         self.replay.decide(examiner)
         return causes_of(world, examiner)
 
-    def _single(
-        self, world: ClusterState, causes: list[Finding], prefix: list[Change]
-    ) -> list[Way]:
+    def _single(self, world: ClusterState, causes: list[Finding], prefix: list[Step]) -> list[Way]:
         found: dict[str, Way] = {}
         done: set[str] = set()
         for proposal in proposals(Target(world, self._key(world)), causes):
             if proposal.group in done or len(found) >= WANTED:
                 continue
-            way = self._smallest(proposal, prefix)
+            least = self._smallest(proposal, prefix)
+            way = None if least is None else self._pruned(prefix, *least, proposal)
             if way is not None and way.change.text not in found:
                 way = self._proved(way)
             if way is not None:
@@ -130,10 +142,14 @@ class Search:
         after = played(world, key)
         if not after.started and (outcome.started or outcome.makes_room):
             return way if _has_older_name(world, key) else None
-        cost = cost_of(way.change, self.world, title, self._unchanged, after)
-        return replace(way, cost=cost, in_s=way.in_s or (0.0 if outcome.started else after.in_s))
+        way = replace(way, cost=cost_of(way.change, self.world, title, self._unchanged, after))
+        if not outcome.started or not after.started:
+            return replace(way, in_s=way.in_s or after.in_s)
+        # pods that are made once it is admitted come a cycle later, and may find less room
+        seen = replace(after.outcome, cycle=outcome.cycle)
+        return replace(way, outcome=seen, in_s=after.in_s if after.in_s > CYCLE_S else 0.0)
 
-    def _smallest(self, proposal: Proposal, prefix: list[Change]) -> Way | None:
+    def _smallest(self, proposal: Proposal, prefix: list[Step]) -> tuple[int, Way] | None:
         """Find the smallest size that works; None if none of the sizes tried does.
 
         A larger change may help where a smaller one does, or not: another job may take what it
@@ -149,7 +165,7 @@ class Search:
         return None
 
     def _shrink(
-        self, proposal: Proposal, failed: int, size: int, best: Way, prefix: list[Change]
+        self, proposal: Proposal, failed: int, size: int, best: Way, prefix: list[Step]
     ) -> tuple[int, Way]:
         """Halve the distance between a size that fails and one that works."""
         while size - failed > 1 and self.left:
@@ -161,18 +177,22 @@ class Search:
                 failed = middle
         return size, best
 
-    def _least_played(self, proposal: Proposal, size: int, best: Way, prefix: list[Change]) -> Way:
+    def _least_played(
+        self, proposal: Proposal, size: int, best: Way, prefix: list[Step]
+    ) -> tuple[int, Way]:
         """Find the smallest size with which the job starts by the time the cluster is at rest.
 
         It may be another one than in one cycle: jobs are admitted in one and placed in the next,
         and among equal nodes one is drawn.
         """
         if proposal.largest == 1 or self._starts_unchanged:
-            return best
+            return size, best
         if size <= self.plays:
-            sizes = range(1, min(proposal.largest, size + _UNLUCKY, self.plays) + 1)
-            played = (self._play(proposal, each, prefix) for each in sizes)
-            return next((way for way in played if way is not None), best)
+            for each in range(1, min(proposal.largest, size + _UNLUCKY, self.plays) + 1):
+                way = self._play(proposal, each, prefix)
+                if way is not None:
+                    return each, way
+            return size, best
         failed = 0
         while size - failed > 1 and self.plays:
             middle = (failed + size) // 2
@@ -181,7 +201,7 @@ class Search:
                 best, size = way, middle
             else:
                 failed = middle
-        return best
+        return size, best
 
     @cached_property
     def _starts_unchanged(self) -> bool:
@@ -193,13 +213,13 @@ class Search:
         """What happens without any change."""
         return played(self.world, self.job)
 
-    def _play(self, proposal: Proposal, size: int, prefix: list[Change]) -> Way | None:
+    def _play(self, proposal: Proposal, size: int, prefix: list[Step]) -> Way | None:
         """Play the cluster with a change until it is at rest; None if the job does not start."""
-        self.plays -= 1
         change = proposal.make(size)
-        if change is None:
-            return None
-        whole = chain([*prefix, change]) if prefix else change
+        self.plays -= 1
+        return None if change is None else self._played(_joined(prefix, change))
+
+    def _played(self, whole: Change) -> Way | None:
         known = self.tried.get(whole.text)
         try:
             world = whole(self.world)
@@ -212,9 +232,9 @@ class Search:
             return known
         return Way(whole, seen.outcome, works=True, in_s=seen.in_s)
 
-    def _step(
-        self, world: ClusterState, causes: list[Finding], prefix: list[Change]
-    ) -> Change | None:
+    # Several changes that help together
+
+    def _step(self, world: ClusterState, causes: list[Finding], prefix: list[Step]) -> Step | None:
         """Find the first change that removes the decisive cause."""
         decisive = _identity(causes[0])
         target = Target(world, self._key(world))
@@ -226,39 +246,76 @@ class Search:
                 continue
             self.left -= 1
             try:
-                after = self._causes(chain([*prefix, change])(self.world))
+                after = self._causes(_joined(prefix, change)(self.world))
             except PumiceError:
                 continue
             if decisive not in set(map(_identity, after)):
-                return self._least(proposal, change, prefix, decisive)
+                whole = Step(proposal, proposal.largest, change)
+                return self._least(whole, prefix, decisive)
         return None
 
-    def _least(
-        self,
-        proposal: Proposal,
-        best: Change,
-        prefix: list[Change],
-        decisive: _Identity,
-    ) -> Change:
+    def _least(self, best: Step, prefix: list[Step], decisive: _Identity) -> Step:
         """Halve the size of a step while it still removes its cause."""
-        low, high = 1, proposal.largest
-        while low < high and self.left:
-            middle = (low + high) // 2
-            change = proposal.make(middle)
+        low = 1
+        while low < best.size and self.left:
+            middle = (low + best.size) // 2
+            change = best.proposal.make(middle)
             self.left -= 1
-            after = self._causes(chain([*prefix, change])(self.world)) if change else []
+            after = self._causes(_joined(prefix, change)(self.world)) if change else []
             if change is not None and decisive not in set(map(_identity, after)):
-                best, high = change, middle
+                best = Step(best.proposal, middle, change)
             else:
                 low = middle + 1
         return best
 
-    def _try(self, proposal: Proposal, size: int, prefix: list[Change]) -> Way | None:
+    def _enough(self, steps: list[Step]) -> Way | None:
+        """Return some steps as a way, if the job starts by them once leaving pods are gone."""
+        if self._starts_unchanged or not self.plays:
+            return None
+        self.plays -= 1
+        way = self._played(_joined(steps))
+        return way and self._proved(way)
+
+    def _pruned(self, steps: list[Step], size: int, best: Way, last: Proposal) -> Way:
+        """Leave out what is not needed of the steps before the last one.
+
+        Each of them is the least that removes its own cause; with the last one, less may do.
+        """
+        end = last.make(size) if steps else None
+        kept: list[Change | None] = [step.change for step in steps]
+        for place, step in enumerate(steps):
+            failed, size = -1, step.size
+            while size - failed > 1 and self.left:
+                middle = (failed + size) // 2
+                less = step.proposal.make(middle) if middle else None
+                some = [*kept[:place], less, *kept[place + 1 :], end]
+                way = self._working(some) if less is not None or not middle else None
+                if way is None:
+                    failed = middle
+                else:
+                    best, size, kept[place] = way, middle, less
+        return best
+
+    def _working(self, changes: list[Change | None]) -> Way | None:
+        """Return changes as a way, if they help together: in a cycle, or once all is at rest."""
+        some = [each for each in changes if each is not None]
+        whole = some[0] if len(some) == 1 else chain(some)
+        way = self._seen(whole)
+        if way is not None and way.works:
+            return way
+        if self._starts_unchanged or not self.plays:
+            return None
+        self.plays -= 1
+        return self._played(whole)
+
+    # One try
+
+    def _try(self, proposal: Proposal, size: int, prefix: list[Step]) -> Way | None:
         """Run the cycle with a change; None if it cannot be made or the budget is used up."""
         change = proposal.make(size)
-        if change is None:
-            return None
-        whole = chain([*prefix, change]) if prefix else change
+        return None if change is None else self._seen(_joined(prefix, change))
+
+    def _seen(self, whole: Change) -> Way | None:
         if whole.text not in self.tried:
             if not self.left:
                 return None
@@ -281,6 +338,12 @@ class Search:
         """Name the job's pod group: another one, if it was submitted again."""
         title = self.world.title(self.job)
         return self.job if self.job in world.groups else world.group_titled(title)
+
+
+def _joined(steps: list[Step], last: Change | None = None) -> Change:
+    """Join steps, and a last change, to one."""
+    changes = [*(step.change for step in steps), *([] if last is None else [last])]
+    return changes[0] if len(changes) == 1 else chain(changes)
 
 
 def _sizes(largest: int, most: int) -> list[int]:

@@ -100,7 +100,7 @@ class QueueCommitments:
         self._queues = snapshot.queues
         self._reservations = reservations or Reservations(snapshot)
         self._reserved = self._reservations.by_queue()
-        self._elastic = _elastic_by_queue(snapshot)
+        self._elastic = elastic_by_queue(snapshot)
 
     def by_queue(self) -> Column:
         """Return what queues hold or reserve beyond elastic amounts (R, Q)."""
@@ -117,7 +117,7 @@ class QueueCommitments:
             self._reserved[:, job.queue] += self._reservations.of_job(job.row)
 
 
-def _elastic_by_queue(snapshot: Snapshot) -> Column:
+def elastic_by_queue(snapshot: Snapshot) -> Column:
     """Sum by queue what jobs hold beyond what they need to start (R, Q)."""
     jobs = snapshot.jobs
     rows = jobs.listed.nonzero()[0]

@@ -1,0 +1,129 @@
+"""The answer of a queue to all pods that a gang needs, as if every node had room for them.
+
+A queue is asked pod by pod and counts the pods placed before as used.  Here the amounts are those
+of the gang: what others use, and what its pods ask for together.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pumice.api.decisions import Short, short_of
+from pumice.core.resources import Column
+from pumice.examine.trial import pending_rows
+from pumice.framework.job_records import Record, Stage
+from pumice.framework.refusals import Refusal
+from pumice.framework.session import Session
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A pod that the queue refuses, and what the gang asked for with it."""
+
+    refusal: Refusal
+    task: str
+    pods: int
+    """Pods of the gang up to this one."""
+    before: Column
+    """What those before it ask for (R,)."""
+    asked: Column
+    """The same with this one (R,)."""
+
+
+def gang_refused(ssn: Session, job: int) -> Record | None:
+    """Return the refusal of a queue that cannot take the gang of a job; None if it can.
+
+    None also where devices are refused, which are not among the requests.
+    """
+    view, shapes = ssn.job(job), ssn.snapshot.tasks.shape
+    rows = [
+        row
+        for row in ssn.ordering.sort_tasks(pending_rows(ssn, job))
+        if not ssn.snapshot.tasks.best_effort[row]
+    ]
+    needed = min(max(view.min_member - view.ready - view.waiting, 1), len(rows))
+    if needed == len(rows) or len({int(shapes[row]) for row in rows}) == 1:
+        refused = list(_asked(ssn, job, rows[:needed], skips=False))
+        return _of_all(ssn, refused, rows[:needed]) if refused else None
+    refused = list(_asked(ssn, job, rows, skips=True))
+    # which of its pods the gang starts with is open, but for those that the queue lets pass
+    return _of_some(ssn, refused[0]) if len(rows) - len(refused) < needed else None
+
+
+def _asked(ssn: Session, job: int, rows: list[int], *, skips: bool) -> Iterator[_Refused]:
+    """Ask the queue for pods in turn; yield those refused, which are skipped or taken all the same.
+
+    Best-effort pods are not asked for: nothing limits them.
+    """
+    queue = int(ssn.snapshot.jobs.queue[job])
+    with _restored(ssn, queue) as sums:
+        before, pods = sums[:, queue].copy(), 0
+        for row in rows:
+            task = ssn.task(row)
+            verdict = ssn.policy.allocatable(queue, task)
+            pods += 1
+            if isinstance(verdict, Refusal):
+                own = sums[:, queue] - before
+                asked = own + ssn.snapshot.request(row)
+                yield _Refused(verdict, task.key, pods, own, asked)
+                if skips:
+                    pods -= 1
+                    continue
+            sums[:, queue] += ssn.snapshot.request(row)
+
+
+@contextmanager
+def _restored(ssn: Session, queue: int) -> Iterator[Column]:
+    """Yield what queues hold, to be added to; that of one is as before in the end (R, Q)."""
+    sums = ssn.snapshot.queues.allocated_or_pipelined
+    before = sums[:, queue].copy()
+    try:
+        yield sums
+    finally:
+        sums[:, queue] = before
+
+
+def _of_all(ssn: Session, refused: list[_Refused], rows: list[int]) -> Record | None:
+    """Return the amounts of all pods of a gang, for the queue that refuses the first one."""
+    first = refused[0]
+    at = first.refusal.numbers.get("at")
+    asked = np.sum([ssn.snapshot.request(row) for row in rows], axis=0)
+    shorts: dict[str, Short] = {}
+    for one in refused:
+        if one.refusal.numbers.get("at") == at:
+            for short in _amounts(ssn, one, asked):
+                shorts.setdefault(short.resource, short)
+    return _record(first, list(shorts.values()), len(rows))
+
+
+def _of_some(ssn: Session, refused: _Refused) -> Record | None:
+    return _record(refused, _amounts(ssn, refused, refused.asked), refused.pods)
+
+
+def _amounts(ssn: Session, refused: _Refused, asked: Column) -> list[Short]:
+    """Return what is short, with the pods of the gang as asked for and not as used."""
+    names = ssn.snapshot.resources.names
+    return [
+        Short(
+            short.resource,
+            short.used - float(refused.before[at]),
+            float(asked[at]),
+            short.limit,
+        )
+        for short in short_of(refused.refusal.numbers)
+        if short.resource in names
+        for at in (names.index(short.resource),)
+    ]
+
+
+def _record(refused: _Refused, shorts: list[Short], pods: int) -> Record | None:
+    if not shorts:
+        return None
+    first, *more = (short.numbers() for short in shorts)
+    numbers: dict[str, Any] = {**refused.refusal.numbers, **first, "task": refused.task}
+    numbers = {key: value for key, value in numbers.items() if key != "more"}
+    numbers |= ({"more": more} if more else {}) | ({"pods": pods} if pods > 1 else {})
+    return Record(Stage.QUOTA, refused.refusal.why, numbers, refused.refusal.code)

@@ -1,0 +1,122 @@
+"""Limits of queues in an answer: for whole gangs, at the queue that states them, by plain sums."""
+
+from typing import Any
+
+from pumice.api.codes import Cause
+from pumice.diagnosis.explain import explain_job
+from pumice.testing import node, pod, pod_group, queue
+
+FLAT = "gang predicates capacity"
+
+
+def cause(found: Any, code: Cause) -> Any:
+    return next(each for each in found.causes if each.code is code)
+
+
+def asked(world: Any, objects: Any, *tiers: str) -> Any:
+    return explain_job(world(objects, *tiers), "j", unblock=False, foresee=False)
+
+
+def test_a_gang_too_large_for_its_queue_is_found_although_no_node_has_room(
+    world: Any, job: Any
+) -> None:
+    there = [
+        queue("default", capability={"cpu": 4}),
+        queue("other"),
+        node("n1", cpu=8),
+        *job("old", cpu=8, nodes=["n1"], queue="other"),
+        *job("j", cpu=2, pods=3),
+    ]
+    found = asked(world, there, FLAT)
+    assert [each.code for each in found.causes] == [
+        Cause.QUEUE_OVER_CAPABILITY,
+        Cause.INSUFFICIENT_RESOURCE,
+    ]
+    assert found.text == (
+        "queue default would hold more than it may with the 3 pods that the gang needs: "
+        "cpu needs 6, in use or reserved 0, limit 4 (over by 2)"
+    )
+
+
+def test_pods_of_the_gang_are_asked_for_and_not_in_use(world: Any, job: Any) -> None:
+    group = pod_group("j", min_member=3)
+    pods = [pod(f"j-{i}", group="j", cpu=cpu) for i, cpu in enumerate((1, 2, 3, 3))]
+    there = [
+        queue("default", capability={"cpu": 6}),
+        node("n1", cpu=16),
+        *job("old", cpu=2, nodes=["n1"]),
+        group,
+        *pods,
+    ]
+    numbers = cause(asked(world, there, FLAT), Cause.QUEUE_OVER_CAPABILITY).numbers
+    assert {key: numbers[key] for key in ("used", "request", "limit", "over", "pods")} == {
+        "used": 2,
+        "request": 6,
+        "limit": 6,
+        "over": 2,
+        "pods": 3,
+    }
+
+
+def test_all_that_a_gang_exceeds_is_named(world: Any) -> None:
+    group = pod_group("j", min_member=4)
+    pods = [pod(f"j-{i}", group="j", cpu=2, memory="1Gi") for i in range(4)]
+    limit = queue("default", capability={"cpu": 2, "memory": "3Gi"})
+    found = asked(world, [limit, node("n1", cpu=16, memory="64Gi"), group, *pods], FLAT)
+    assert found.text.endswith(
+        "cpu needs 8, in use or reserved 0, limit 2 (over by 6); "
+        "memory needs 4Gi, in use or reserved 0, limit 3Gi (over by 1Gi)"
+    )
+
+
+def test_a_gang_that_runs_in_part_asks_for_the_rest(world: Any, job: Any) -> None:
+    there = [
+        queue("default", capability={"cpu": 3}),
+        node("n1", cpu=16),
+        *job("j", cpu=1, pods=5, nodes=["n1"], phase="Inqueue"),
+    ]
+    assert asked(world, there, FLAT).text == (
+        "queue default would hold more than it may with the 4 more pods that the gang needs: "
+        "cpu needs 4, in use or reserved 1, limit 3 (over by 2)"
+    )
+
+
+def tree(world: Any, objects: Any) -> Any:
+    made = world(objects, FLAT)
+    conf = made.conf.replace("- name: capacity", "- name: capacity\n    enableHierarchy: true")
+    return type(made)(objects=made.objects, now=made.now, conf=conf)
+
+
+def test_a_limit_is_that_of_the_queue_above_where_the_queue_itself_states_more(
+    world: Any, job: Any
+) -> None:
+    there = [
+        queue("root"),
+        queue("team", parent="root", capability={"cpu": 4}),
+        queue("leaf", parent="team", capability={"cpu": 8}),
+        queue("sibling", parent="team"),
+        node("n1", cpu=32),
+        *job("old", cpu=1, nodes=["n1"], queue="sibling"),
+        *job("j", cpu=5, queue="leaf"),
+    ]
+    found = explain_job(tree(world, there), "j", unblock=False, foresee=False)
+    assert found.text == (
+        "queue team would hold more than it may: "
+        "cpu needs 5, in use or reserved 1, limit 4 (over by 2)"
+    )
+
+
+def test_admission_says_what_of_the_use_it_does_not_count(world: Any, job: Any) -> None:
+    there = [
+        queue("default", capability={"cpu": 4}),
+        node("n1", cpu=32),
+        *job("old", cpu=3, nodes=["n1"]),
+        *job("j", cpu=5, min_resources={"cpu": 5}),
+    ]
+    refused = cause(asked(world, there, "gang predicates proportion"), Cause.QUEUE_OVER_CAPABILITY)
+    assert refused.text == (
+        "queue default would hold more than it may: "
+        "cpu needs 5, in use or reserved 0, limit 4 (over by 1); "
+        "what running jobs hold beyond their minResources is not counted (cpu 3)"
+    )
+    assert refused.numbers["elastic"] == {"cpu": 3}
