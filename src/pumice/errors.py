@@ -19,7 +19,8 @@
     │   ├── GoneError                    a watch from before what is still remembered
     │   ├── RejectedError                an object or a change that the cluster refuses
     │   │   ├── DeniedError              one that admission refuses, in its own words
-    │   │   └── NamespaceTerminatingError  an object for a namespace that is being deleted
+    │   │   └── ForbiddenError           one that the cluster itself does not admit
+    │   │       └── NamespaceTerminatingError  an object for a namespace that is being deleted
     │   ├── UnavailableError             out of reach, overloaded or too slow; try again later
     │   └── FencedError                  a write held back: this process may not write now
     └── InvariantError                   Pumice itself is wrong; carries its story
@@ -301,12 +302,16 @@ class DeniedError(RejectedError):
     verbatim = True
 
 
-class NamespaceTerminatingError(RejectedError):
-    """A creation in a namespace that is being deleted; ``problem`` is the whole message."""
+class ForbiddenError(RejectedError):
+    """A write that an API server itself does not admit; ``problem`` is the whole message."""
 
     code = 403
     reason = "Forbidden"
     verbatim = True
+
+
+class NamespaceTerminatingError(ForbiddenError):
+    """A creation in a namespace that is being deleted."""
 
 
 class UnavailableError(ClusterError):

@@ -75,6 +75,29 @@ def test_a_posted_job_is_scheduled_runs_and_completes(served: Any) -> None:
     assert served.summary().startswith("2 nodes, 1 job, pods: 2 succeeded; cycle ")
 
 
+def test_a_quota_holds_back_pods_of_a_job(served: Any) -> None:
+    metadata = {"name": "team", "namespace": "default"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
+    head = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+    one_at_a_time = {**JOB["spec"], "minAvailable": 1}
+    served.load([{**quota, "spec": {"hard": {"requests.cpu": "1"}}}])
+    served.load([{**head, **JOB, "spec": one_at_a_time}])
+    served.start()
+    cluster, deadline = served.cluster, time.monotonic() + 30
+    events: list[Any] = []
+    while not events and time.monotonic() < deadline:
+        time.sleep(0.02)
+        events = [each for each in cluster.list("Event")[0] if each["reason"] == "FailedSync"]
+    assert [each["metadata"]["name"] for each in cluster.list("Pod")[0]] == ["train-w-0"]
+    assert events[0]["involvedObject"]["name"] == "train"
+    assert 'pods "train-w-1" is forbidden: exceeded quota: team, ' in events[0]["message"]
+    cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"requests.cpu": "2"}}})
+    while len(cluster.list("Pod")[0]) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert cluster.get("ResourceQuota", "default", "team")["status"]["used"] is not None
+    assert len(cluster.list("Pod")[0]) == 2
+
+
 def test_objects_to_start_with_may_change_what_is_there(served: Any) -> None:
     served.load([QUEUE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}])
     found = served.cluster.get("Queue.scheduling.volcano.sh", "", "default")
