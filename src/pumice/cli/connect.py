@@ -51,7 +51,8 @@ def connect(
     """
     from pumice.cluster.kube.cluster import KubeCluster  # noqa: PLC0415
 
-    return KubeCluster(connection(options, env), qps=0, attempts=1)
+    # ages are told by the clock that wrote the objects: that of `pumice up --speed` runs ahead
+    return KubeCluster(connection(options, env), qps=0, attempts=1, by_server=True)
 
 
 def connection(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> "Connection":

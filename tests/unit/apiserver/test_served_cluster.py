@@ -79,9 +79,9 @@ def test_a_quota_holds_back_pods_of_a_job(served: Any) -> None:
     metadata = {"name": "team", "namespace": "default"}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
     head = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
-    one_at_a_time = {**JOB["spec"], "minAvailable": 1}
+    spec: Any = JOB["spec"]
     served.load([{**quota, "spec": {"hard": {"requests.cpu": "1"}}}])
-    served.load([{**head, **JOB, "spec": one_at_a_time}])
+    served.load([{**head, **JOB, "spec": {**spec, "minAvailable": 1}}])
     served.start()
     cluster, deadline = served.cluster, time.monotonic() + 30
     events: list[Any] = []
