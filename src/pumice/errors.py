@@ -48,7 +48,9 @@ _SHOWN = 80  # characters of an offending value; more hides the message
 
 
 def _show(found: object) -> str:
-    """Print an offending value, cut to a readable length."""
+    """Print an offending value, cut to a readable length; files know None as null."""
+    if found is None:
+        return "null"
     try:
         text = repr(found)
     except (ValueError, RecursionError):  # an integer of 4300 digits, bottomless nesting

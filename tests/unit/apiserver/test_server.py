@@ -13,7 +13,7 @@ import pytest
 from pumice.apiserver import server as api_server
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
-from pumice.clock import EPOCH, VirtualClock
+from pumice.clock import EPOCH, VirtualClock, wall_time
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import Connection
@@ -248,4 +248,4 @@ def test_ages_are_told_by_the_clock_of_the_cluster(server: Any, cluster: Any) ->
         for client in (here, there):
             client.list("Pod")
         assert there.now() == pytest.approx(cluster.now(), abs=60)
-        assert here.now() == pytest.approx(time.time(), abs=60)
+        assert here.now() == pytest.approx(wall_time(), abs=60)

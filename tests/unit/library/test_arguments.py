@@ -23,7 +23,7 @@ def cluster() -> pumice.Cluster:
     ("call", "message"),
     [
         (lambda c: CALLS.explain(str(FIRST), "ai/sweep"), "cluster: wanted a cluster, the result"),
-        (lambda c: CALLS.explain(c, None), "job: wanted the name of a job, found None"),
+        (lambda c: CALLS.explain(c, None), "job: wanted the name of a job, found null"),
         (lambda c: CALLS.whatif(str(FIRST), drain="n"), "cluster: wanted a cluster, the result"),
         (lambda c: CALLS.whatif(c, 3), "job: wanted the name of a job, or a file with a new one"),
         (lambda c: CALLS.whatif(c, drain=[3]), "drain: wanted the name of a node, or several"),

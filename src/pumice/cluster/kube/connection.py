@@ -73,7 +73,7 @@ def load_connection(
         InputError: a file that cannot be used; names the file and the field.
         ServiceError: no cluster is named at all.
     """
-    files = _files(kubeconfig, env)
+    files = named_files(kubeconfig or "", env)
     if files:
         return from_files(files, master, context)
     if env.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
@@ -120,23 +120,6 @@ def from_master(master: str) -> Connection:
     """Make a connection from an address alone, without an identity."""
     server = _address(master)
     return Connection(server, RenewableTls(tls_context) if server.startswith("https://") else None)
-
-
-def _files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
-    """Return the files that were named; a named file never leads to another cluster."""
-    if kubeconfig:
-        file = Path(kubeconfig)
-        if not file.is_file():
-            raise InputError(wanted="a kubeconfig", found="no such file", file=kubeconfig)
-        return [file]
-    named = named_files(env)
-    found = [file for file in named if file.is_file()]
-    if named and not found:
-        files = os.pathsep.join(map(str, named))
-        raise InputError(
-            wanted="a kubeconfig", found="no such file", field="KUBECONFIG", file=files
-        )
-    return found
 
 
 def _address(server: str) -> str:
