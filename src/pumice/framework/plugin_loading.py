@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from functools import cache
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 
@@ -37,7 +38,7 @@ def load_plugins(sources: Iterable[PluginSource]) -> dict[str, type[Plugin]]:
     """
     found: dict[str, type[Plugin]] = {}
     origin: dict[str, str] = {}
-    for source in sources:
+    for source in _checked(sources):
         text = source if isinstance(source, str) else f"{source.__module__}:{source.__name__}"
         given = _classes(text) if isinstance(source, str) else (_with_name(_parse(text), source),)
         for cls in given:
@@ -46,6 +47,23 @@ def load_plugins(sources: Iterable[PluginSource]) -> dict[str, type[Plugin]]:
                 raise InputError(wanted="a name of its own", found=cls.name, file=text, hint=also)
             origin.setdefault(cls.name, text)
     return found
+
+
+def _checked(sources: Iterable[object]) -> list[PluginSource]:
+    """Return the plugins that a program gives; a file may also be a path."""
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        wanted = "a list of plugins: classes, files or modules"
+        raise InputError(wanted=wanted, found=sources, field="plugins")
+    checked: list[PluginSource] = []
+    for source in sources:
+        if isinstance(source, str | PathLike):
+            checked.append(str(source))
+        elif isinstance(source, type) and issubclass(source, Plugin):
+            checked.append(source)
+        else:
+            wanted = f"a class that inherits from {_BASE}, a file or a module"
+            raise InputError(wanted=wanted, found=source, field="plugins")
+    return checked
 
 
 def whole_source(source: str) -> str:
