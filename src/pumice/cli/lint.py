@@ -16,7 +16,7 @@ from pumice.api.wording import counted, nearest
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
 from pumice.errors import ManifestError
-from pumice.webhooks.fields import OMITTED, Key, Missing, Shown, path_text
+from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
 from pumice.webhooks.lint import lint_object
 
@@ -54,7 +54,9 @@ class Line:
 
 
 def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    """Write a value in one line, a text in quotes if it is wrong to be a text."""
+    is_plain = isinstance(value, str) and value and not isinstance(value, Mistyped)
+    text = value if is_plain else json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -64,7 +66,7 @@ def lint(
     """Check files and print the findings; exit with 1 if there are any."""
     documents = list(_documents(paths))
     lines, checked = _lint(documents, queues)
-    if output != "text":
+    if output != "table":
         print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
     else:
         for line in lines:
