@@ -4,10 +4,12 @@ import http.client
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from pumice.apiserver import served_cluster
 from pumice.apiserver.served_cluster import FastClock, RunningPlane, ServedCluster
@@ -96,6 +98,20 @@ def test_a_quota_holds_back_pods_of_a_job(served: Any) -> None:
         time.sleep(0.02)
     assert cluster.get("ResourceQuota", "default", "team")["status"]["used"] is not None
     assert len(cluster.list("Pod")[0]) == 2
+
+
+def test_the_job_of_the_examples_runs_once_it_has_a_namespace_and_a_queue(served: Any) -> None:
+    example = Path(__file__).parents[3] / "examples" / "train-job.yaml"
+    research = {**QUEUE, "metadata": {"name": "research"}}
+    served.load([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ai"}}, research])
+    served.load(yaml.safe_load_all(example.read_text()))
+    served.start()
+    deadline, phases = time.monotonic() + 30, set[str]()
+    while phases != {"Running"} and time.monotonic() < deadline:
+        time.sleep(0.02)
+        phases = {pod["status"]["phase"] for pod in served.cluster.list("Pod", "ai")[0]}
+    assert len(served.cluster.list("Pod", "ai")[0]) == 4
+    assert phases == {"Running"}
 
 
 def test_objects_to_start_with_may_change_what_is_there(served: Any) -> None:

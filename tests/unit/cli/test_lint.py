@@ -130,6 +130,17 @@ def test_values_of_a_wrong_type_are_shown_and_what_is_wanted_is_plain(lint: Any)
     assert [each["found"] for each in json.loads(written)] == ["1", "Rack", 5, 3, None]
 
 
+def test_an_amount_that_is_neither_a_whole_number_nor_a_text_is_one_problem(lint: Any) -> None:
+    bad = QUEUE.replace("weight: 1", "weight: 1, capability: {cpu: 1.5}")
+    assert lint("-", given=bad)[1] == [
+        (
+            "<stdin>:4: Queue research: spec.capability.cpu: found 1.5, "
+            "wanted a whole number or a text"
+        ),
+        "1 problem in 1 object",
+    ]
+
+
 def test_all_outputs_of_other_commands_are_known(lint: Any) -> None:
     files = {"queue.yaml": QUEUE}
     for output in ("table", "text"):
