@@ -5,7 +5,7 @@ Used by everything that reads a file written by a user.
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pumice.errors import InputError
 
@@ -71,7 +71,8 @@ class _StandardInput:
     def read(self) -> bytes:
         """Return its bytes; a test may have put another stream in its place."""
         if self._stream is not sys.stdin:
-            self._content = getattr(sys.stdin, "buffer", sys.stdin).read(MOST_BYTES + 1)
+            stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
+            self._content = stream.read(MOST_BYTES + 1)
             self._stream = sys.stdin
         return self._content
 
