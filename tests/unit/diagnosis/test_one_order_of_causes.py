@@ -1,5 +1,6 @@
 """The scheduler's note on a pod group and ``explain`` name the same decisive cause."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,7 @@ def test_a_waiting_job_has_one_decisive_cause(case: str, conf: str) -> None:
             plane.step()
     groups = plane.cluster.list(POD_GROUP)[0]
     (group,) = [one["metadata"] for one in groups if one["metadata"]["name"].startswith("a-")]
-    explained = explain_job(load_world([plane.cluster]), group["name"], unblock=False)
+    world = replace(load_world([plane.cluster]), conf=conf)
+    explained = explain_job(world, group["name"], unblock=False)
     assert explained.state == "waits"
     assert group["annotations"][WAITING_CAUSE] == explained.causes[0].code.value
