@@ -46,11 +46,10 @@ class Line:
 
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.object, self.field) if part)
-        place = f"{self.file}:{self.line}: {where}"
-        if not self.wanted:
-            return f"{place}{self.message}"
         found_text = f"found {_shown(self.found)}, " if self.found is not None else ""
-        return f"{place}{found_text}wanted {self.wanted}"
+        problem = f"{found_text}wanted {self.wanted}" if self.wanted else self.message
+        line = f"{self.file}:{self.line}: {where}{problem}"
+        return line.encode("utf-8", "backslashreplace").decode()  # half a character, too
 
 
 def _shown(value: Any) -> str:

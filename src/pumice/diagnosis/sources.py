@@ -221,7 +221,11 @@ def _ours(one: Manifest) -> Manifest:
 
 def _documents(path: Path | str) -> Iterator[Document]:
     if isinstance(path, Path) and path.is_dir():
-        inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
+        inside = sorted(
+            each
+            for each in path.iterdir()
+            if each.suffix in _SUFFIXES and not (each.is_dir() or each.is_fifo())
+        )
         for each in inside:
             yield from load_documents(each)
     else:
@@ -280,8 +284,8 @@ def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
         pile.conf = (text, f"{path}: conf")
     if "now" in content:
         pile.now = _instant(str(content["now"]), f"{path}: now")
-    seed = content.get("seed", 0)
-    pile.seed = seed if isinstance(seed, int) else 0
+    seed = _part(content, "seed", (int, str), "a whole number", path)
+    pile.seed = seed if isinstance(seed, int) else 0  # a text names the case it comes from
     usage = _part(content, "nodeUsage", dict, "node to usage", path) or {}
     for node in usage:
         facts = _part(usage, node, dict, "a mapping", path, within="nodeUsage.") or {}
@@ -320,6 +324,10 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
     """Take one object; ``fresh`` ones may be what a user has not applied yet."""
     if not isinstance(item, (dict, Mapping)) or not item.get("kind"):
         raise ManifestError(wanted="an object with apiVersion and kind", found=item, file=source)
+    if not isinstance(item["kind"], str):
+        raise ManifestError(
+            wanted="a non-empty string", found=item["kind"], field="kind", file=source
+        )
     kind = (str(item.get("apiVersion")), str(item["kind"]))
     if kind == _JOB:
         job = stored_job(dict(item), source=source)
@@ -335,6 +343,8 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
     from_manifest(manifest, source=source)  # reports errors while the source is known
     if fresh and kind[1] == "Queue" and "status" not in manifest:
         manifest["status"] = {"state": "Open"}  # as the queue controller would
+    if kind[1] == "Pod" and manifest.get("spec") is None:
+        manifest["spec"] = {}  # read as one that states nothing
     meta = manifest["metadata"]
     pile.objects[kind[1], meta.get("namespace", ""), meta["name"]] = manifest
 

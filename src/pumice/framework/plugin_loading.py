@@ -125,6 +125,8 @@ def _named(source: _Source, module: ModuleType) -> type[Plugin]:
 
 
 def _with_name(source: _Source, cls: type[Plugin]) -> type[Plugin]:
+    if not isinstance(cls.name, str):
+        raise source.error("a plugin whose name is a text", cls.name, f"of class {cls.__name__}")
     if not cls.name:
         line = f'class {cls.__name__}(Plugin, name="…")'
         raise source.error("a plugin with a name", cls.__name__, f"write {line}")
@@ -158,7 +160,7 @@ def _import(source: _Source) -> ModuleType:
         raise source.error("a file that exists", str(path))
     try:
         return importlib.import_module(source.place) if path is None else _run_file(path.absolute())
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         hint = str(error)
         if isinstance(error, ModuleNotFoundError) and _leads_to(error.name or "", source):
             hint += "; a file is named with its suffix, as in policy.py"
@@ -189,7 +191,7 @@ def _run_file(path: Path) -> ModuleType:
 def _line_of(error: BaseException) -> str:
     """Name the line of the imported code that an error comes from."""
     if isinstance(error, SyntaxError):
-        return f"line {error.lineno}"
+        return f"line {error.lineno}" if error.lineno else ""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -45,7 +45,7 @@ class Section:
         if found is None:
             return ""
         if not isinstance(found, str):
-            shown = f"a {type(found).__name__}" if key in _SECRET else found
+            shown = "something else" if key in _SECRET else found
             raise self.wrong(key, "text", shown)
         return found
 
@@ -59,7 +59,8 @@ class Section:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise self.wrong(key, "a mapping", type(found).__name__)
+            shown = "a list" if isinstance(found, list) else "a single value"  # it may be secret
+            raise self.wrong(key, "a mapping", shown)
         return found
 
 
@@ -137,11 +138,9 @@ def _load(file: Path) -> dict[str, Any]:
     try:
         documents = parse_yaml(read_text(file), str(file), unique=False)
     except InputError as error:
-        line = error.file.removeprefix(f"{file}:")
-        hint = f"line {line}: {error.wanted} is wanted" if line.isdigit() else ""
-        raise InputError(
-            wanted="a kubeconfig", found=error.found, file=str(file), hint=hint
-        ) from None
+        if error.file != str(file):  # it names the line
+            raise
+        raise InputError(wanted="a kubeconfig", found=error.found, file=str(file)) from None
     content = documents[0] if documents else None
     if not isinstance(content, dict):
         found = ABSENT if content is None else content
