@@ -115,7 +115,7 @@ class ExecPlugin:
     hint: str = ""
     cluster: Mapping[str, Any] | None = None
     """The description of the cluster for it, if it asks for one."""
-    place: str = ""
+    place: str = field(default="", compare=False)
     """Where it is named, for messages."""
 
     @classmethod
