@@ -8,7 +8,7 @@ count when it admits it, so that no second pod gets the same room.  ``quota_stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.pod_resources import Amounts, is_pod_level, plus
 from pumice.api.qos import QosClass, manifest_qos_class
 from pumice.api.quantity import Amount, amount_or_nothing
@@ -16,7 +16,6 @@ from pumice.api.quota_amounts import OBJECT_COUNT, limits_pods, pod_usage
 from pumice.errors import ForbiddenError
 
 QUOTAS: Final = "ResourceQuota"
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 _COUNTED: Final = {
     "services": "Service",
     "configmaps": "ConfigMap",
@@ -67,7 +66,7 @@ def quota_status(quota: Manifest, listed: Listing) -> Manifest:
 
 def _usage(pod: Manifest) -> Amounts:
     usage = pod_usage(pod.get("spec") or {}, amount_or_nothing)
-    if (pod.get("status") or {}).get("phase") in _OVER:
+    if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
         return {OBJECT_COUNT: usage[OBJECT_COUNT]}
     return usage
 
