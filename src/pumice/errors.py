@@ -19,7 +19,8 @@
     │   ├── GoneError                    a watch from before what is still remembered
     │   ├── RejectedError                an object or a change that the cluster refuses
     │   │   ├── DeniedError              one that admission refuses, in its own words
-    │   │   └── NamespaceTerminatingError  an object for a namespace that is being deleted
+    │   │   └── ForbiddenError           one that the cluster itself does not admit
+    │   │       └── NamespaceTerminatingError  an object for a namespace that is being deleted
     │   ├── UnavailableError             out of reach, overloaded or too slow; try again later
     │   └── FencedError                  a write held back: this process may not write now
     └── InvariantError                   Pumice itself is wrong; carries its story
@@ -27,7 +28,7 @@
 The text of an error is made from its attributes, so an error survives pickling between processes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -47,12 +48,34 @@ _SHOWN = 80  # characters of an offending value; more hides the message
 
 
 def _show(found: object) -> str:
-    """Print an offending value, cut to a readable length."""
+    """Print an offending value, cut to a readable length; files know None as null."""
+    text = ""
     try:
-        text = repr(found)
+        for piece in _pieces(found):
+            text += piece
+            if len(text) > _SHOWN:  # a large value is not written to its end
+                return f"{text[: _SHOWN - 1]}…"
     except (ValueError, RecursionError):  # an integer of 4300 digits, bottomless nesting
-        text = f"a very large {type(found).__name__}"
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+        return f"a very large {type(found).__name__}"
+    return text
+
+
+def _pieces(value: object) -> Iterator[str]:
+    """Write a value piece by piece."""
+    if value is None:
+        yield "null"
+    elif type(value) is dict:
+        for number, (key, each) in enumerate(value.items()):
+            yield f"{', ' if number else '{'}{key!r}: "
+            yield from _pieces(each)
+        yield "}" if value else "{}"
+    elif type(value) is list:
+        for number, each in enumerate(value):
+            yield ", " if number else "["
+            yield from _pieces(each)
+        yield "]" if value else "[]"
+    else:
+        yield repr(value)
 
 
 def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> str:
@@ -301,12 +324,16 @@ class DeniedError(RejectedError):
     verbatim = True
 
 
-class NamespaceTerminatingError(RejectedError):
-    """A creation in a namespace that is being deleted; ``problem`` is the whole message."""
+class ForbiddenError(RejectedError):
+    """A write that an API server itself does not admit; ``problem`` is the whole message."""
 
     code = 403
     reason = "Forbidden"
     verbatim = True
+
+
+class NamespaceTerminatingError(ForbiddenError):
+    """A creation in a namespace that is being deleted."""
 
 
 class UnavailableError(ClusterError):

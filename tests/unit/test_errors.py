@@ -80,7 +80,7 @@ def test_every_error_is_a_pumice_error(said: Any) -> None:
 
 
 def test_an_absent_value_differs_from_a_null() -> None:
-    assert str(InputError(wanted="x", found=None)) == "wanted x, found None"
+    assert str(InputError(wanted="x", found=None)) == "wanted x, found null"
     assert InputError(wanted="x").found is ABSENT
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pumice.api.json_text import starts_like_json
 from pumice.api.manifests import Document, yaml_documents
-from pumice.api.text_files import read_text
+from pumice.api.text_files import is_stdin, read_text
 from pumice.errors import InputError, ManifestError
 
 _MOST_BYTES = 1 << 20
@@ -33,9 +33,7 @@ def point_to_field(error: ManifestError) -> None:
     """Make an error name the line of its field, if it names that of a whole object."""
     name, _, line = error.file.rpartition(":")
     path = error.path or _steps(error.field)
-    if not (path and line.isdigit() and Path(name).is_file()):
-        return
-    if Path(name).stat().st_size > _MOST_BYTES:
+    if not (path and line.isdigit() and _is_small(Path(name))):
         return
     try:
         text = read_text(Path(name))
@@ -47,6 +45,13 @@ def point_to_field(error: ManifestError) -> None:
     is_sure = named or len(documents) == 1 or not starts_like_json(text)
     if len(found) == 1 and is_sure:  # all items of a list in JSON were read as of one line
         error.file = found[0].place_of(path)
+
+
+def _is_small(file: Path) -> bool:
+    """Return whether something is a file, or was standard input, that is soon read again."""
+    if is_stdin(file):
+        return len(read_text(file)) <= _MOST_BYTES
+    return file.is_file() and file.stat().st_size <= _MOST_BYTES
 
 
 def _steps(field: str) -> tuple[str | int, ...]:

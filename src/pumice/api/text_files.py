@@ -11,6 +11,8 @@ from pumice.errors import InputError
 
 STDIN: Final = Path("-")
 """Names standard input in place of a file."""
+_SHOWN_STDIN: Final = Path("<stdin>")
+"""Names it in messages; what finds the line of a fault reads it by this name again."""
 MOST_BYTES: Final = 1 << 30
 """The largest file that is read; `kubectl get -o yaml` of 100,000 pods takes half of it."""
 _FOREIGN: Final = ((b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"))
@@ -18,7 +20,12 @@ _FOREIGN: Final = ((b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"))
 
 def shown_name(path: Path) -> str:
     """Return the name of a file, or of standard input, for messages."""
-    return "<stdin>" if path == STDIN else str(path)
+    return str(_SHOWN_STDIN if is_stdin(path) else path)
+
+
+def is_stdin(path: Path) -> bool:
+    """Return whether a path names standard input."""
+    return path in (STDIN, _SHOWN_STDIN)
 
 
 def read_text(path: Path, error: type[InputError] = InputError) -> str:
@@ -29,8 +36,8 @@ def read_text(path: Path, error: type[InputError] = InputError) -> str:
     """
     name = shown_name(path)
     try:
-        if path == STDIN:
-            content = _stdin().read(MOST_BYTES + 1)
+        if is_stdin(path):
+            content = _STANDARD_INPUT.read()
         else:
             with path.open("rb") as file:
                 content = file.read(MOST_BYTES + 1)
@@ -54,6 +61,20 @@ def decoded(content: bytes, name: str, error: type[InputError] = InputError) -> 
     return text.replace("\r\n", "\n") if "\r" in text else text  # to look for one is quick
 
 
-def _stdin() -> Any:
-    """Return standard input as bytes; a test may have put a text in its place."""
-    return getattr(sys.stdin, "buffer", sys.stdin)
+class _StandardInput:
+    """Standard input, which can be read once only and is kept for the next reader."""
+
+    def __init__(self) -> None:
+        self._stream: object = None
+        self._content = b""
+
+    def read(self) -> bytes:
+        """Return its bytes; a test may have put another stream in its place."""
+        if self._stream is not sys.stdin:
+            stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
+            self._content = stream.read(MOST_BYTES + 1)
+            self._stream = sys.stdin
+        return self._content
+
+
+_STANDARD_INPUT: Final = _StandardInput()

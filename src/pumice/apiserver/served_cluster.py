@@ -17,6 +17,7 @@ from pumice.clock import RealClock, wall_time
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
@@ -247,6 +248,7 @@ class ServedCluster:
         if data is not None:
             plane.on_cycle.append(lambda _: data.sync())
         self.cluster.admission = EmbeddedAdmission(self.cluster)
+        self.cluster.quotas = PodQuotas(self.cluster)
         self._running = RunningPlane(plane, clock)
         self.api = RestApi(self.cluster, self._written)
         self._server = ApiServer(self.api, port=port)

@@ -8,6 +8,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from email.utils import formatdate
 from typing import Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -89,7 +90,9 @@ class ApiServer:
         )
         answer = await self._unlocked(lambda: self._answer(asked))
         if answer.watch is None:
-            return _response(answer)
+            response = _response(answer)
+            response.headers["Date"] = formatdate(self.api.cluster.now(), usegmt=True)
+            return response
         return await self._stream(request, answer.watch)
 
     async def _unlocked(self, ask: Callable[[], _T]) -> _T:

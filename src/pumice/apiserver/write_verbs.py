@@ -11,6 +11,7 @@ from pumice.apiserver.discovery import SCALED
 from pumice.apiserver.failures import RequestError, typed
 from pumice.cluster.base import PatchType, Propagation
 from pumice.cluster.embedded.patches import apply_patch
+from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.status_upkeep import BUDGETS, refusal
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ConflictError, NotFoundError, RejectedError
@@ -40,6 +41,8 @@ class ResourcePath:
 def dry_run_copy(cluster: EmbeddedCluster, path: ResourcePath) -> EmbeddedCluster:
     """Make a copy of the cluster in which a write to one object has the same result."""
     copy = EmbeddedCluster(cluster.clock, admission=cluster.admission, record_events=False)
+    if isinstance(cluster.quotas, PodQuotas):
+        copy.quotas = cluster.quotas.without_counting()
     manifests = [*cluster.list("Namespace")[0]]
     if path.kind.name != "Namespace" and path.name:
         found = cluster.peek(path.kind.name, path.namespace, path.name)

@@ -10,13 +10,13 @@ from typing import Any, Final
 import click
 
 from pumice.api.kinds import BUILT_IN
-from pumice.api.manifests import TEXT, load_documents
-from pumice.api.text_files import STDIN, read_text
+from pumice.api.manifests import load_documents
+from pumice.api.text_files import is_stdin, read_text
 from pumice.api.wording import counted, nearest
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
 from pumice.errors import ManifestError
-from pumice.webhooks.fields import OMITTED, Key, Missing, Shown, path_text
+from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
 from pumice.webhooks.lint import lint_object
 
@@ -46,15 +46,16 @@ class Line:
 
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.object, self.field) if part)
-        place = f"{self.file}:{self.line}: {where}"
-        if not self.wanted:
-            return f"{place}{self.message}"
         found_text = f"found {_shown(self.found)}, " if self.found is not None else ""
-        return f"{place}{found_text}wanted {self.wanted}"
+        problem = f"{found_text}wanted {self.wanted}" if self.wanted else self.message
+        line = f"{self.file}:{self.line}: {where}{problem}"
+        return line.encode("utf-8", "backslashreplace").decode()  # half a character, too
 
 
 def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    """Write a value in one line, a text in quotes if it is wrong to be a text."""
+    is_plain = isinstance(value, str) and value and not isinstance(value, Mistyped)
+    text = value if is_plain else json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -64,7 +65,7 @@ def lint(
     """Check files and print the findings; exit with 1 if there are any."""
     documents = list(_documents(paths))
     lines, checked = _lint(documents, queues)
-    if output != "text":
+    if output != "table":
         print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
     else:
         for line in lines:
@@ -124,7 +125,7 @@ def _hints(read: Iterable[Any]) -> Iterator[str]:
         found = sorted(_WITH_SECRETS & set(plugins)) if isinstance(plugins, dict) else []
         if found and namespace not in ("", "default"):
             yield (
-                f"{_file(document)}:{document.line}: {resource_name(job)}: plugin {found[0]} needs "
+                f"{document.file}:{document.line}: {resource_name(job)}: plugin {found[0]} needs "
                 f"the controllers' right to secrets in namespace {namespace} "
                 "(custom.job_secret_namespaces of the chart; see docs/install.md)"
             )
@@ -134,10 +135,7 @@ def _documents(paths: Iterable[str]) -> Iterator[Any]:
     """Read all documents; a file that cannot be read yields a finding instead."""
     for path in _files(paths):
         try:
-            if path == _STDIN:
-                yield from load_documents(f"{read_text(STDIN, ManifestError)}\n")
-            else:
-                yield from load_documents(Path(path))
+            yield from load_documents(Path(path))
         except ManifestError as error:
             file, _, line = error.file.rpartition(":")
             if line.isdigit() and file:
@@ -162,10 +160,10 @@ def _is_configuration(content: Any) -> bool:
 
 def _configuration(document: Any) -> Line:
     """Return the finding for a scheduler configuration, which has rules of its own."""
-    name = _STDIN if document.file == TEXT else document.file
+    name = _STDIN if is_stdin(Path(document.file)) else document.file
     wanted = f"manifests: check it with 'pumice config check {name}'"
     found = "a scheduler configuration"
-    return Line(_file(document), document.line, "", "", found, wanted, f"{found}, not a manifest")
+    return Line(document.file, document.line, "", "", found, wanted, f"{found}, not a manifest")
 
 
 def _is_object(content: Any) -> bool:
@@ -187,7 +185,7 @@ def _untyped(document: Any) -> Line:
     found, wanted = content.get(field), "a non-empty string"
     name = resource_name(content) if isinstance(content.get("kind"), str) else ""
     line = _at(document, (field,))
-    return Line(_file(document), line, name, field, found, wanted, f"{field} not set")
+    return Line(document.file, line, name, field, found, wanted, f"{field} not set")
 
 
 def _is_unknown_kind(content: Any) -> bool:
@@ -206,7 +204,7 @@ def _unknown_kind(document: Any) -> Line:
     near = nearest(found, known)
     wanted = f"a kind of Volcano{f', such as {near}' if near else ''}"
     name = resource_name(document.content)
-    return Line(_file(document), document.line, name, "kind", found, wanted, f"no kind {found}")
+    return Line(document.file, document.line, name, "kind", found, wanted, f"no kind {found}")
 
 
 def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
@@ -220,10 +218,10 @@ def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
         wanted = f"each object once (the first is at {seen[key]})"
         place = ("metadata", "name")
         yield Line(
-            _file(document), _at(document, place), key[1], "metadata.name", metadata["name"],
+            document.file, _at(document, place), key[1], "metadata.name", metadata["name"],
             wanted, "already exists",
         )  # fmt: skip
-    seen.setdefault(key, f"{_file(document)}:{document.line}")
+    seen.setdefault(key, f"{document.file}:{document.line}")
 
 
 def _line(document: Any, finding: Any) -> Line:
@@ -234,7 +232,7 @@ def _line(document: Any, finding: Any) -> Line:
     elif found is OMITTED or found == "" or isinstance(found, Missing):
         found = None
     return Line(
-        _file(document),
+        document.file,
         _at(document, steps),
         resource_name(document.content),
         path_text(finding.path) if finding.path else "",
@@ -244,17 +242,11 @@ def _line(document: Any, finding: Any) -> Line:
     )
 
 
-def _file(document: Any) -> str:
-    return "<stdin>" if document.file == TEXT else str(document.file)
-
-
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     """Return the line of a field, or of the nearest thing around it."""
     node = document.node
     if node is not None:
         return line_at(node, steps)
-    if document.file == TEXT:
-        return int(document.line)
     # JSON is YAML too; only lists of objects would have to be looked into.
     roots = list(compose_all(read_text(Path(document.file)), document.file))
     if len(roots) != 1:

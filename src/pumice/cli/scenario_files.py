@@ -12,17 +12,11 @@ import click
 
 from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_values
-from pumice.api.text_files import STDIN, read_text
+from pumice.api.text_files import shown_name
 from pumice.cli.option_errors import time_of
-from pumice.errors import ScenarioError
+from pumice.errors import InputError, ScenarioError
 from pumice.garbage_collection import reading
-from pumice.scenarios.scenario import (
-    Scenario,
-    are_manifests,
-    expectations_from,
-    located_scenario,
-    scenario_from,
-)
+from pumice.scenarios.scenario import Scenario, are_manifests, expectations_from, located_scenario
 
 
 def read_scenario(
@@ -38,16 +32,12 @@ def read_scenario(
 
 
 def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenario:
-    sources = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
     if len(files) > 1 or files[0].is_dir():
-        return _of_manifests(files, sources, conf, at)
-    values = load_values(sources[0])
+        return _of_manifests(files, conf, at)
+    values = load_values(files[0])
     if are_manifests(values):
-        return _of_manifests(files, sources, conf, at)
-    if isinstance(sources[0], Path):
-        scenario = located_scenario(_only(values), sources[0])
-    else:
-        scenario = scenario_from(_only(values), Path("<stdin>"))
+        return _of_manifests(files, conf, at)
+    scenario = located_scenario(_only(values), Path(shown_name(files[0])))
     if conf is not None:
         text, source = read_conf_file(conf)
         scenario = replace(scenario, conf=text, conf_source=source)
@@ -66,24 +56,23 @@ def with_expectations(scenario: Scenario, file: Path) -> Scenario:
     return replace(scenario, cycles=cycles, expect=expect)
 
 
-def hold_manifests(source: Path | str) -> bool:
-    """Return whether a file or a text holds manifests rather than a scenario."""
-    if isinstance(source, Path) and source.is_dir():
-        return True
-    return are_manifests(load_values(source))
+def hold_manifests(source: Path) -> bool:
+    """Return whether a file holds manifests rather than a scenario."""
+    return source.is_dir() or are_manifests(load_values(source))
 
 
-def _of_manifests(
-    files: Sequence[Path], sources: Sequence[Path | str], conf: Path | None, now: float | None
-) -> Scenario:
+def _of_manifests(files: Sequence[Path], conf: Path | None, now: float | None) -> Scenario:
     from pumice.diagnosis.sources import load_world  # noqa: PLC0415  (loads the deciding core)
 
-    world = load_world(sources, conf, now)
+    world = load_world(files, conf, now)
+    if not (world.objects or world.left_out):
+        names = ", ".join(map(shown_name, files))
+        raise InputError(wanted="the objects of a cluster", found="none", file=names)
     click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     if world.left_out:
         left = ", ".join(f"{number} {kind}" for kind, number in sorted(world.left_out.items()))
         click.echo(f"note: not used by scheduling: {left}", err=True)
-    name = "<stdin>" if files[0] == STDIN else str(files[0])
+    name = shown_name(files[0])
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return Scenario(
         path=Path(f"{name}{more}"),

@@ -1,7 +1,6 @@
 """`pumice sim`: run a workload to its end under one or more configurations, and report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import click
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
 from pumice.api.conf_files import read_conf_file
-from pumice.api.times import rfc3339
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.command_lines.simulation_options import Output
 from pumice.cli.conf_problems import warn_of_conf
@@ -63,7 +61,7 @@ def sim(
             prepare_folder(folder, tables.all_files(), parquet=parquet)
         outcomes = _run_all(setup, named, options, seed, plugins)
         measured = _measure(outcomes)
-        summary = files.summary(setup, measured, _as_data(options, setup, seed))
+        summary = files.summary(setup, measured, files.options_data(setup, options, seed))
         if folder is not None:
             with writing_to(folder):
                 tables.write(folder, measured, summary)
@@ -111,12 +109,6 @@ def _measure(outcomes: dict[str, Outcome]) -> list[Measures]:
     """Measure all runs, with charts on one time axis."""
     end = max(outcome.end for outcome in outcomes.values())
     return [Measures(name, outcome, end) for name, outcome in outcomes.items()]
-
-
-def _as_data(options: SimulationOptions, setup: SimulationInput, seed: int) -> dict[str, Any]:
-    stated = setup.workload.start if options.start is None else options.start
-    start = None if stated is None else rfc3339(stated)
-    return {"seed": seed, **asdict(options), "start": start}
 
 
 def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: str) -> None:

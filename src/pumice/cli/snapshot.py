@@ -32,7 +32,7 @@ def save(
     if world.jobs:
         left.append(f"{len(world.jobs)} Job, whose pod groups and pods are written")
     note = f"; left out what scheduling does not read: {', '.join(left)}" if left else ""
-    click.echo(f"wrote {len(world.objects)} objects to {target}{note}", err=True)
+    click.echo(f"wrote {counted(len(world.objects), 'object')} to {target}{note}", err=True)
 
 
 def show(

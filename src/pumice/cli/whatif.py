@@ -13,8 +13,8 @@ from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
 from pumice.api.named_values import value_of
 from pumice.api.schema.unknown_fields import misspelt_fields
-from pumice.api.text_files import STDIN, read_text, shown_name
-from pumice.api.wording import first_of
+from pumice.api.text_files import shown_name
+from pumice.api.wording import EMPTY_FILE, first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
@@ -113,7 +113,9 @@ def _in_turn(
 def _listed(world: ClusterState, path: Path) -> Change:
     """Read a list of changes."""
     del world
-    documents = load_documents(f"{read_text(STDIN)}\n" if path == STDIN else path)
+    documents = load_documents(path)
+    if not documents:
+        raise InputError(wanted="a list of changes", found=EMPTY_FILE, file=shown_name(path))
     found: list[Any] = []
     for document in documents:
         content = document.content

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pumice.api.text_files import STDIN, read_text
+from pumice.api.text_files import shown_name
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import ConnectOptions, connect, trouble
@@ -36,11 +36,10 @@ def read_world(
     """
     at = time_of(now)
     if files:
-        texts = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
         with reading():
-            world = load_world(texts, conf, at)
+            world = load_world(files, conf, at)
             if not world.objects:
-                names = ", ".join(map(str, files))
+                names = ", ".join(map(shown_name, files))
                 raise InputError(wanted="the objects of a cluster", found="none", file=names)
     else:
         world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))

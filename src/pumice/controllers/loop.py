@@ -8,6 +8,7 @@ object it failed on.
 import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -18,9 +19,11 @@ from pumice.cluster.base import Cluster
 from pumice.controllers.base import Contented, Controller, Key, Plan, View
 from pumice.controllers.effects import carry_out
 from pumice.controllers.namespace_holds import NamespaceHolds
+from pumice.controllers.ownership import SOURCE
 from pumice.controllers.view import Change, ClusterView, Tables
 from pumice.errors import (
     AlreadyExistsError,
+    ClusterError,
     ConflictError,
     NamespaceTerminatingError,
     NotFoundError,
@@ -29,6 +32,8 @@ from pumice.errors import (
 _FIRST_DELAY_S: Final = 0.005
 _LONGEST_DELAY_S: Final = 1000.0
 _REMEMBERED: Final = 1000
+_RECORDED_AFTER: Final = 8
+"""Failures in a row, about a second's, after which an event is written on the object."""
 
 Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
@@ -286,6 +291,16 @@ class ControllerLoop:
         index, key = item
         name = self._controllers[index].name
         self.failures.append(Failure(name, key, error, attempts, self._cluster.now()))
+        if attempts == _RECORDED_AFTER:
+            about = self.view.get(key.kind, key.namespace, key.name)
+            if about is not None:
+                self._record_failure(about, error)
+
+    def _record_failure(self, about: Manifest, error: Exception) -> None:
+        """Write an event on the object: its owner cannot read our log."""
+        message = f"tried {_RECORDED_AFTER} times, still retrying: {error}"
+        with suppress(ClusterError):  # the failure is kept anyway
+            self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)
 
     def _postpone(self, item: Item, delay_s: float) -> None:
         when = self._steady() + max(delay_s, 0.0)

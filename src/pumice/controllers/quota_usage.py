@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.pod_resources import Amounts, plus, pod_amounts
+from pumice.api.pod_resources import Amounts, plus
 from pumice.api.quantity import Amount
+from pumice.api.quota_amounts import pod_usage
 
-_ONE: Final = Amount(10**9)
 _SHORT: Final = 4096
 """Bytes of what is stated up to which its usage is remembered."""
 _OF_CONTAINERS: Final = ("resources", "restartPolicy")
-_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 def pods_usage(pods: Iterable[tuple[Mapping[str, Any], int]]) -> dict[str, str]:
@@ -40,25 +39,8 @@ def _stated(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 def _usage(stated: bytes) -> Mapping[str, str]:
     total: Amounts = {}
     for spec, n_pods in msgspec.json.decode(stated):
-        used = _pod_usage(spec)
+        used = pod_usage(spec)
         total = plus(
             total, {name: Amount(each.nano * n_pods, each.form) for name, each in used.items()}
         )
     return {name: str(each) for name, each in total.items()}
-
-
-def _pod_usage(spec: Mapping[str, Any]) -> Amounts:
-    """Compute the usage of one pod in a resource quota, by quota name."""
-    one: Amounts = {"pods": _ONE, "count/pods": _ONE}
-    for resource, amount in pod_amounts(spec, "requests").items():
-        if resource in _COMPUTE or resource.startswith("hugepages-") or not is_native(resource):
-            one[resource] = one[f"requests.{resource}"] = amount
-    for resource, amount in pod_amounts(spec, "limits").items():
-        if resource in _COMPUTE:
-            one[f"limits.{resource}"] = amount
-    return one
-
-
-def is_native(resource: str) -> bool:
-    """Check for a resource of Kubernetes itself, as opposed to an extended one."""
-    return "/" not in resource or "kubernetes.io/" in resource

@@ -9,7 +9,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, Protocol
@@ -21,14 +20,10 @@ from pumice.controllers.base import Controller, Delete, Effect, Plan
 from pumice.controllers.effects import batches, carry_out
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.loop import ControllerLoop, Item
-from pumice.controllers.ownership import SOURCE
-from pumice.errors import ClusterError
 
 _HANDS: Final = 32
 """How many effects of all plans together are carried out in parallel."""
 _LONGEST_PAUSE_S: Final = 1.0
-_RECORDED_AFTER: Final = 8
-"""Failures in a row, about a second's, after which an event is written on the object."""
 
 _log = logs.get("controllers")
 
@@ -228,12 +223,6 @@ class ThreadedLoop(ControllerLoop):
             attempts=attempts,
             error=error,
         )
-        about = self.view.get(key.kind, key.namespace, key.name)
-        if attempts == _RECORDED_AFTER and about is not None:
-            self._hands.submit(self._record_failure, about, error)
 
     def _record_failure(self, about: Manifest, error: Exception) -> None:
-        """Write an event on the object: its owner cannot read our log."""
-        message = f"tried {_RECORDED_AFTER} times, still retrying: {error}"
-        with suppress(ClusterError):  # the log has it
-            self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)
+        self._hands.submit(super()._record_failure, about, error)

@@ -1,6 +1,7 @@
 """Every reason why a job of a world waits, the decisive one first."""
 
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.examine.causes import session_causes
 from pumice.examine.examiner import Examiner
@@ -9,4 +10,7 @@ from pumice.examine.findings import Finding
 
 def causes_of(world: ClusterState, examiner: Examiner) -> list[Finding]:
     """List the reasons why a job waits, from its objects and from the session."""
-    return session_causes(examiner, manifest_findings(world, examiner.outcome.job))
+    job = examiner.outcome.job
+    pods = world.pods_by_group.get(job, ())
+    unmade = bool(pods) and all(map(is_expected, pods))
+    return session_causes(examiner, manifest_findings(world, job), unmade=unmade)

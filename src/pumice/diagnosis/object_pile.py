@@ -52,7 +52,11 @@ class ObjectPile:
             raise ManifestError(
                 wanted="an object with apiVersion and kind", found=item, file=source
             )
-        kind = (str(item.get("apiVersion")), str(item["kind"]))
+        if not isinstance(item["kind"], str):
+            raise ManifestError(
+                wanted="a non-empty string", found=item["kind"], field="kind", file=source
+            )
+        kind = (str(item.get("apiVersion")), item["kind"])
         if kind == _JOB:
             job = stored_job(dict(item), source=source)
             expand(job, ManifestView(), source=source)  # reports errors while the source is known
@@ -67,6 +71,8 @@ class ObjectPile:
         from_manifest(manifest, source=source)  # reports errors while the source is known
         if fresh and kind[1] == "Queue" and "status" not in manifest:
             manifest["status"] = {"state": "Open"}  # as the queue controller would
+        if kind[1] == "Pod" and manifest.get("spec") is None:
+            manifest["spec"] = {}  # read as one that states nothing
         self._keep(kind[1], (manifest,))
 
     def _keep(self, kind: str, manifests: Sequence[Manifest]) -> None:
@@ -108,8 +114,8 @@ class ObjectPile:
 def alike_until(items: Sequence[Any], start: int) -> int:
     """Return where a run of plain objects of one kind ends that begins at a place.
 
-    It ends at once where an object is more than one among others of its kind, or names no
-    namespace although its kind lives in them.
+    It ends at once where an object is more than one among others of its kind, names no namespace
+    although its kind lives in them, or has no specification.
     """
     words = version, kind = _words(items[start])
     if words not in KINDS or kind in _SPECIAL:
@@ -122,6 +128,8 @@ def alike_until(items: Sequence[Any], start: int) -> int:
             return place
         meta = item.get("metadata")
         if in_namespaces and not (isinstance(meta, dict) and meta.get("namespace")):
+            return place
+        if item.get("spec") is None and kind == "Pod":
             return place
     return end
 

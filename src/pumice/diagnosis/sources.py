@@ -203,7 +203,11 @@ def _ours(one: Manifest) -> Manifest:
 
 def _packs(path: Path | str) -> Iterator[Pack]:
     if isinstance(path, Path) and path.is_dir():
-        inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
+        inside = sorted(
+            each
+            for each in path.iterdir()
+            if each.suffix in _SUFFIXES and not (each.is_dir() or each.is_fifo())
+        )
         for each in inside:
             yield from load_packs(each)
     else:
@@ -274,8 +278,8 @@ def _take_scenario(pile: ObjectPile, content: dict[str, Any], path: Path) -> Non
         pile.conf = (text, f"{path}: conf")
     if "now" in content:
         pile.now = _instant(str(content["now"]), f"{path}: now")
-    seed = content.get("seed", 0)
-    pile.seed = seed if isinstance(seed, int) else 0
+    seed = _part(content, "seed", (int, str), "a whole number", path)
+    pile.seed = seed if isinstance(seed, int) else 0  # a text names the case it comes from
     usage = _part(content, "nodeUsage", dict, "node to usage", path) or {}
     for node in usage:
         facts = _part(usage, node, dict, "a mapping", path, within="nodeUsage.") or {}

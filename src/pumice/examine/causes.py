@@ -13,12 +13,18 @@ from pumice.framework.refusals import Why
 _NAMED: Final = 3
 
 
-def session_causes(examiner: Examiner, early: list[Finding] | None = None) -> list[Finding]:
-    """List the causes for which a job waits; ``early`` are those found before any session."""
+def session_causes(
+    examiner: Examiner, early: list[Finding] | None = None, *, unmade: bool = False
+) -> list[Finding]:
+    """List the causes for which a job waits, the decisive one first.
+
+    ``early`` are those found before any session.  The pods of an ``unmade`` job in the session are
+    only expected: a cluster does not have them yet.
+    """
     outcome, examination = examiner.outcome, examiner.examination
     if outcome.makes_room:
         return [_waits_for_evicted(outcome)]
-    later = examination.findings() if examination is not None else []
+    later = examination.findings(unmade=unmade) if examination is not None else []
     later = [at_its_turn(each, outcome) for each in later]
     if early:  # causes that keep pods from being created, or from being ours, are reported once
         later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]

@@ -37,8 +37,19 @@ class Examination:
     starts: bool = False
     """Whether it would start as the only job."""
 
-    def findings(self) -> list[Finding]:
-        """List all, the decisive one first."""
+    def findings(self, *, unmade: bool = False) -> list[Finding]:
+        """List all, the decisive one first: the one order of causes.
+
+        A job gets its pods once it is admitted.  While they are ``unmade``, a scheduler knows of no
+        node that refuses them, so what keeps the job from being admitted is decisive, also for
+        those who know the pods that it will have.
+        """
+        if unmade and self.admission:
+            return distinct([*self.invalid, *self.admission, *self._in_order()])
+        return distinct([*self.invalid, *self._in_order()])
+
+    def _in_order(self) -> list[Finding]:
+        """List what is wrong with its queue and its nodes; of the two, what holds longer first."""
         own = [each for each in self.admission + self.queue if not self._follows(each)]
         closed = [each for each in own if each.code in _CLOSED]
         others = [each for each in own if each.code not in _CLOSED]
@@ -46,7 +57,7 @@ class Examination:
         echoes = [each for each in others if each.numbers.get("wholeCluster") and self.nodes]
         others = [each for each in others if each not in echoes]
         lasting, now = (self.nodes, []) if self.holds_when_empty else ([], self.nodes)
-        return distinct([*self.invalid, *closed, *lasting, *others, *now, *echoes])
+        return [*closed, *lasting, *others, *now, *echoes]
 
     def _follows(self, finding: Finding) -> bool:
         """Return whether a limit of zero follows from a resource that no node has at all."""

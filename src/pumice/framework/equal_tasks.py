@@ -147,7 +147,7 @@ def placed_ahead(snapshot: Snapshot, tasks: list[int]) -> Iterator[None]:
         by_shape.setdefault(int(snapshot.tasks.shape[row]), []).append(row)
     with ExitStack() as stack:
         for rows in by_shape.values():
-            stack.enter_context(imagine(snapshot, Task(snapshot, rows[0]), len(rows)))
+            stack.enter_context(Imagined(snapshot, Task(snapshot, rows[0]), len(rows)))
         stack.enter_context(_relabelled(snapshot, np.array(tasks, dtype=np.intp)))
         yield
 

@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from functools import cache
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 
@@ -37,7 +38,7 @@ def load_plugins(sources: Iterable[PluginSource]) -> dict[str, type[Plugin]]:
     """
     found: dict[str, type[Plugin]] = {}
     origin: dict[str, str] = {}
-    for source in sources:
+    for source in _checked(sources):
         text = source if isinstance(source, str) else f"{source.__module__}:{source.__name__}"
         given = _classes(text) if isinstance(source, str) else (_with_name(_parse(text), source),)
         for cls in given:
@@ -46,6 +47,23 @@ def load_plugins(sources: Iterable[PluginSource]) -> dict[str, type[Plugin]]:
                 raise InputError(wanted="a name of its own", found=cls.name, file=text, hint=also)
             origin.setdefault(cls.name, text)
     return found
+
+
+def _checked(sources: Iterable[object]) -> list[PluginSource]:
+    """Return the plugins that a program gives; a file may also be a path."""
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        wanted = "a list of plugins: classes, files or modules"
+        raise InputError(wanted=wanted, found=sources, field="plugins")
+    checked: list[PluginSource] = []
+    for source in sources:
+        if isinstance(source, str | PathLike):
+            checked.append(str(source))
+        elif isinstance(source, type) and issubclass(source, Plugin):
+            checked.append(source)
+        else:
+            wanted = f"a class that inherits from {_BASE}, a file or a module"
+            raise InputError(wanted=wanted, found=source, field="plugins")
+    return checked
 
 
 def whole_source(source: str) -> str:
@@ -107,6 +125,8 @@ def _named(source: _Source, module: ModuleType) -> type[Plugin]:
 
 
 def _with_name(source: _Source, cls: type[Plugin]) -> type[Plugin]:
+    if not isinstance(cls.name, str):
+        raise source.error("a plugin whose name is a text", cls.name, f"of class {cls.__name__}")
     if not cls.name:
         line = f'class {cls.__name__}(Plugin, name="…")'
         raise source.error("a plugin with a name", cls.__name__, f"write {line}")
@@ -140,7 +160,7 @@ def _import(source: _Source) -> ModuleType:
         raise source.error("a file that exists", str(path))
     try:
         return importlib.import_module(source.place) if path is None else _run_file(path.absolute())
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         hint = str(error)
         if isinstance(error, ModuleNotFoundError) and _leads_to(error.name or "", source):
             hint += "; a file is named with its suffix, as in policy.py"
@@ -171,7 +191,7 @@ def _run_file(path: Path) -> ModuleType:
 def _line_of(error: BaseException) -> str:
     """Name the line of the imported code that an error comes from."""
     if isinstance(error, SyntaxError):
-        return f"line {error.lineno}"
+        return f"line {error.lineno}" if error.lineno else ""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

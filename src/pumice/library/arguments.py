@@ -49,5 +49,5 @@ def check_seed(seed: object) -> None:
     Raises:
         InputError: It is something else.
     """
-    if not (isinstance(seed, Integral) and int(seed) >= 0):
+    if isinstance(seed, bool) or not (isinstance(seed, Integral) and int(seed) >= 0):
         raise InputError(wanted="a whole number from 0", found=seed, field="seed")

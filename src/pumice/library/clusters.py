@@ -5,15 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from markupsafe import Markup
 
 from pumice.api.decisions import Decisions
 from pumice.api.duration import parse_duration
 from pumice.api.field_lines import pointing_to_fields
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.named_values import value_of
 from pumice.api.times import epoch
-from pumice.api.wording import counted
+from pumice.api.wording import counted, name_hint
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import Explanation, explain_job
@@ -22,6 +23,7 @@ from pumice.diagnosis.settings import drain_node, nodes_from_text, setting_from_
 from pumice.diagnosis.sources import load_job, load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Answer, Question, what_if
+from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind
 from pumice.library.configurations import Configuration, log_warnings, read_configuration
@@ -51,7 +53,20 @@ class Cluster:
         return Table(("job", "queue", "cause", "why"), rows)
 
     def objects(self, kind: str) -> list[Manifest]:
-        """List the objects of a kind, such as "Node", as manifests."""
+        """List the objects of a kind, such as "Node", as manifests.
+
+        Raises:
+            InputError: No such kind is known.
+        """
+        check_kind("kind", kind, str, 'a kind of object such as "Node"')
+        known = {each.kind for each in BUILT_IN} | {one["kind"] for one in self.state.objects}
+        if kind not in known:
+            raise InputError(
+                wanted="a kind of object that is known, or in this cluster",
+                found=kind,
+                field="kind",
+                hint=name_hint(kind, known),
+            )
         return list(self.state.of_kind(kind).values())
 
     def __repr__(self) -> str:
@@ -155,8 +170,10 @@ def load(
         check_kind("sources", each, PATHS, "a file, a folder or a text of several lines")
     check_configuration("conf", conf)
     read = [each if isinstance(each, str) and "\n" in each else Path(each) for each in sources]
+    if now is not None:
+        check_kind("now", now, str, 'an RFC 3339 time such as "2026-01-15T10:00:19Z"')
     with value_of("now"):
-        at = None if now is None else epoch(str(now))
+        at = None if now is None else epoch(now)
     state = load_world(read, now=at)
     if conf is not None:
         found = read_configuration(conf)
@@ -248,7 +265,7 @@ def _changes(
         change(use_conf(found.text, found.source))
     with value_of("settings"):
         for field, value in (settings or {}).items():
-            change(setting_from_text(state, f"{field}={value}"))
+            change(setting_from_text(state, f"{field}={_written(value)}"))
     with value_of("add_nodes"):
         if add_nodes is not None:
             change(nodes_from_text(state, str(add_nodes)))
@@ -256,3 +273,17 @@ def _changes(
         for node in drained:
             change(drain_node(state, node))
     return changes
+
+
+def _written(value: object) -> str:
+    """Write a value of a program as a file would have it.
+
+    Raises:
+        InputError: No file could.
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, msgspec.MsgspecError):
+        raise InputError(wanted="a text, a number, a list or a mapping", found=value) from None

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from pumice.errors import InputError
 from pumice.library.extras import extra
 from pumice.sim.measure import Measures
+from pumice.sim.options import is_count
 
 _UNITS = ((172800.0, 86400.0, "days"), (7200.0, 3600.0, "hours"), (120.0, 60.0, "minutes"))
 """Minimum seconds for a unit, its seconds and its name."""
@@ -36,7 +38,7 @@ class Plots:
         """Draw the part of a resource in use over time; the scarcest one if none is named."""
         ax = _axes(ax)
         for each in self._measured:
-            at = each.resources.index(resource) if resource else each.main_resource
+            at = _place(each, resource)
             ax.stairs(each.utilisation[at], each.bins.edges / self._unit, label=each.name)
         ax.set_ylim(0, 1.02)
         name = resource or self._measured[0].resources[self._measured[0].main_resource]
@@ -52,7 +54,7 @@ class Plots:
     def shares(self, resource: str = "", ax: Any = None) -> Any:
         """Draw what each queue holds of a resource over time, of the first simulation."""
         ax, first = _axes(ax), self._measured[0]
-        at = first.resources.index(resource) if resource else first.main_resource
+        at = _place(first, resource)
         held = first.allocated[:, at] / max(float(first.total[at]), 1e-9)
         middles = (first.bins.edges[:-1] + first.bins.edges[1:]) / 2 / self._unit
         ax.stackplot(middles, held, labels=list(first.queues.names))
@@ -61,6 +63,8 @@ class Plots:
 
     def gantt(self, most: int = 200, ax: Any = None) -> Any:
         """Draw when jobs waited and ran, of the first simulation, one line for each job."""
+        if not is_count(most):
+            raise InputError(wanted="a whole number from 1", found=most, field="most")
         ax, first = _axes(ax), self._measured[0]
         runs = first.outcome.runs[:most]
         for line, (run, periods) in enumerate(first.run_periods(runs)):
@@ -82,6 +86,16 @@ class Plots:
         if len(self._measured) > 1 if legend is None else legend:
             ax.legend()
         return ax
+
+
+def _place(measures: Measures, resource: str) -> int:
+    """Return the place of a resource, that of the scarcest if none is named."""
+    if not resource:
+        return measures.main_resource
+    if resource not in measures.resources:
+        wanted = f"one of {', '.join(measures.resources)}"
+        raise InputError(wanted=wanted, found=resource, field="resource")
+    return list(measures.resources).index(resource)
 
 
 def _unit(seconds: float) -> tuple[float, str]:

@@ -1,7 +1,7 @@
 """Simulations for programs: a workload run to its end, as tables, figures and plots."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,7 @@ class Results(Mapping[str, "Result"]):
 
     def save(self, folder: str | Path, *, parquet: bool = False) -> Path:
         """Write the report, the summary and the tables into a folder; return the report's path."""
+        check_kind("folder", folder, PATHS, "the name of a folder")
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         files = ResultFiles(list(self), ".parquet" if parquet else ".csv")
@@ -230,7 +231,7 @@ def compare(
     }
     end = max(each.end for each in outcomes.values())
     measured = [Measures(name, each, end) for name, each in outcomes.items()]
-    return Results(setup, measured, {"seed": seed, **asdict(chosen)})
+    return Results(setup, measured, output.options_data(setup, chosen, seed))
 
 
 def _named(

@@ -5,10 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pumice.errors import InputError
+from pumice.library.arguments import PATHS, check_kind
 from pumice.library.extras import extra
 from pumice.library.html import render
 from pumice.sim.output import write_table
 
+_FILE = "the name of a file that ends in .csv or .parquet"
 _SHOWN = 20
 """Rows that a notebook shows."""
 
@@ -59,7 +62,14 @@ class Table:
         return pl.DataFrame(dict(self.columns), infer_schema_length=None, strict=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write the table as CSV, or as Parquet if the name ends in ``.parquet``."""
+        """Write the table as CSV or as Parquet, as the name ends in ``.csv`` or ``.parquet``.
+
+        Raises:
+            InputError: It ends in something else.
+        """
+        check_kind("path", path, PATHS, _FILE)
+        if Path(path).suffix not in (".csv", ".parquet"):
+            raise InputError(wanted=_FILE, found=str(path), field="path")
         return write_table(Path(path), self._names, self._rows)
 
     def __repr__(self) -> str:

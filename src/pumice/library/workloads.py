@@ -10,7 +10,7 @@ from pumice.library.arguments import check_kind
 from pumice.sim.inputs import equal_nodes
 from pumice.sim.limits import check_nodes
 from pumice.sim.options import is_count
-from pumice.sim.readers.job_table import AMOUNTS, jobs_from
+from pumice.sim.readers.job_table import AMOUNTS, check_asked, jobs_from
 from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.workload import Workload, in_order
 
@@ -85,6 +85,7 @@ def nodes(count: int, **amounts: Any) -> list[Node]:
     if not amounts:
         raise InputError(wanted="amounts, as in nodes(8, cpu=32)", found="none", field="nodes")
     check_nodes(count, "nodes")
+    check_asked(amounts)
     named = {AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}
     return equal_nodes(count, {"pods": "110", **named})
 

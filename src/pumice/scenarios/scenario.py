@@ -38,6 +38,8 @@ _OBJECT = re.compile(r"objects\[(\d+)\]")
 _MARKS = frozenset({"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"})
 _GATES = ("SchedulingGatesQueueAdmission",)
 _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
+_NODE_KEYS = ("binds", "pipelined", "nominated")
+"""Keys of expectations that map pods to nodes."""
 _LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode", "openedGates")
 _MAPPING_KEYS = (
     *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
@@ -150,7 +152,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
     _refuse_unknown(path, "", document, TOP_KEYS)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)
-    seed = document.get("seed", 0)
+    seed = _typed(path, "seed", document.get("seed", 0), (int, str), "a whole number")
     return Scenario(
         path=path,
         name=str(document.get("name", path.stem)),
@@ -160,7 +162,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         now=_instant(path, "now", document.get("now", DEFAULT_NOW)),
         cycles=cycles,
         stable=_stable(path, document.get("stable", True)),
-        seed=seed if isinstance(seed, int) else 0,
+        seed=seed if isinstance(seed, int) else 0,  # a text names the case it comes from
         node_usage=_node_usage(path, document),
         queue_gates=_feature_gates(path, document).get(_GATES[0], False),
         expect=expect,
@@ -275,6 +277,9 @@ def _record(path: Path, where: str, given: Any) -> Record:
         kind, wanted = _kind(key)
         if not kind(value):
             raise _problem(path, f"{where}.{key}", value, wanted)
+    for key in _NODE_KEYS:
+        for pod, node in (record.get(key) or {}).items():
+            _typed(path, f"{where}.{key}.{pod}", node, str, "the name of a node")
     for name, group in record.get("podGroups", {}).items():
         entry = _typed(path, f"{where}.podGroups.{name}", group, dict, "a mapping with phase")
         _refuse_unknown(

@@ -1,4 +1,4 @@
-"""Objects that are probably a mistake: listed twice, misspelt fields, dangling references.
+"""Objects that are probably a mistake: listed twice, in circles, misspelt or dangling.
 
 None of it stops a run: a policy test may well be about a queue that does not exist.
 """
@@ -19,6 +19,8 @@ _READ: Final = {
 _VERSION: Final = PodGroup.API_VERSION
 _MAPS: Final = frozenset({"capability", "deserved", "minResources", "minTaskMember"})
 """Fields whose keys are names of users."""
+_LINKED: Final = {"Queue": "is below", "HyperNode": "contains"}
+"""Kinds that form trees, and what a link from one to the next means."""
 _OWN: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 
@@ -39,12 +41,13 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
 def mistakes(
     objects: Sequence[Mapping[str, Any]], *, are_unique: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Yield what cannot be meant: an object listed twice, a field that does not exist.
+    """Yield what cannot be meant: an object listed twice or below itself, an unknown field.
 
     No two of those that ``are_unique`` have one name.
     """
     if not are_unique and _may_repeat(objects):
         yield from _repeated([_name(one) for one in objects])
+    yield from _circles(objects)
     for number, one in enumerate(objects):
         if one["kind"] in _READ and one.get("apiVersion") == _VERSION and not _is_plain(one):
             for sentence in _misspelt(one):
@@ -62,6 +65,43 @@ def _may_repeat(objects: Sequence[Mapping[str, Any]]) -> bool:
     except TypeError:  # a name that is no text
         return True
     return len(places) < len(objects)
+
+
+def _circles(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Yield queues below themselves, and hypernodes that contain themselves."""
+    numbers = {_name(one): number for number, one in enumerate(objects) if one["kind"] in _LINKED}
+    links = {name: _links(objects[number]) for name, number in numbers.items()}
+    for name, number in numbers.items():
+        way = _way_back(name[1], name[0], links)
+        if way:
+            yield number, f"{' '.join(name)} {_LINKED[name[0]]} itself: {' -> '.join(way)}"
+
+
+def _links(manifest: Mapping[str, Any]) -> list[str]:
+    """Name the objects of its own kind that an object is below, or contains."""
+    spec = manifest.get("spec")
+    if not isinstance(spec, Mapping):
+        return []
+    if manifest["kind"] == "Queue":
+        return [str(spec["parent"])] if spec.get("parent") else []
+    members = [one for one in spec.get("members") or () if isinstance(one, Mapping)]
+    chosen = [one.get("selector") or {} for one in members if one.get("type") == "HyperNode"]
+    exact = [one.get("exactMatch") or {} for one in chosen if isinstance(one, Mapping)]
+    return [str(one["name"]) for one in exact if isinstance(one, Mapping) and one.get("name")]
+
+
+def _way_back(start: str, kind: str, links: Mapping[tuple[str, str], list[str]]) -> list[str]:
+    """Return the names on a way from an object back to it; none if there is no such way."""
+    ways = [[start, first] for first in links[kind, start]]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        if way[-1] == start:
+            return way
+        if way[-1] not in seen:
+            seen.add(way[-1])
+            ways += [[*way, after] for after in links.get((kind, way[-1]), ())]
+    return []
 
 
 def _repeated(names: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:

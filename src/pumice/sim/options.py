@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TypeGuard, get_args
 
 from pumice.errors import InputError
 
@@ -22,19 +22,24 @@ _WRITABLE: Final = (-62135596800, 253402214400)
 for the days between them."""
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value of a program is a number; to Python, True is one too."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def is_count(value: object) -> bool:
     """Return whether a value of a program is a whole number from 1."""
-    return isinstance(value, Integral) and int(value) >= 1
+    return isinstance(value, Integral) and is_number(value) and int(value) >= 1
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, Real) and 0 < float(value) < inf
+    return is_number(value) and 0 < float(value) < inf
 
 
 def _is_moment(value: object) -> bool:
     """Return whether a value counts seconds since 1970 to a day that can be written."""
     first, last = _WRITABLE
-    return isinstance(value, Real) and first <= float(value) <= last
+    return is_number(value) and first <= float(value) <= last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,8 @@ class SimulationOptions:
         if self.evicted not in get_args(Evicted):
             wanted = ", ".join(get_args(Evicted))
             raise InputError(wanted=f"one of {wanted}", found=self.evicted, field="evicted")
+        if not isinstance(self.late_pods, bool):
+            raise InputError(wanted="True or False", found=self.late_pods, field="late_pods")
         if not (self.start is None or _is_moment(self.start)):
             wanted = 'a time such as "2026-01-15T10:00:19Z", or in seconds since 1970'
             raise InputError(wanted=wanted, found=self.start, field="start")

@@ -7,16 +7,19 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.times import rfc3339
 from pumice.errors import InputError
 from pumice.sim.comparing import Summary, are_comparable
 from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
+from pumice.sim.options import SimulationOptions
 
 SUMMARY: Final = "summary.json"
 CHARTS: Final = "charts.json"
@@ -101,6 +104,13 @@ def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
             run.evictions,
             "" if run.is_finished else run.reason,
         )
+
+
+def options_data(setup: SimulationInput, options: SimulationOptions, seed: int) -> dict[str, Any]:
+    """Write down how a workload was run; its start as a time, also where the trace states it."""
+    stated = setup.workload.start if options.start is None else options.start
+    start = None if stated is None else rfc3339(stated)
+    return {"seed": seed, **asdict(options), "start": start}
 
 
 def summary(

@@ -8,11 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pumice.webhooks.plain_words import plainly
+from pumice.webhooks.plain_words import plain_type, plainly
 
 
 class Words(str):
     """A description instead of the value found."""
+
+    __slots__ = ()
+
+
+class Mistyped(str):
+    """A text where another type is wanted."""
 
     __slots__ = ()
 
@@ -187,7 +193,6 @@ def wanted_of(error: FieldError) -> str:
     detail = error.detail
     for start in (f"{error.field} in body ", "should be ", "must be ", "should "):
         detail = detail.removeprefix(start)
-    detail = "a list" if detail == 'of type array: "null"' else detail
     match error.fault:
         case "Required value":
             return f"a value ({detail})" if detail else "a value"
@@ -200,5 +205,13 @@ def wanted_of(error: FieldError) -> str:
         case "Forbidden":
             return f"nothing here: {detail}"
         case _:
-            subject, _, bound = detail.partition(" must be ")
-            return plainly(bound if bound and "[" in subject else detail)
+            return _wanted_value(error.fault, detail)
+
+
+def _wanted_value(fault: Fault, detail: str) -> str:
+    """Describe a value that would have been right."""
+    if fault == "Wrong type":
+        types, _, found = detail.removeprefix("of type ").partition(": ")
+        return plain_type(types, found.strip('"'))
+    subject, _, bound = detail.partition(" must be ")
+    return plainly(bound if bound and "[" in subject else detail)

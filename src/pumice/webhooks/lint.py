@@ -8,6 +8,8 @@ would accept the job and refuse its pods.  Used by `pumice lint`.
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from pumice.api.cloning import clone
 from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
@@ -16,11 +18,12 @@ from pumice.controllers.job.expand import expand
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.object_index import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
-from pumice.webhooks.fields import Key, Step, Words, path_text
+from pumice.webhooks.fields import Key, Mistyped, Shown, Step, Words, path_text
 from pumice.webhooks.files import Files, is_checked, misread_metadata, name_of
 from pumice.webhooks.queue_tree import check_children
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
+from pumice.webhooks.schema.validate import UNCHECKED
 
 _UID: Final = "00000000-0000-0000-0000-000000000000"  # as assigned by a cluster
 _MOST_MISREAD: Final = 20  # reported values of the wrong type in one object
@@ -41,7 +44,7 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         return found
     if (verdict.source, verdict.code) != ("builtin", 400):  # else no field was checked
         found += _unknown(manifest, verdict)
-    found += [of_field(error) for error in verdict.errors]
+    found += [of_field(error) for error in verdict.errors if error.detail != UNCHECKED]
     for call in verdict.calls:
         found += call.answer.findings
     if verdict.errors:
@@ -53,7 +56,19 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         found.append(next(misread_metadata(manifest), Finding(verdict.message)))
     if verdict.allowed and kind_of(manifest) == JOB:
         found += _refused_pods(verdict.object, files, settings)
-    return list(_once(_of_the_file(found, manifest)))
+    return [_as_written(one, manifest) for one in _once(_of_the_file(found, manifest))]
+
+
+def _as_written(finding: Finding, manifest: Manifest) -> Finding:
+    """Show a value of the wrong type itself: the messages of Kubernetes name its type only."""
+    if not isinstance(finding.found, Words) or not _has(manifest, finding.path):
+        return finding
+    value: Any = manifest
+    for step in finding.path:
+        value = value[step.name if isinstance(step, Key) else step]
+    if isinstance(value, str):
+        return replace(finding, found=value if value == finding.found else Mistyped(value))
+    return replace(finding, found=Shown("null") if value is None else value)
 
 
 def _of_the_file(found: list[Finding], manifest: Manifest) -> list[Finding]:

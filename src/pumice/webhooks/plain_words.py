@@ -6,6 +6,8 @@ The messages themselves stay as they are: scripts match on them.
 import re
 from typing import Final
 
+from pumice.api.quantity import WANTED_QUANTITY
+
 _ENDS: Final = "a letter or digit first and last"
 _LABEL: Final = f"lower case letters, digits and '-', {_ENDS}"
 _SUBDOMAIN: Final = f"lower case letters, digits, '-' and '.', {_ENDS}"
@@ -92,6 +94,44 @@ _PATTERNS: Final = {
 _BOUND: Final = re.compile(r"(?P<sign>[<>])= (?P<field>\w+)\[.*\]=(?P<amount>\S+)")
 _LONGEST: Final = 1000
 """Characters of a message that is put in other words: a longer one quotes its input."""
+
+
+_TYPES: Final = {
+    "array": "a list",
+    "list": "a list",
+    "object": "a mapping",
+    "struct": "a mapping",
+    "map": "a mapping",
+    "integer": "a whole number",
+    "int": "a whole number of 64 bits",
+    "int32": "a whole number of 32 bits",
+    "int64": "a whole number of 64 bits",
+    "number": "a number",
+    "double": "a number",
+    "float": "a number",
+    "string": "a text",
+    "boolean": "true or false",
+    "bool": "true or false",
+    "Quantity": WANTED_QUANTITY,
+    "Duration": 'a duration such as "1h30m"',
+    "Time": 'a time such as "2026-01-15T10:00:00Z"',
+    "date-time": 'a time such as "2026-01-15T10:00:00Z"',
+}
+"""Types of schemas and of Go."""
+_UNQUOTED: Final = ("integer", "number", "bool")
+"""How the types of values begin that quotes make a text."""
+
+
+def plain_type(names: str, found: str = "", shape: str = "") -> str:
+    """Describe a type, or one of several, in plain words.
+
+    ``found`` is the type found instead, ``shape`` what a type with a name of its own is made of.
+    """
+    listed = names.split(",")
+    if any(name not in _TYPES for name in listed):
+        listed = [shape]
+    words = " or ".join(_TYPES.get(name, "something else") for name in listed)
+    return f"{words} (quote it)" if listed == ["string"] and found.startswith(_UNQUOTED) else words
 
 
 def plainly(detail: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from pumice.api.kinds import Manifest
-from pumice.api.quantity import WANTED_QUANTITY
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Step, Words, wanted_of
+from pumice.webhooks.plain_words import plain_type
 from pumice.webhooks.types.decoding import DecodeError
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
@@ -103,29 +103,15 @@ Rule = Callable[[Request, Existing, Options], Answer]
 
 def of_field(error: FieldError) -> Finding:
     """Make a finding of one in Kubernetes' words."""
-    return Finding(str(error), error.path, error.value, wanted_of(error))
+    found = Words(error.value) if error.fault == "Wrong type" else error.value
+    return Finding(str(error), error.path, found, wanted_of(error))
 
 
 def unreadable(error: DecodeError) -> Answer:
     """Refuse an object that does not fit its type."""
-    wanted = _plain_type(error.wanted) if error.wanted else ""
+    wanted = plain_type(error.wanted, error.found, error.shape) if error.wanted else ""
     finding = Finding(str(error), error.path, Words(error.found) if error.found else None, wanted)
     return Answer(message=str(error), findings=(finding,))
-
-
-def _plain_type(name: str) -> str:
-    if name.startswith("[]"):
-        return "a list"
-    if name.startswith("int"):
-        return f"a whole number of {name.removeprefix('int') or '64'} bits"
-    plain = {
-        "string": "a text (quote it)",
-        "bool": "true or false",
-        "Quantity": WANTED_QUANTITY,
-        "Duration": 'a duration such as "1h30m"',
-        "Time": 'a time such as "2026-01-15T10:00:00Z"',
-    }
-    return plain.get(name, "a text or a mapping, as the field needs")
 
 
 def denied(findings: Iterable[Finding], message: str = "") -> Answer:

@@ -4,10 +4,12 @@ import http.client
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from pumice.apiserver import served_cluster
 from pumice.apiserver.served_cluster import FastClock, RunningPlane, ServedCluster
@@ -73,6 +75,43 @@ def test_a_posted_job_is_scheduled_runs_and_completes(served: Any) -> None:
     assert phases.index("Running") < phases.index("Completed")
     assert served.failure is None
     assert served.summary().startswith("2 nodes, 1 job, pods: 2 succeeded; cycle ")
+
+
+def test_a_quota_holds_back_pods_of_a_job(served: Any) -> None:
+    metadata = {"name": "team", "namespace": "default"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
+    head = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+    spec: Any = JOB["spec"]
+    served.load([{**quota, "spec": {"hard": {"requests.cpu": "1"}}}])
+    served.load([{**head, **JOB, "spec": {**spec, "minAvailable": 1}}])
+    served.start()
+    cluster, deadline = served.cluster, time.monotonic() + 30
+    events: list[Any] = []
+    while not events and time.monotonic() < deadline:
+        time.sleep(0.02)
+        events = [each for each in cluster.list("Event")[0] if each["reason"] == "FailedSync"]
+    assert [each["metadata"]["name"] for each in cluster.list("Pod")[0]] == ["train-w-0"]
+    assert events[0]["involvedObject"]["name"] == "train"
+    assert 'pods "train-w-1" is forbidden: exceeded quota: team, ' in events[0]["message"]
+    cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"requests.cpu": "2"}}})
+    while len(cluster.list("Pod")[0]) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert cluster.get("ResourceQuota", "default", "team")["status"]["used"] is not None
+    assert len(cluster.list("Pod")[0]) == 2
+
+
+def test_the_job_of_the_examples_runs_once_it_has_a_namespace_and_a_queue(served: Any) -> None:
+    example = Path(__file__).parents[3] / "examples" / "train-job.yaml"
+    research = {**QUEUE, "metadata": {"name": "research"}}
+    served.load([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ai"}}, research])
+    served.load(yaml.safe_load_all(example.read_text()))
+    served.start()
+    deadline, phases = time.monotonic() + 30, set[str]()
+    while phases != {"Running"} and time.monotonic() < deadline:
+        time.sleep(0.02)
+        phases = {pod["status"]["phase"] for pod in served.cluster.list("Pod", "ai")[0]}
+    assert len(served.cluster.list("Pod", "ai")[0]) == 4
+    assert phases == {"Running"}
 
 
 def test_objects_to_start_with_may_change_what_is_there(served: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from pumice.apiserver import server as api_server
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
-from pumice.clock import VirtualClock
+from pumice.clock import EPOCH, VirtualClock, wall_time
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import Connection
@@ -238,3 +238,14 @@ def test_our_own_client_works_on_it(cluster: Any, server: Any) -> None:
         client.delete("Pod", "default", "a", grace_s=0)
         with pytest.raises(NotFoundError, match='pods "a" not found'):
             client.get("Pod", "default", "a")
+
+
+def test_ages_are_told_by_the_clock_of_the_cluster(server: Any, cluster: Any) -> None:
+    cluster.clock.advance_to(EPOCH + 400 * 86_400)
+    here = KubeCluster(Connection(server.url), qps=0)
+    there = KubeCluster(Connection(server.url), qps=0, by_server=True)
+    with here, there:
+        for client in (here, there):
+            client.list("Pod")
+        assert there.now() == pytest.approx(cluster.now(), abs=60)
+        assert here.now() == pytest.approx(wall_time(), abs=60)

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from pumice.cli.connect import ConnectOptions, connect, endpoint_file
-from pumice.errors import InputError, PumiceError
+from pumice.cli.main import main
+from pumice.errors import InputError, PumiceError, ServiceError
 
 CA = Path(__file__).parents[2] / "data" / "tls" / "cert.pem"
 TOKEN = {"token": "t"}
@@ -76,10 +78,36 @@ def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path: P
     env = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "absent")}
     endpoint_file(env).parent.mkdir(parents=True)
     endpoint_file(env).write_text(kubeconfig("http://up"))
-    with pytest.raises(PumiceError):
+    with pytest.raises(InputError) as caught:
         connect(ConnectOptions(), env)
-    with pytest.raises(PumiceError, match="no such file"):
-        connect(ConnectOptions(str(tmp_path / "absent")), env)
+    absent = tmp_path / "absent"
+    wanted = "wanted a kubeconfig, found 'no such file'"
+    assert str(caught.value) == f"{absent}: KUBECONFIG: {wanted}"
+    with pytest.raises(InputError) as caught:
+        connect(ConnectOptions(str(absent)), {"KUBECONFIG": str(tmp_path / "b")})
+    assert str(caught.value) == f"{absent}: --kubeconfig: {wanted}"
+    several = {**env, "KUBECONFIG": f"{absent}:{absent}2"}
+    with pytest.raises(InputError, match="KUBECONFIG: wanted a kubeconfig, found 'none of these"):
+        connect(ConnectOptions(), several)
+
+
+def test_an_address_needs_none_of_the_files_of_the_environment(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "absent")}
+    assert base(connect(ConnectOptions(master="http://m"), env)) == "http://m"
+    original = ConnectOptions(fallback="http://localhost:8080")
+    assert base(connect(original, env)) == "http://localhost:8080"
+    with pytest.raises(ServiceError, match=r"stat .*absent: no such file or directory"):
+        connect(ConnectOptions(str(tmp_path / "absent"), fallback="http://f"), env)
+
+
+def test_a_command_ends_as_for_other_files_that_cannot_be_used(tmp_path: Path) -> None:
+    for folder_or_absent in (tmp_path, tmp_path / "absent"):
+        for command in (["job", "list"], ["explain"], ["doctor"], ["queue", "list"]):
+            env = {"KUBECONFIG": str(folder_or_absent)}
+            ran = CliRunner().invoke(main, command, env=env)
+            assert (ran.exit_code, ran.stdout) == (2, "")
+            assert ran.stderr.startswith(f"Error: {folder_or_absent}: ")
+            assert "wanted a kubeconfig, found '" in ran.stderr
 
 
 def test_certificates_come_from_data_or_files(tmp_path: Path) -> None:

@@ -83,3 +83,10 @@ def test_a_step_for_several_findings_is_printed_once(
     assert result.exit_code == 0
     assert result.stdout.count("run it again") == 1
     assert "  one, two: run it again\n" in result.stdout
+
+
+def test_files_are_for_other_commands() -> None:
+    ran = CliRunner().invoke(main, ["doctor", "-f", "a.yaml"])
+    assert ran.exit_code == 2
+    assert "doctor asks a running cluster" in ran.stderr
+    assert "'pumice lint a.yaml' or 'pumice explain -f a.yaml'" in ran.stderr

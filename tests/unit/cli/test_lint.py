@@ -88,7 +88,65 @@ def test_all_faults_of_an_object_are_reported_at_once_in_the_order_of_lines(lint
         "<stdin>:10: Job default/train: spec.tasks[0].replicas",
         "<stdin>:15: Job default/train: spec.tasks[0].template.spec.containers[0].image",
     ]
-    assert lines[2].endswith("image: found number, wanted a text (quote it)")
+    assert lines[2].endswith("image: found 5, wanted a text (quote it)")
+
+
+HYPER_NODES = """\
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: s0}
+spec:
+  tier: "1"
+  members: [{type: Rack, selector: {exactMatch: {name: 5}}}]
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: s1}
+spec: {members: 3, tier: null}
+"""
+
+
+def test_values_of_a_wrong_type_are_shown_and_what_is_wanted_is_plain(lint: Any) -> None:
+    member = "spec.members[0]"
+    code, lines = lint("-", given=HYPER_NODES)
+    assert (code, lines) == (
+        1,
+        [
+            '<stdin>:5: HyperNode s0: spec.tier: found "1", wanted a whole number',
+            (
+                f"<stdin>:6: HyperNode s0: {member}.type: found Rack, "
+                'wanted one of "Node", "HyperNode"'
+            ),
+            (
+                f"<stdin>:6: HyperNode s0: {member}.selector.exactMatch.name: found 5, "
+                "wanted a text (quote it)"
+            ),
+            "<stdin>:11: HyperNode s1: spec.members: found 3, wanted a list",
+            "<stdin>:11: HyperNode s1: spec.tier: wanted a value",
+            "5 problems in 2 objects",
+        ],
+    )
+    written = "".join(lint("-", "-o", "json", given=HYPER_NODES)[1])
+    assert [each["found"] for each in json.loads(written)] == ["1", "Rack", 5, 3, None]
+
+
+def test_an_amount_that_is_neither_a_whole_number_nor_a_text_is_one_problem(lint: Any) -> None:
+    bad = QUEUE.replace("weight: 1", "weight: 1, capability: {cpu: 1.5}")
+    assert lint("-", given=bad)[1] == [
+        (
+            "<stdin>:4: Queue research: spec.capability.cpu: found 1.5, "
+            "wanted a whole number or a text"
+        ),
+        "1 problem in 1 object",
+    ]
+
+
+def test_all_outputs_of_other_commands_are_known(lint: Any) -> None:
+    files = {"queue.yaml": QUEUE}
+    for output in ("table", "text"):
+        assert lint("queue.yaml", "-o", output, files=files) == (0, ["no problems in 1 object"])
+    assert lint("queue.yaml", "-o", "yaml") == (0, ["[]"])
+    assert lint("queue.yaml", "-o", "xml")[0] == 2
 
 
 def test_bad_quantities_are_reported_with_all_other_faults(lint: Any) -> None:

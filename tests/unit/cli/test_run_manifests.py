@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from pumice.cli.main import main
@@ -155,3 +156,40 @@ def test_a_name_that_is_a_truth_value_in_kubectl_needs_quotes(word: str, tmp_pat
         assert pumice(verb, *words).exit_code != 0
         file.write_text(text.replace("NAME", f'"{word.lower()}"'))
         assert pumice(verb, *words).exit_code == 0
+
+
+HUGE = """\
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p}
+  spec:
+    containers:
+    - name: c
+      resources:
+        requests:
+          cpu: 1e300
+"""
+LISTED = f"apiVersion: v1\nkind: List\nitems:\n{HUGE}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"{QUEUE}---\n{LISTED}", 17),
+        (LISTED, 12),
+        (f"objects:\n{HUGE}", 10),
+        (json.dumps(yaml.safe_load(LISTED), indent=1), 17),
+    ],
+)
+@pytest.mark.parametrize("verb", [["run"], ["explain", "-f"], ["queue", "order", "-f"]])
+def test_a_fault_in_the_input_is_found_as_in_a_file(
+    verb: list[str], text: str, line: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "given"
+    file.write_text(text)
+    for name, given in (("<stdin>", "-"), (str(file), str(file))):
+        ran = CliRunner().invoke(main, [*verb, given], input=text)
+        place = "Pod default/p: spec.containers[0].resources.requests.cpu: wanted an amount of at"
+        assert (ran.exit_code, ran.stderr.partition(" most")[0]) == (
+            2, f"Error: {name}:{line}: {place}",
+        )  # fmt: skip

@@ -223,7 +223,7 @@ def test_an_option_that_cannot_be_used_is_named(option: dict[str, Any], message:
 def test_a_start_is_written_as_for_the_command() -> None:
     rows, nodes = pumice.workload(jobs(2)), pumice.nodes(1, cpu=1)
     found = pumice.compare(rows, {"one": FIFO}, nodes, start="2024-06-01T00:00:00Z")
-    assert found.summary["options"]["start"] == 1717200000
+    assert found.summary["options"]["start"] == "2024-06-01T00:00:00Z"
 
 
 def test_an_unknown_option_is_named_with_the_known_ones() -> None:

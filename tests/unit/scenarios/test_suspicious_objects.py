@@ -63,3 +63,29 @@ def test_references_are_doubts_but_no_mistakes() -> None:
     assert [text for _, text in doubts([group])] == [
         "PodGroup default/g names queue 'gone', which does not exist"
     ]
+
+
+def hyper_node(name: str, *members: str) -> Any:
+    chosen = [{"type": "HyperNode", "selector": {"exactMatch": {"name": one}}} for one in members]
+    head = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode"}
+    return {**head, "metadata": {"name": name}, "spec": {"tier": 2, "members": chosen}}
+
+
+def test_trees_that_lead_back_to_themselves_are_named() -> None:
+    assert texts(queue("a", parent="b"), queue("b", parent="a"), queue("c", parent="b")) == [
+        "Queue a is below itself: a -> b -> a",
+        "Queue b is below itself: b -> a -> b",
+    ]
+    assert texts(queue("a", parent="a")) == ["Queue a is below itself: a -> a"]
+    circle = [hyper_node("s0", "s1", "s2"), hyper_node("s1"), hyper_node("s2", "s0")]
+    assert texts(*circle) == [
+        "HyperNode s0 contains itself: s0 -> s2 -> s0",
+        "HyperNode s2 contains itself: s2 -> s0 -> s2",
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec", [None, [], {"members": [3]}, {"members": [{"type": "HyperNode", "selector": [1]}]}]
+)
+def test_odd_trees_are_left_alone(spec: Any) -> None:
+    assert texts({**hyper_node("s0"), "spec": spec}) == []

@@ -5,14 +5,23 @@ from typing import Any
 import click
 
 
+class _Output(click.Choice[str]):
+    """The outputs of all commands; a table of lines was first called text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return an output by its present name."""
+        return super().convert("table" if value == "text" else value, param, ctx)
+
+
 @click.command()
 @click.argument("paths", metavar="FILE|DIR|-...", nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    help="Output format.",
+    type=_Output(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to print the problems.",
 )
 @click.option(
     "--queue",

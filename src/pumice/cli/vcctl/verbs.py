@@ -21,6 +21,7 @@ from pumice.cluster.base import Cluster
 from pumice.errors import (
     AlreadyExistsError,
     ClusterError,
+    InputError,
     NotFoundError,
     PumiceError,
     RejectedError,
@@ -137,14 +138,19 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
 
     Raises:
         ClickException: no cluster answers, and the original's behaviour is not requested.
+        InputError: the kubeconfig cannot be used, and the original's behaviour is not requested.
     """
     options = call["options"]
     fallback = (os.environ.get("KUBERNETES_MASTER") or _USUAL) if call.get("exact") else ""
     named = ConnectOptions(options["kubeconfig"], options["master"], fallback)
+    connected = False
     try:
         with connect(named) as cluster:
+            connected = True
             verb.run(Call(cluster=cluster, **call))
     except (VerbError, PumiceError) as error:
+        if isinstance(error, InputError) and not (connected or call.get("exact")):
+            raise
         if is_out_of_reach(error) and not call.get("exact"):
             raise click.ClickException(trouble(error)) from error
         tell = complaints(call["echo"], call.get("output", ""))

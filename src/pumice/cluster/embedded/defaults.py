@@ -1,4 +1,4 @@
-"""The defaults that an API server fills in when an object is created.
+"""The fields that an API server fills in when an object is created, and keeps when it changes.
 
 Pure functions on manifests the store owns; used by the store alone.
 """
@@ -21,6 +21,17 @@ _POD: Final[Mapping[str, Any]] = MappingProxyType(
         "enableServiceLinks": True,
     }
 )
+_KEPT: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "resourceVersion",
+)
+"""Metadata that only the server writes."""
 _GATED: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "type": "PodScheduled",
@@ -146,3 +157,18 @@ def fill_in(kind: str, manifest: Manifest, *, has_status: bool) -> None:
     default = _BY_KIND.get(kind)
     if default is not None:
         default(manifest)
+
+
+def keep_fields(new: Manifest, old: Manifest, *, has_status: bool) -> None:
+    """Restore in a changed object the fields that only the server and the kubelet write."""
+    metadata, known = new["metadata"], old["metadata"]
+    for field in _KEPT:
+        if field in known:
+            metadata[field] = known[field]
+        else:
+            metadata.pop(field, None)
+    new["apiVersion"], new["kind"] = old["apiVersion"], old["kind"]
+    if has_status:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = old["status"]

@@ -1,14 +1,12 @@
 """Keeps the status of disruption budgets and resource quotas up to date, as controllers do."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pumice.api.kinds import Manifest
-from pumice.api.pod_resources import Side, pod_amounts
-from pumice.api.qos import QosClass, manifest_qos_class
-from pumice.api.quantity import amount_or_nothing, format_quantity
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
+from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 BUDGETS = "PodDisruptionBudget.policy"
@@ -99,89 +97,6 @@ def refusal(pod: Manifest, budgets: Iterable[Manifest]) -> str:
     if mine and (mine[0].get("status") or {}).get("disruptionsAllowed", 0) <= 0:
         return "Cannot evict pod as it would violate the pod's disruption budget."
     return ""
-
-
-QUOTAS: Final = "ResourceQuota"
-_OVER: Final = frozenset({"Succeeded", "Failed"})
-_COUNTED: Final = {
-    "pods": "Pod",
-    "services": "Service",
-    "configmaps": "ConfigMap",
-    "secrets": "Secret",
-    "persistentvolumeclaims": "PersistentVolumeClaim",
-    "resourcequotas": "ResourceQuota",
-}
-_WHOLE: Final = 10**9
-_PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
-"""Resources that a quota may name without the prefix ``requests.``."""
-
-Listing = Callable[[str], Iterable[Manifest]]
-"""Returns the objects of a kind in the quota's namespace."""
-
-
-def quota_status(quota: Manifest, listed: Listing) -> Manifest:
-    """Compute the status of a quota."""
-    hard = dict((quota.get("spec") or {}).get("hard") or {})
-    pods = [pod for pod in listed("Pod") if _counts(pod) and _in_scope(quota, pod)]
-    return {"hard": hard, "used": {name: _used(name, pods, listed) for name in hard}}
-
-
-def _used(name: str, pods: list[Manifest], listed: Listing) -> str:
-    if name in ("pods", "count/pods"):
-        return str(len(pods))
-    plural = name.removeprefix("count/")
-    if plural in _COUNTED:
-        return str(len(list(listed(_COUNTED[plural]))))
-    side: Side = "limits" if name.startswith("limits.") else "requests"
-    resource = name.removeprefix("limits.").removeprefix("requests.")
-    if resource == name and name not in _PLAIN:
-        return "0"
-    nano = sum(_pod_amount(pod, side, resource) for pod in pods)
-    if resource == "cpu":
-        return format_quantity(resource, -(-nano // (_WHOLE // 1000)))
-    return format_quantity(resource, -(-nano // _WHOLE))
-
-
-def _counts(pod: Manifest) -> bool:
-    return (pod.get("status") or {}).get("phase") not in _OVER
-
-
-def _pod_amount(pod: Manifest, side: Side, resource: str) -> int:
-    """Return the request or the limit of a pod, in nano units."""
-    found = pod_amounts(pod.get("spec") or {}, side, amount_or_nothing).get(resource)
-    return found.nano if found is not None else 0
-
-
-# Scopes
-
-
-def _in_scope(quota: Manifest, pod: Manifest) -> bool:
-    spec = quota.get("spec") or {}
-    terms = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
-    terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return all(_matches(term, pod) for term in terms)
-
-
-def _matches(term: Mapping[str, Any], pod: Manifest) -> bool:
-    spec, name = pod.get("spec") or {}, term.get("scopeName")
-    if name == "PriorityClass":
-        values, found = term.get("values") or (), spec.get("priorityClassName") or ""
-        fits = {
-            "In": found in values,
-            "NotIn": found not in values,
-            "Exists": bool(found),
-            "DoesNotExist": not found,
-        }
-        return fits.get(str(term.get("operator")), False)
-    ends = spec.get("activeDeadlineSeconds") is not None
-    asks = manifest_qos_class(spec) is not QosClass.BEST_EFFORT
-    scopes = {
-        "Terminating": ends,
-        "NotTerminating": not ends,
-        "BestEffort": not asks,
-        "NotBestEffort": asks,
-    }
-    return bool(scopes.get(str(name), True))
 
 
 class StatusUpkeep:

@@ -6,7 +6,7 @@ store and must not be changed by the reader; all other methods return copies.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pumice.api.cloning import clone
 from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
@@ -14,7 +14,7 @@ from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation
 from pumice.cluster.embedded.claim_changes import check_claim_status
-from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in
+from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in, keep_fields
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
 from pumice.cluster.embedded.object_tables import (
@@ -37,17 +37,17 @@ Admission = Callable[[str, Manifest, Manifest | None], Manifest]
 """Called before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
 before; returns the object to store, or raises RejectedError."""
 
-_KEPT = (
-    "name",
-    "namespace",
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "resourceVersion",
-)
-"""Metadata that only the server writes."""
+
+class Gate(Protocol):
+    """A limit on pods that counts those that are stored."""
+
+    def check(self, pod: Manifest) -> None:
+        """Refuse a new pod, with its defaults, that there is no room for."""
+        ...
+
+    def count(self, pod: Manifest) -> None:
+        """Count a pod that is now stored."""
+        ...
 
 
 class EmbeddedCluster:
@@ -67,6 +67,7 @@ class EmbeddedCluster:
         self.lock = threading.RLock()
         """Held during each call; hold it to make several calls atomic."""
         self.admission = admission
+        self.quotas: Gate | None = None
         self._tables = tables or ObjectTables(history)
         self._identity = Identity(seed, self._tables.uids)
         self._services = self._tables.version  # counts services; each has another address
@@ -167,11 +168,15 @@ class EmbeddedCluster:
             fill_in(kind.name, new, has_status=kind.has_status)
             if kind.name == "Pod":
                 prioritised(new, self._tables.table(PRIORITY_CLASS).all())
+                if self.quotas is not None:
+                    self.quotas.check(new)
             elif kind.name == "Service":
                 self._services += 1
                 assign_cluster_ip(new, self._services)
             self._identity.stamp(new["metadata"], self.now())
             self._tables.put(table, new, None)
+            if self.quotas is not None and kind.name == "Pod":
+                self.quotas.count(new)
             if metadata.get("ownerReferences"):
                 ref = Ref(kind.name, metadata.get("namespace", ""), metadata["name"])
                 self._garbage.enqueue(ref, new)
@@ -354,17 +359,7 @@ class EmbeddedCluster:
 
     def _replace(self, kind: Kind, old: Manifest, new: Manifest) -> Manifest:
         """Write all of an object except the fields of the server and the kubelet."""
-        metadata, known = new["metadata"], old["metadata"]
-        for field in _KEPT:
-            if field in known:
-                metadata[field] = known[field]
-            else:
-                metadata.pop(field, None)
-        new["apiVersion"], new["kind"] = old["apiVersion"], old["kind"]
-        if kind.has_status:
-            new.pop("status", None)
-            if "status" in old:
-                new["status"] = old["status"]
+        keep_fields(new, old, has_status=kind.has_status)
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
         check_owners(kind.name, new)

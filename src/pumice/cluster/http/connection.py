@@ -26,6 +26,8 @@ class Reply(msgspec.Struct, frozen=True):
     content: bytes
     retry_after_s: float = 0.0
     """How long the server asks for no further requests."""
+    date: bytes = b""
+    """The server's time."""
 
 
 Outcome = Reply | ClusterError
@@ -252,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
         answered, self._answered = self._answered, None
         head = self._done(parser)
         if answered is not None:
-            answered(Reply(head.status, parser.take(), head.retry_after_s))
+            answered(Reply(head.status, parser.take(), head.retry_after_s, head.date))
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

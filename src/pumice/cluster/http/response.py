@@ -15,6 +15,7 @@ _END: Final = b"\r\n\r\n"
 _CODING: Final = b"\r\ntransfer-encoding:"
 _CONNECTION: Final = b"\r\nconnection:"
 _LENGTH: Final = b"\r\ncontent-length:"
+_DATE: Final = b"\r\ndate:"
 _RETRY_AFTER: Final = b"\r\nretry-after:"
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
 
@@ -27,6 +28,8 @@ class ResponseHead(msgspec.Struct, frozen=True):
     chunked: bool
     close: bool
     retry_after_s: float
+    date: bytes = b""
+    """When the answer was sent, by the server's clock, as it is written there in small letters."""
 
 
 class ResponseParser:
@@ -184,6 +187,7 @@ def read_head(text: bytes) -> ResponseHead:
         coding is not None and not is_empty,
         is_last or text.startswith(b"http/1.0"),
         float(retry_after) if retry_after.isdigit() else 0.0,
+        _header(text, _DATE) if _DATE in text else b"",
     )
 
 

@@ -88,7 +88,9 @@ class KubeCluster:
         timeout_s: float = 30.0,
         attempts: int = ATTEMPTS,
         timing: Timing | None = None,
+        by_server: bool = False,
     ) -> None:
+        """Make one; its time is the machine's, or ``by_server`` that of the server's answers."""
         self.wake = threading.Event()
         """Set when an object was added or changed; a waiter clears it before it reads."""
         self.server = connection.server
@@ -104,6 +106,7 @@ class KubeCluster:
             known=self.peek,
             timing=self._timing,
         )
+        self._now = self._client.server_time.now if by_server else self._timing.wall
         self._stores = {kind_named(kind).name: ObjectCache(kind) for kind in kinds}
         self._reflectors = {
             kind: Reflector(self._client, store, self._changed)
@@ -174,8 +177,8 @@ class KubeCluster:
         return [kind for kind, reflector in self._reflectors.items() if reflector.absent]
 
     def now(self) -> float:
-        """Return the machine's time in seconds since 1970."""
-        return self._timing.wall()
+        """Return the time in seconds since 1970."""
+        return self._now()
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Return one object, as a copy."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pumice.cluster.http.tls import RenewableTls, load_client, tls_context
 from pumice.cluster.kube.credentials import (
@@ -31,6 +32,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its own identity."""
 
 _UNSUPPORTED: Final = ("auth-provider", "as", "as-uid", "as-groups", "as-user-extra")
+_AN_ADDRESS: Final = "an address such as https://10.0.0.1:6443"
 _NOTHING: Final = (
     "no cluster found: name one with --kubeconfig, --master or KUBECONFIG, run in a pod, "
     "or have a ~/.kube/config"
@@ -73,7 +75,7 @@ def load_connection(
         InputError: a file that cannot be used; names the file and the field.
         ServiceError: no cluster is named at all.
     """
-    files = _files(kubeconfig, env)
+    files = named_files(kubeconfig or "", env)
     if files:
         return from_files(files, master, context)
     if env.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
@@ -103,6 +105,8 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
     server = _address(master or cluster.text("server"))
     if not server:
         raise cluster.wrong("server", "the address of an API server")
+    if not master and not _is_usable(server):
+        raise cluster.wrong("server", _AN_ADDRESS, cluster.text("server"))
     tls = _tls(server, cluster, user)
     credentials = _credentials(chosen, tls, server)
     if tls is None and credentials != StaticCredentials():
@@ -117,32 +121,30 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
 
 
 def from_master(master: str) -> Connection:
-    """Make a connection from an address alone, without an identity."""
+    """Make a connection from an address alone, without an identity.
+
+    Raises:
+        InputError: it is no address.
+    """
     server = _address(master)
+    if not _is_usable(server):
+        raise InputError(wanted=_AN_ADDRESS, found=master, field="--master")
     return Connection(server, RenewableTls(tls_context) if server.startswith("https://") else None)
-
-
-def _files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
-    """Return the files that were named; a named file never leads to another cluster."""
-    if kubeconfig:
-        file = Path(kubeconfig)
-        if not file.is_file():
-            raise InputError(wanted="a kubeconfig", found="no such file", file=kubeconfig)
-        return [file]
-    named = named_files(env)
-    found = [file for file in named if file.is_file()]
-    if named and not found:
-        files = os.pathsep.join(map(str, named))
-        raise InputError(
-            wanted="a kubeconfig", found="no such file", field="KUBECONFIG", file=files
-        )
-    return found
 
 
 def _address(server: str) -> str:
     if server and "://" not in server:
         server = f"http://{server}"
     return server.rstrip("/")
+
+
+def _is_usable(server: str) -> bool:
+    """Return whether an address can be called at all."""
+    try:
+        parts = urlsplit(server)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        return False
 
 
 def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
@@ -278,4 +280,5 @@ def _pem(part: Section, key: str) -> bytes:
     try:
         return (part.folder / file).read_bytes() if file else b""
     except OSError as error:
-        raise part.wrong(key, "a file that can be read", str(error)) from None
+        hint = str(error.strerror or error)
+        raise part.wrong(key, "a file that can be read", file, hint) from None

@@ -115,6 +115,8 @@ class ExecPlugin:
     hint: str = ""
     cluster: Mapping[str, Any] | None = None
     """The description of the cluster for it, if it asks for one."""
+    place: str = field(default="", compare=False)
+    """Where it is named, for messages."""
 
     @classmethod
     def from_kubeconfig(
@@ -142,13 +144,21 @@ class ExecPlugin:
             )
         if "/" in command:
             command = str(folder / command)
+        args, env = content.get("args") or [], content.get("env") or []
+        if not isinstance(args, list):
+            raise InputError(wanted="a list", found=args, field=f"{place}.args", file=file)
+        pairs = env if isinstance(env, list) else [env]
+        if not all(isinstance(pair, dict) and {"name", "value"} <= pair.keys() for pair in pairs):
+            wanted = "a list of mappings with name and value"
+            raise InputError(wanted=wanted, found=env, field=f"{place}.env", file=file)
         return cls(
             command,
-            tuple(str(part) for part in content.get("args") or ()),
-            {str(pair["name"]): str(pair["value"]) for pair in content.get("env") or ()},
+            tuple(map(str, args)),
+            {str(pair["name"]): str(pair["value"]) for pair in pairs},
             str(version),
             str(content.get("installHint") or ""),
             cluster if content.get("provideClusterInfo") else None,
+            f"{file}: {place}.command: ",
         )
 
 
@@ -210,7 +220,9 @@ class ExecCredentials:
             )
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             late = isinstance(error, subprocess.TimeoutExpired)
-            problem = "it did not end in time" if late else str(error)
+            found = getattr(error, "strerror", None) or str(error)
+            unusable = f"wanted a program that can be run, found '{login.command}' ({found})"
+            problem = "it did not end in time" if late else f"{login.place}{unusable}"
             hint = f" ({login.hint.strip()})" if login.hint else ""
             raise ServiceError(login.command, f"cannot log in: {problem}{hint}") from None
         if done.returncode != 0:

@@ -45,7 +45,7 @@ class Section:
         if found is None:
             return ""
         if not isinstance(found, str):
-            shown = f"a {type(found).__name__}" if key in _SECRET else found
+            shown = "something else" if key in _SECRET else found
             raise self.wrong(key, "text", shown)
         return found
 
@@ -59,7 +59,8 @@ class Section:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise self.wrong(key, "a mapping", type(found).__name__)
+            shown = "a list" if isinstance(found, list) else "a single value"  # it may be secret
+            raise self.wrong(key, "a mapping", shown)
         return found
 
 
@@ -72,9 +73,27 @@ class ActiveContext:
     user: Section
 
 
-def named_files(env: Mapping[str, str]) -> list[Path]:
-    """Return the files of $KUBECONFIG, whether they exist or not."""
-    return [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
+def named_files(kubeconfig: str, env: Mapping[str, str]) -> list[Path]:
+    """Return the files that the command line names, else those of $KUBECONFIG that exist.
+
+    Files that are named never lead to another cluster, so one of them must exist.
+
+    Raises:
+        InputError: none of them does.
+    """
+    if kubeconfig:
+        if not Path(kubeconfig).exists():
+            raise InputError(
+                wanted="a kubeconfig", found="no such file", file=kubeconfig, field="--kubeconfig"
+            )
+        return [Path(kubeconfig)]
+    named = [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
+    found = [file for file in named if file.exists()]
+    if named and not found:
+        files = os.pathsep.join(map(str, named))
+        missing = "no such file" if len(named) == 1 else "none of these files"
+        raise InputError(wanted="a kubeconfig", found=missing, file=files, field="KUBECONFIG")
+    return found
 
 
 def read_kubeconfig(files: Iterable[Path], context: str = "") -> ActiveContext:
@@ -119,14 +138,13 @@ def _load(file: Path) -> dict[str, Any]:
     try:
         documents = parse_yaml(read_text(file), str(file), unique=False)
     except InputError as error:
-        line = error.file.removeprefix(f"{file}:")
-        hint = f"line {line}: {error.wanted} is wanted" if line.isdigit() else ""
-        raise InputError(
-            wanted="a kubeconfig", found=error.found, file=str(file), hint=hint
-        ) from None
+        if error.file != str(file):  # it names the line
+            raise
+        raise InputError(wanted="a kubeconfig", found=error.found, file=str(file)) from None
     content = documents[0] if documents else None
     if not isinstance(content, dict):
-        raise InputError(wanted="a kubeconfig", found=content, file=str(file))
+        found = ABSENT if content is None else content
+        raise InputError(wanted="a kubeconfig", found=found, file=str(file))
     return content
 
 

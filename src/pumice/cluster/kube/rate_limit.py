@@ -9,10 +9,12 @@ import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from secrets import SystemRandom
 
 from pumice.clock import wall_time
 
+_NEAR_S = 2.0
 _RESERVED: ContextVar[bool] = ContextVar("reserved", default=False)
 """Whether the running task has waited for a turn it has not used yet."""
 
@@ -28,6 +30,33 @@ class Timing:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = SystemRandom().random
     """A number from 0 to 1, so that many clients do not return at the same moment."""
+
+
+class ServerTime:
+    """The time of a server, by the dates of its answers.
+
+    It is the machine's while the two are near: dates have no fractions of a second.
+    """
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._date = b""
+        self._at = 0.0
+
+    def notice(self, date: bytes) -> None:
+        """Remember the date of an answer that has just arrived."""
+        if date:
+            self._date, self._at = date, self._timing.wall()
+
+    def now(self) -> float:
+        """Return the server's time in seconds since 1970."""
+        now = self._timing.wall()
+        try:
+            there = parsedate_to_datetime(self._date.decode("ascii", "replace")).timestamp()
+        except (ValueError, TypeError, OverflowError):  # there is none, or it is no date
+            return now
+        ahead_s = there - self._at
+        return now + ahead_s if abs(ahead_s) > _NEAR_S else now
 
 
 class TokenBucket:

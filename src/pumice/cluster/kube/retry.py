@@ -17,7 +17,7 @@ from pumice.cluster.http.client import HttpClient, Request, Stream
 from pumice.cluster.http.connection import Outcome, Reply, reply_of
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.paths import ObjectKey, refusal
-from pumice.cluster.kube.rate_limit import Backoff, Timing, TokenBucket
+from pumice.cluster.kube.rate_limit import Backoff, ServerTime, Timing, TokenBucket
 from pumice.errors import (
     ClusterError,
     FencedError,
@@ -209,6 +209,7 @@ class RetryingSender:
         self.attempts = attempts
         self.fence = fence
         self.timing = timing
+        self.server_time = ServerTime(timing)
         self.bucket = bucket
         self.transport = Transport(connection, timeout_s)
 
@@ -302,7 +303,9 @@ class RetryingSender:
         if not request.is_write:
             if not request.is_lease:
                 await self.bucket.acquire()
-            return await self.transport.read(request.target, request.cap)
+            reply = await self.transport.read(request.target, request.cap)
+            self.server_time.notice(reply.date)
+            return reply
 
         guard = None if request.is_lease else partial(self._check_fence, request.key)
         if guard is not None:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from numbers import Real
 from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
-from pumice.api.quantity import check_amounts, parse_quantity
+from pumice.api.quantity import WANTED_QUANTITY, parse_quantity
 from pumice.errors import ABSENT, InputError, QuantityError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
+from pumice.sim.options import is_number
 from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.readers.tables import rows_of
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, expected, in_order
@@ -21,7 +21,9 @@ AMOUNTS: Final = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
 _NUMBERS: Final = {"arrival": 0, "run": 0, "pods": 1, "needed": 1, "walltime": 0}
 """Columns of numbers, and the least that each may be."""
 _WHOLE: Final = frozenset({"pods", "needed"})
-_COLUMNS: Final = frozenset({*_NUMBERS, "name", "queue", "priority_class", "request", "user"})
+_TEXTS: Final = ("name", "queue", "priority_class", "user")
+"""Columns of texts; a number, as of a user, is one too."""
+_COLUMNS: Final = frozenset({*_NUMBERS, *_TEXTS, "request"})
 Row = Mapping[str, Any]
 
 
@@ -92,11 +94,15 @@ def _check(row: Row) -> None:
         known = ", ".join(sorted({*_COLUMNS, *AMOUNTS}))
         raise InputError(wanted="a known column", found=unknown[0], hint=f"known: {known}")
     _check_request(row)
+    for column in _TEXTS:
+        value = row.get(column)
+        if not (value is None or isinstance(value, str) or is_number(value)):
+            raise InputError(wanted="a text", found=value, field=column)
     for column, least in _NUMBERS.items():
         value = row.get(column)
         if value is None and column not in NEEDED:
             continue
-        if not (isinstance(value, Real) and least <= float(value) < math.inf):
+        if not (is_number(value) and least <= float(value) < math.inf):
             found = ABSENT if value is None else value
             raise InputError(wanted=_wanted(column), found=found, field=column)
         if column in _WHOLE and not float(value).is_integer():
@@ -115,14 +121,23 @@ def _check_request(row: Row) -> None:
     asked = row.get("request")
     if not (asked is None or isinstance(asked, Mapping)):
         raise InputError(wanted="amounts by resource", found=asked, field="request")
-    check_amounts({name: str(amount) for name, amount in (asked or {}).items()}, "request")
-    for column in AMOUNTS:
-        if column in row:
-            try:
-                parse_quantity(str(row[column]))
-            except QuantityError as error:
-                error.field = column
-                raise
+    check_asked(asked or {}, "request.")
+    check_asked({column: row[column] for column in AMOUNTS if column in row})
+
+
+def check_asked(amounts: Mapping[str, Any], place: str = "") -> None:
+    """Refuse an amount of a program that is neither a text nor a number, or cannot be counted.
+
+    Numbers may be of NumPy.  ``place`` is where errors find the names of the amounts.
+    """
+    for name, each in amounts.items():
+        if not (isinstance(each, str) or is_number(each)):
+            raise QuantityError(wanted=WANTED_QUANTITY, found=each, field=f"{place}{name}")
+        try:
+            parse_quantity(str(each))
+        except QuantityError as error:
+            error.field = f"{place}{name}"
+            raise
 
 
 def _request(row: Row) -> dict[str, str]:

@@ -73,6 +73,9 @@ def csv_rows(
         first = [name.strip() for name in next(reader, [])]
         rows = reader if not columns or set(first) & set(columns) else chain([first], reader)
         columns = first if rows is reader else columns
+        twice = next((name for name in columns if name and columns.count(name) > 1), None)
+        if even and twice is not None:
+            raise InputError(wanted="each column once", found=twice, file=f"{file}:1")
         for row in rows:
             if even and row and len(row) != len(columns):
                 wanted = f"{counted(len(columns), 'cell')}, one for each column"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.quantity import Amount, QuantityFormError, amount, amounts
-from pumice.controllers.quota_usage import is_native
+from pumice.api.quota_amounts import is_native
 from pumice.webhooks.fields import (
     FieldError,
     Key,

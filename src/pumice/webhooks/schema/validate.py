@@ -31,6 +31,8 @@ _BLOCKING: Final = frozenset(
     {"Unsupported value", "Required value", "Too long", "Too many", "Wrong type"}
 )
 _NEW: Final = object()
+_NOWHERE: Final = path_text(())
+"""The field of messages that name the field in their text only."""
 _SAFE: Final = 2**53 - 1  # whole numbers that a float can distinguish
 _TIME: Final = re.compile(
     r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
@@ -73,7 +75,7 @@ def _value(value: Any, node: Node, path: Path, old: Any) -> Iterator[FieldError]
 def _neither(value: Any, path: Path) -> Iterator[FieldError]:
     """Yield a value that is neither a whole number nor a text where both are allowed."""
     named = f"{go_json(path_text(path))} must validate at least one schema (anyOf)"
-    yield FieldError("Invalid value", (), "", named)
+    yield FieldError("Invalid value", path, "", named, shown=_NOWHERE)
     yield _mistyped(value, ("integer",), "", path)
     if isinstance(value, float):
         yield _out_of_range("(default format)", path)
@@ -108,7 +110,7 @@ def _fits(value: Any, types: tuple[str, ...], form: str) -> bool:
 
 def _out_of_range(form: str, path: Path) -> FieldError:
     detail = f"Checked value must be of type integer {form} in {path_text(path)}"
-    return FieldError("Invalid value", (), "", detail)
+    return FieldError("Invalid value", path, "", detail, shown=_NOWHERE)
 
 
 def _json_type(value: Any) -> str:

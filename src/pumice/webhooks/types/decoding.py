@@ -58,16 +58,22 @@ class DecodeError(ValueError):
     """JSON that does not fit a type; the message is Go's, ``path`` the keys that lead there.
 
     ``found`` and ``wanted`` are types in Go's words, for a mismatch of types; for a text of the
-    wrong form, ``found`` is the text.
+    wrong form, ``found`` is the text.  ``shape`` is what a type with a name of its own is made of.
     """
 
     def __init__(
-        self, message: str, path: tuple[str | int, ...] = (), found: str = "", wanted: str = ""
+        self,
+        message: str,
+        path: tuple[str | int, ...] = (),
+        found: str = "",
+        wanted: str = "",
+        shape: str = "",
     ) -> None:
         super().__init__(message)
         self.path = path
         self.found = found
         self.wanted = wanted
+        self.shape = shape
 
 
 @dataclass(slots=True)
@@ -90,15 +96,15 @@ class _Reading:
     def mismatch(self, found: str, expected: GoType) -> None:
         """Record a value of the wrong type."""
         if self.first is None:
-            self.first = self.mismatch_error(found, expected.name)
+            self.first = self.mismatch_error(found, expected.name, expected.kind)
 
-    def mismatch_error(self, found: str, wanted: str) -> DecodeError:
+    def mismatch_error(self, found: str, wanted: str, shape: str = "") -> DecodeError:
         """Return the error, in Go's words, that a value here has the wrong type."""
         where = (
             f"Go struct field {self.struct}.{'.'.join(self.names)}" if self.names else "Go value"
         )
         text = f"json: cannot unmarshal {found} into {where} of type {wanted}"
-        return DecodeError(text, tuple(self.keys), found, wanted)
+        return DecodeError(text, tuple(self.keys), found, wanted, shape)
 
     def read(self, value: Any, expected: GoType) -> Any:
         if value is None:

@@ -7,11 +7,11 @@ import pytest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.quotas import quota_status
 from pumice.cluster.embedded.status_upkeep import (
     StatusUpkeep,
     budget_status,
     covers,
-    quota_status,
     refusal,
     selects,
 )
@@ -365,13 +365,13 @@ def test_a_scope_selects_pods(one: Any, counted: Any) -> None:
     ("name", "used"),
     [
         ("pods", "2"),
-        ("count/pods", "2"),
+        ("count/pods", "4"),
         ("services", "3"),
         ("count/services", "3"),
-        ("cpu", "1001m"),
-        ("requests.cpu", "1001m"),
+        ("cpu", "1000001u"),
+        ("requests.cpu", "1000001u"),
         ("limits.cpu", "0"),
-        ("memory", "1025"),
+        ("memory", "1024500m"),
         ("requests.ephemeral-storage", "0"),
         ("example.com/gpu", "0"),
         ("requests.example.com/gpu", "1"),

@@ -172,6 +172,7 @@ def test_anything_else_is_refused_with_its_problem(text: bytes, problem: str) ->
         ),
         (b"HTTP/1.1 429 no\r\nRetry-After: 3", ResponseHead(429, None, False, False, 3.0)),
         (b"HTTP/1.1 429 no\r\nRetry-After: soon", ResponseHead(429, None, False, False, 0.0)),
+        (OK + b"Date: Thu, 01", ResponseHead(200, None, False, False, 0.0, b"thu, 01")),
         (b"HTTP/1.1 204 no\r\nContent-Length: 7", ResponseHead(204, 0, False, False, 0.0)),
         (b"HTTP/1.1 205 no\r\nContent-Length: 7", ResponseHead(205, 7, False, False, 0.0)),
         (b"HTTP/1.1 305 no\r\nContent-Length: 7", ResponseHead(305, 7, False, False, 0.0)),

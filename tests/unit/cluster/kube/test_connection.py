@@ -255,7 +255,7 @@ def test_a_name_and_a_password_are_sent_as_such(written: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "where"),
     [
-        ("[", "config: wanted a kubeconfig"),
+        ("[", "config:2: wanted readable YAML"),
         ("", "config: wanted a kubeconfig"),
         ({"clusters": {}}, "current-context"),
         ({"clusters": "k"}, "clusters: wanted a list"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.kube.rate_limit import Backoff, Timing, TokenBucket
+from pumice.cluster.kube.rate_limit import Backoff, ServerTime, Timing, TokenBucket
 
 
 class Time:
@@ -127,3 +127,24 @@ def test_very_many_failures_wait_the_longest() -> None:
     backoff.failures = 5000
     run(backoff.wait())
     assert time.take() == [5.0]
+
+
+def test_the_time_of_a_server_is_that_of_its_last_answer() -> None:
+    time = Time()
+    server = ServerTime(time.timing)
+    assert server.now() == 100.0
+    server.notice(b"thu, 01 jan 1970 01:00:00 gmt")
+    time.now += 5
+    assert server.now() == 3605.0
+    server.notice(b"")
+    assert server.now() == 3605.0
+    time.now = 3000.0
+    server.notice(b"thu, 01 jan 1970 00:49:59 gmt")
+    assert server.now() == 3000.0
+
+
+@pytest.mark.parametrize("date", [b"soon", b"\xff", b"thu, 01 jan 99999999999999 00:00:00 gmt"])
+def test_a_date_that_cannot_be_read_is_ignored(date: bytes) -> None:
+    server = ServerTime(Time().timing)
+    server.notice(date)
+    assert server.now() == 100.0

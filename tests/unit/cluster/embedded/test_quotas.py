@@ -1,0 +1,159 @@
+"""Quotas that refuse pods, in the words of an API server."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from pumice.apiserver.rest import Request, RestApi
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.quotas import PodQuotas
+from pumice.cluster.embedded.status_upkeep import StatusUpkeep
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ForbiddenError
+from pumice.testing import pod
+
+
+@pytest.fixture
+def cluster() -> Any:
+    made = EmbeddedCluster(VirtualClock(0.0))
+    made.quotas = PodQuotas(made)
+    return made
+
+
+def quota(cluster: Any, name: str = "q", *, scopes: Any = None, **hard: str) -> None:
+    spec = {"hard": {key.replace("__", "."): value for key, value in hard.items()}}
+    if scopes:
+        spec["scopes"] = scopes
+    metadata = {"name": name, "namespace": "default"}
+    cluster.create(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
+    )
+
+
+def used(cluster: Any, name: str = "q") -> Any:
+    return cluster.get("ResourceQuota", "default", name)["status"]["used"]
+
+
+def refusal(cluster: Any, given: Any) -> str:
+    with pytest.raises(ForbiddenError) as caught:
+        cluster.create(given)
+    assert cluster.peek("Pod", "default", given["metadata"]["name"]) is None
+    assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
+    return caught.value.problem
+
+
+def asking(name: str, *containers: Any, **spec: Any) -> Any:
+    listed = [{"name": f"c{i}", "resources": each} for i, each in enumerate(containers)]
+    return pod(name, spec={"containers": listed, **spec})
+
+
+def test_a_pod_over_a_quota_is_refused(cluster: Any) -> None:
+    quota(cluster, cpu="2")
+    cluster.create(pod("a", cpu=1))
+    cluster.create(pod("b", cpu=1))
+    assert refusal(cluster, pod("x", cpu=1)) == (
+        'pods "x" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=2, limited: cpu=2'
+    )
+    assert used(cluster) == {"cpu": "2"}
+
+
+def test_a_refusal_lists_only_what_is_exceeded(cluster: Any) -> None:
+    quota(cluster, cpu="2", memory="1Gi", pods="5", requests__cpu="1500m")
+    cluster.create(asking("a", {"requests": {"cpu": "1", "memory": "512Mi"}}))
+    assert refusal(cluster, asking("x", {"requests": {"cpu": "600m", "memory": "1Gi"}})) == (
+        'pods "x" is forbidden: exceeded quota: q, requested: memory=1Gi,requests.cpu=600m, '
+        "used: memory=512Mi,requests.cpu=1, limited: memory=1Gi,requests.cpu=1500m"
+    )
+
+
+def test_every_container_must_state_what_a_quota_counts(cluster: Any) -> None:
+    quota(cluster, limits__cpu="4", limits__memory="4Gi", pods="9")
+    given = asking("x", {"limits": {"cpu": "1"}}, {}, initContainers=[{"name": "b"}])
+    assert refusal(cluster, given) == (
+        'pods "x" is forbidden: failed quota: q: must specify limits.cpu for: b,c1; '
+        "limits.memory for: b,c0,c1"
+    )
+    cluster.create(asking("whole", {}, resources={"limits": {"cpu": "1", "memory": "1Gi"}}))
+    assert used(cluster) == {"limits.cpu": "1", "limits.memory": "1Gi", "pods": "1"}
+
+
+def test_limits_count_as_requests_where_none_are_stated(cluster: Any) -> None:
+    quota(cluster, requests__cpu="1")
+    assert "requested: requests.cpu=2" in refusal(cluster, asking("x", {"limits": {"cpu": "2"}}))
+
+
+def test_devices_need_not_be_stated(cluster: Any) -> None:
+    quota(cluster, **{"requests.nvidia.com/gpu": "1"})
+    cluster.create(pod("plain", cpu=1))
+    gpu = {"limits": {"nvidia.com/gpu": "1"}}
+    cluster.create(asking("a", gpu))
+    assert "requests.nvidia.com/gpu=1, limited" in refusal(cluster, asking("x", gpu))
+
+
+def test_a_quota_limits_pods_of_its_scopes_and_its_namespace(cluster: Any) -> None:
+    quota(cluster, pods="0", scopes=["BestEffort"])
+    cluster.create(pod("asks", cpu=1))
+    cluster.create(pod("elsewhere", namespace="other"))
+    assert "exceeded quota: q, requested: pods=1, used: pods=0" in refusal(cluster, pod("x"))
+
+
+def test_the_first_quota_by_name_refuses(cluster: Any) -> None:
+    quota(cluster, "z", pods="0")
+    quota(cluster, "a", pods="0")
+    assert "exceeded quota: a," in refusal(cluster, pod("x"))
+    quota(cluster, "zz", cpu="1")
+    assert "failed quota: zz: must specify cpu for: " in refusal(cluster, pod("x"))
+
+
+def test_pods_that_were_there_before_a_quota_count(cluster: Any) -> None:
+    cluster.create(pod("a", cpu=1))
+    quota(cluster, cpu="1")
+    assert "used: cpu=1" in refusal(cluster, pod("x", cpu=1))
+    cluster.patch("ResourceQuota", "default", "q", {"spec": {"hard": {"cpu": "2"}}})
+    cluster.create(pod("x", cpu=1))
+    assert used(cluster) == {"cpu": "2"}
+
+
+def test_room_returns_when_a_pod_is_deleted(cluster: Any) -> None:
+    quota(cluster, pods="1")
+    cluster.create(pod("a"))
+    books = StatusUpkeep(cluster)
+    assert books.sync() == 0
+    refusal(cluster, pod("x"))
+    cluster.delete("Pod", "default", "a", grace_s=0)
+    books.sync()
+    cluster.create(pod("x"))
+    assert used(cluster) == {"pods": "1"}
+
+
+def test_admission_and_controller_count_alike(cluster: Any) -> None:
+    hard = {"cpu": "9", "memory": "9Gi", "pods": "9", "count/pods": "9", "services": "2"}
+    quota(cluster, **hard, limits__memory="9Gi", **{"requests.nvidia.com/gpu": "4"})
+    for name in "abc":
+        limits = {"cpu": "700m", "memory": "1.5Gi", "nvidia.com/gpu": "1"}
+        cluster.create(asking(name, {"limits": limits}))
+    counted = used(cluster)
+    assert StatusUpkeep(cluster).sync() == 0
+    assert counted["cpu"] == "2100m"
+    assert counted["limits.memory"] == "4608Mi"
+
+
+def test_a_dry_run_is_refused_alike_and_counts_nothing(cluster: Any) -> None:
+    quota(cluster, pods="1")
+    api = RestApi(cluster, lambda: None)
+
+    def post(name: str, **query: str) -> Any:
+        body = msgspec.json.encode(pod(name))
+        path = "/api/v1/namespaces/default/pods"
+        kind = "application/json"
+        return api.answer(Request("POST", path, query, kind, kind, body))
+
+    assert post("a", dryRun="All").code == 201
+    assert post("a").code == 201
+    for query in ({"dryRun": "All"}, {}):
+        answer = post("x", **query)
+        assert answer.code == 403
+        assert answer.content["reason"] == "Forbidden"
+        assert answer.content["message"].startswith('pods "x" is forbidden: exceeded quota: q,')
+    assert used(cluster) == {"pods": "1"}
