@@ -1,10 +1,10 @@
 """A session whose jobs are all examined decides what it would have decided unobserved."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions

@@ -157,9 +157,13 @@ def _shapes(ssn: Session, rows: Iterable[int]) -> dict[int, int]:
 def _never_placed(ssn: Session, rows: list[int], known: list[Funnel]) -> Iterator[Funnel]:
     """Yield the nodes for kinds of pods that were not tried and that an empty cluster refuses."""
     seen = {each.task.shape.id for each in known}
+    status = ssn.snapshot.tasks.status
+    placed = _shapes(ssn, [row for row in rows if status[row] != Status.PENDING])
     for shape, row in list(_shapes(ssn, rows).items())[:_MOST_SHAPES]:
+        if shape in seen or shape in placed:
+            continue
         funnel = Funnel(ssn, Task(ssn.snapshot, row))
-        if shape not in seen and funnel.holds_when_empty:
+        if funnel.holds_when_empty:
             yield funnel
 
 

@@ -32,7 +32,7 @@ GONE = object()
 ODD = [
     (("spec", "tasks"), {"a": 1}, "spec.tasks: wanted a list, found {'a': 1}"),
     (("spec", "tasks"), None, "spec.tasks: wanted at least one task"),
-    (TASK, "w", "spec.tasks[0]: wanted a text or a mapping, as the field needs, found 'w'"),
+    (TASK, "w", "spec.tasks[0]: wanted a mapping, found 'w'"),
     (TASK, None, "spec.tasks[0].template.spec.containers: wanted a list, found nothing"),
     (
         (*TASK, "replicas"),
