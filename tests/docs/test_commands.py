@@ -24,6 +24,7 @@ RUN_ELSEWHERE = {
     "pumice serve scheduler --scheduler-name=pumice": "tests/e2e_kube/test_migration.py",
     "pumice serve webhooks": "tests/e2e_kube/test_admission.py",
     "pumice job": "tests/unit/cli/test_job.py",  # asks a running cluster
+    "pumice queue create": "tests/unit/cli/test_queue.py",  # so does this
     "pumice explain my-job -f": "tests/unit/cli/test_explain.py",  # the reader's own files
     "pumice explain my-job": "tests/unit/cli/test_live_sources.py",  # asks a running cluster
     "pumice doctor": "tests/unit/diagnosis/doctor/test_doctor.py",
