@@ -16,6 +16,7 @@ from pumice.diagnosis.explanation_schema import EXPLANATION
 from pumice.diagnosis.forecast import span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.questions import unknown_votes
+from pumice.diagnosis.refused_pods import refused_pods
 from pumice.diagnosis.waiting_jobs import WaitingJob, waiting_jobs
 from pumice.examine.findings import Position
 
@@ -54,20 +55,26 @@ def explain(
         ask_extender=ask_extender,
     )
     lacking = missing_input(world) if files else []  # a cluster shows what it has
-    for note in (*lacking, *unknown_votes(world)):
-        click.echo(f"note: {note}", err=True)
+    _print_notes([*lacking, *unknown_votes(world)])
     if job is None:
+        _print_notes(refused_pods(world))
         _print_all(waiting_jobs(world, default_s=default_runtime), output, world.plain)
         end_if_plugins_failed(world)
         return
     found = explain_job(
         world, job, cycles=cycles, unblock=not no_unblock, default_s=default_runtime
     )
+    _print_notes(refused_pods(world, [found.job]))
     if output == "table":
         _print(found, world.plain)
     else:
         print_data(found.to_dict(), output)
     end_if_plugins_failed(world)
+
+
+def _print_notes(notes: list[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
@@ -101,12 +108,17 @@ def _start(forecast: Mapping[str, Any] | None) -> str:
     return f"in {span(wait)}" if wait else "now"
 
 
-def _print(found: Explanation, say: Say) -> None:
+def _pods(found: Explanation) -> str:
+    """Count the pods by status, those that exist and those to be made."""
+    if found.expected and found.expected == sum(found.pods.values()):
+        return f"{counted(found.expected, 'pod')}, not made yet"
     pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or "no pods"
-    if found.expected:
-        pods = f"{counted(found.expected, 'pod')}, not made yet"
+    return f"{pods}; {found.expected:,} of them not made yet" if found.expected else pods
+
+
+def _print(found: Explanation, say: Say) -> None:
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
-    print_text(f"{found.name}  {place}, minMember {found.min_member}; {pods}")
+    print_text(f"{found.name}  {place}, minMember {found.min_member}; {_pods(found)}")
     click.echo()
     head = f"{found.causes[0].code}: {found.text}" if found.causes else sentence(found.text)
     print_text(say(head), bold=True)

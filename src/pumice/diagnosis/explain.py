@@ -20,6 +20,7 @@ from pumice.diagnosis.forecast import Forecast, forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
 from pumice.diagnosis.questions import unknown_votes
+from pumice.diagnosis.refused_pods import refused_pods
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.timeline import Timeline
@@ -177,8 +178,14 @@ def explain_job(
         places={**outcome.binds, **outcome.promised},
         tried=tried,
         cycle=outcome.cycle,
-        notes=[*world.notes, *missing_input(world), *unknown_votes(world)],
+        notes=_notes(world, job),
     )
+
+
+def _notes(world: ClusterState, job: str) -> list[str]:
+    """List what is missing from an answer about a job, and where it assumes too much."""
+    refused = refused_pods(world, [job])
+    return [*world.notes, *missing_input(world), *refused, *unknown_votes(world)]
 
 
 def _forecast(

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from pumice.api.annotations import HOSTNAME, MIRROR
 from pumice.api.kinds import ENDED_PHASES, JOB, Manifest
@@ -13,6 +12,7 @@ from pumice.api.objects import KINDS, from_manifest
 from pumice.api.quantity import milli_value
 from pumice.api.schema.build import schema_of
 from pumice.api.wording import nearest
+from pumice.api.yaml_text import parse_yaml
 from pumice.diagnosis.changes import Add, Change, Conf, Operation, Remove, patched
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.errors import InputError
@@ -158,6 +158,9 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
         raise InputError(wanted=wanted, found=text)
     kind = _SETTABLE[word.lower()]
     known = world.of_kind(kind)
+    if rest in known:
+        wanted = f"a field of it, as in {target}.FIELD={value}"
+        raise InputError(wanted=wanted, found=text)
     names = [name for name in known if rest.startswith(f"{name}.")]
     if not names:
         name = rest.partition(".")[0]
@@ -166,8 +169,8 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
         raise InputError(wanted=f"a {word} of this cluster", found=name, hint=hint)
     key = max(names, key=len)
     path = _path(kind, rest[len(key) + 1 :], text)
-    parsed = value if path[-2] in _AMOUNTS or path[-2] == "resource" else yaml.safe_load(value)
-    edited = _put(known[key], path, parsed)
+    is_amount = path[-2] in _AMOUNTS or path[-2] == "resource"
+    edited = _put(known[key], path, value if is_amount else _value(value, text))
     shown = ".".join(path[1:] if path[0] in ("spec", "status") else path)
     if kind != "Job":
         from_manifest(edited, source=text)
@@ -175,11 +178,24 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
     return Change(f"set {shown} of {word} {key} to {value}", (op,) if op.patch else ())
 
 
+def _value(text: str, whole: str) -> Any:
+    """Read a value as in a manifest; none is null."""
+    try:
+        values = parse_yaml(text, whole)
+    except InputError as error:  # its line is of no use here
+        raise InputError(wanted="a value in YAML", found=text, field=whole) from error
+    if len(values) > 1:
+        raise InputError(wanted="one value", found=text, field=whole)
+    return values[0] if values else None
+
+
 def _path(kind: str, text: str, whole: str) -> tuple[str, ...]:
     first, _, rest = text.removeprefix("spec.").partition(".")
     if first in _AMOUNTS and rest:
         return (*_AMOUNTS[first], rest.removeprefix("resource."))
     if first in ("status", "metadata"):
+        if not rest:
+            raise InputError(wanted=f"a field of the {first}", found=first, field=whole)
         return (first, *rest.split("."))
     fields = _spec_fields(kind)
     if first not in fields:

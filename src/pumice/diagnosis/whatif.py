@@ -18,6 +18,7 @@ from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.known_pods import PodTallies, Tally, phase_of
 from pumice.diagnosis.manifest_causes import ended_phase, manifest_findings
+from pumice.diagnosis.refused_pods import refused_pods
 from pumice.diagnosis.timeline import Timeline
 
 
@@ -68,7 +69,7 @@ class Answer:
 
     changes: list[str]
     notes: list[str]
-    """What the input lacks."""
+    """What the input lacks, and pods that quotas would refuse."""
     settled: bool
     """Whether the changed cluster comes to rest; if not, all below is a moment of a storm."""
     storm: dict[str, Any] | None
@@ -227,7 +228,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     differing = [] if before is after else before.differing(after)
     return Answer(
         changes=[change.text for change in changes],
-        notes=missing_input(world),
+        notes=[*missing_input(world), *refused_pods(changed)],
         settled=storm is None,
         storm=None if storm is None else storm.to_dict(),
         job=answer,
