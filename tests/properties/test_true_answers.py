@@ -15,8 +15,8 @@ from tests.properties.crowded import Book, conf, group_of, key, requests, scene,
 from tests.staged.truth import changed, gets_going
 
 JOB = "default/ask"
-SEEDS = range(80)
-FEW = range(0, 80, 4)
+SEEDS = range(60)
+FEW = range(0, 60, 6)
 _BESIDE = "of the job placed)"
 
 
