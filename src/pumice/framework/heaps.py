@@ -17,7 +17,7 @@ class Heap:
     Evictions move the keys of rows that sit inside; placements only those of the row that is out.
     With ``moves``, which grows whenever keys may move, rows are compared as Volcano does: when one
     leaves, another is sunk from the top by the keys of that moment.  So the next row is fixed
-    before the one that left is served, and the rest is only put in order on the way.
+    before the one that left is served, and others move only where a row sinks past them.
     """
 
     def __init__(

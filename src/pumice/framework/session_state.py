@@ -225,10 +225,10 @@ class SessionState:
         return starving
 
     def queues_with_jobs(self, known: Iterable[int]) -> list[int]:
-        """List queues with an admitted, valid job; ``known`` ones have some.
+        """List the queues that have an admitted, valid job; it is certain that ``known`` ones do.
 
-        Volcano: queues that want nothing take part in the order of those that do, which is settled
-        on the way.
+        Volcano: queues without a starving job are in the same heap, and so they change the order
+        in which the others leave it.
         """
         found, jobs = dict.fromkeys(known), self.snapshot.jobs
         if not found:

@@ -104,7 +104,7 @@ class Statement:
     def make_rooms(self, rooms: Sequence[Room], action: str, *, gone: Collection[int] = ()) -> None:
         """Evict and pipeline for several tasks, all at once; for plugins that follow no moves.
 
-        Victims that are ``gone`` are marked as leaving already.
+        Victims in ``gone`` were evicted before, and are only noted here.
         """
         snapshot, keys = self._snapshot, self._snapshot.tasks.keys
         known = set(gone)
