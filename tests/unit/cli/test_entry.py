@@ -71,6 +71,30 @@ def test_ctrl_c_at_any_moment_prints_no_traceback(file: Path, verb: str, delay: 
         assert reported.strip().endswith("Aborted!")
 
 
+def test_ctrl_c_in_a_callback_is_not_lost() -> None:
+    lines = [
+        "import os, signal, time, weakref",
+        "from pumice.cli.interrupts import leave_on_interrupt, raise_on_interrupt",
+        "leave_on_interrupt(); raise_on_interrupt()",
+        "class Kept: pass",
+        "kept = Kept()",
+        "watch = weakref.ref(kept, lambda _: os.kill(os.getpid(), signal.SIGINT))",
+        "try:",
+        "    del kept",
+        "    time.sleep(30)",
+        "except KeyboardInterrupt:",
+        "    print('interrupted')",
+    ]
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", "\n".join(lines)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
 def test_what_is_started_without_ctrl_c_goes_on_without(file: Path) -> None:
     text = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{START}"
     process = subprocess.Popen(  # noqa: S603
