@@ -209,7 +209,7 @@ class PlainTurns:
             return None
         tasks = list(waiting)
         is_lone = len(tasks) == 1 and not self._groups[job].spec.min_task_member
-        if not is_lone and not self._starts_with(job, tasks):
+        if not is_lone and not (self._has_room(tasks[0]) and self._starts_with(job, tasks)):
             return None
         kinds = self._kinds_of(tasks)
         return None if kinds is None else Turn(queue, job, tasks, kinds, *self._sums(kinds))
@@ -221,6 +221,11 @@ class PlainTurns:
         steps = [n * self._steps[kind][0] for kind, n in Counter(kinds).items()]
         more: Delta = np.sum(steps, axis=0)
         return more, -more
+
+    def _has_room(self, row: int) -> bool:
+        """Return whether some node takes a task now: else its gang is not worth foreseeing."""
+        value = self._state.placing.fit(Task(self._state.snapshot, row)).value
+        return bool(value.max(initial=-np.inf) > -np.inf)
 
     def _starts_with(self, job: int, tasks: list[int]) -> bool:
         """Return whether a job is ready with all of these tasks placed, and not with fewer."""
