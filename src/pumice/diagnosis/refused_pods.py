@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
-from pumice.api.wording import part_of_its
+from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import QUOTAS, PodQuotas
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.expected import is_expected
@@ -29,7 +29,8 @@ def refused_pods(world: ClusterState, jobs: Iterable[str] | None = None) -> list
             part = part_of_its(len(why), len(pods), "missing pod")
             found.append(f"{world.title(job)}: the cluster would refuse {part}: {why[0]}")
     more = len(found) - _NAMED
-    return found[:_NAMED] + [f"quotas refuse pods of {more} more jobs"] * (more > 0)
+    rest = [f"quotas refuse pods of {counted(more, 'more job')}"] if more > 0 else []
+    return found[:_NAMED] + rest
 
 
 def _refusal(quotas: PodQuotas, pod: Manifest) -> str:

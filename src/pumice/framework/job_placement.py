@@ -20,7 +20,7 @@ from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.neighbour_runs import NeighbourRun, has_hard_terms
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason, Verdict, Why
-from pumice.framework.roles import READY, count_roles
+from pumice.framework.roles import READY, count_roles, mixed_roles
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 
@@ -239,12 +239,10 @@ class JobPlacement:
         if not self._remembers(role):
             return False
         if self.memory.mixed_roles is None:
-            table, rows = self.state.snapshot.tasks, self.state.snapshot.jobs.tasks[self.job]
-            roles: list[int] = []
-            if len(rows) > 1:
-                pairs = zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True)
-                roles = [pair[0] for pair in set(pairs)]
-            self.memory.mixed_roles = frozenset(r for r in roles if roles.count(r) > 1)
+            snapshot = self.state.snapshot
+            rows = snapshot.jobs.tasks[self.job]
+            several = len(rows) > 1
+            self.memory.mixed_roles = mixed_roles(snapshot, rows) if several else frozenset()
         return role in self.memory.mixed_roles
 
     def _no_node(self, row: int, role: int, why: Fit | Reason) -> bool:

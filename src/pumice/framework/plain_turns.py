@@ -26,6 +26,7 @@ from pumice.framework.imagined_rows import ImaginedQueues, cumulate
 from pumice.framework.job_records import Stage
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
+from pumice.framework.roles import mixed_roles
 from pumice.framework.session_state import SessionState
 
 _SHORTEST, _LONGEST = 8, 1024
@@ -87,7 +88,7 @@ class PlainTurns:
         self._steps: dict[int, tuple[Delta, Delta]] = {}
         """What a task of each kind adds to sums (3, R), and what undoes that."""
         self._gangs = bool(state.hooks.bound(Plugin.job_ready))
-        """Whether a job needs more than one task to be ready."""
+        """Whether plugins decide when a job is ready; else its first task is enough."""
 
     def _foreseeable(self) -> bool:
         asked = [plugin for hook in _ASKED for plugin, _ in self._state.hooks.bound(hook)]
@@ -232,20 +233,13 @@ class PlainTurns:
         state = self._state
         if len(tasks) > _LARGEST or not self._gangs:
             return False
-        if job in state.ordering.moving_jobs or self._are_mixed(tasks):
+        if job in state.ordering.moving_jobs or mixed_roles(state.snapshot, tasks):
             return False
         with placed_ahead(state.snapshot, tasks[:-1]):
             if state.policy.job_ready(job):
                 return False
         with placed_ahead(state.snapshot, tasks):
             return bool(state.policy.job_ready(job))
-
-    def _are_mixed(self, tasks: list[int]) -> bool:
-        """Return whether tasks of a role differ: then a node may refuse one and take the next."""
-        table = self._state.snapshot.tasks
-        pairs = set(zip(table.role[tasks].tolist(), table.shape[tasks].tolist(), strict=True))
-        roles = [role for role, _ in pairs if role != NOWHERE]
-        return len(roles) != len(set(roles))
 
     def _kinds_of(self, tasks: list[int]) -> list[int] | None:
         """Return the kinds of tasks; None if one of them is not plain."""

@@ -1,12 +1,22 @@
-"""Minimum numbers of tasks by role (``minTaskMember``), and the tasks that count for them."""
+"""Roles: minimum numbers of tasks (``minTaskMember``), the tasks that count, mixed shapes."""
 
+from collections import Counter
 from collections.abc import Collection
 
+from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PENDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 
 READY = ALLOCATED_CLASS | {Status.SUCCEEDED}
+
+
+def mixed_roles(snapshot: Snapshot, rows: list[int]) -> frozenset[int]:
+    """Return the roles whose tasks differ in shape: a node may refuse one and take the next."""
+    table = snapshot.tasks
+    pairs = zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True)
+    shapes = Counter(role for role, _ in set(pairs) if role != NOWHERE)
+    return frozenset(role for role, n in shapes.items() if n > 1)
 
 
 def minima(job: Job) -> dict[str, int]:
