@@ -133,13 +133,19 @@ def _gang(draw: Any, name: str, shapes: Any, queue_name: str) -> list[Any]:
     scores=st.sampled_from(sorted(SCORES)),
     queues=st.sampled_from([*QUEUES, TREE]),
     seed=st.integers(0, 9),
-    most_kinds=st.sampled_from([0, 24]),
+    gangs_of_a_kind=st.sampled_from([0, 1, 4]),
+    credit=st.sampled_from([2, 30]),
 )
 def test_foreseen_turns_of_gangs_decide_as_the_plain_way(
-    cluster: Any, scores: Any, queues: Any, seed: Any, most_kinds: Any
+    cluster: Any, scores: Any, queues: Any, seed: Any, gangs_of_a_kind: Any, credit: Any
 ) -> None:
+    """Also if they are given up on the way, because there are many kinds or walks are short."""
     conf = conf_of(scores, queues)
-    with mock.patch("pumice.framework.foreseen_picks._MOST_KINDS", most_kinds):
+    with (
+        mock.patch("pumice.framework.foreseen_picks._GANGS_OF_A_KIND", gangs_of_a_kind or 4),
+        mock.patch("pumice.framework.plain_turns.MOST_KINDS", 24 if gangs_of_a_kind else 1),
+        mock.patch("pumice.framework.plain_turns._CREDIT", credit),
+    ):
         fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
     assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
 
@@ -159,7 +165,7 @@ def test_foreseen_turns_decide_as_the_plain_way(
     """Whether tasks are picked for in walks or one by one, and of alike nodes one is asked."""
     conf = conf_of(scores, queues)
     with (
-        mock.patch("pumice.framework.foreseen_picks._MOST_KINDS", most_kinds),
+        mock.patch("pumice.framework.foreseen_picks.MOST_KINDS", most_kinds),
         mock.patch("pumice.framework.placing._MANY", few_nodes),
         mock.patch("pumice.framework.placing._SEVERAL", 0),
     ):
@@ -212,6 +218,48 @@ def test_of_a_gang_that_finds_too_few_nodes_nothing_stays() -> None:
     found = Scheduler(conf).decide(snapshot_of(made), 0.0)
     assert len(found.binds) == 30  # 32 would fit
     assert found == reference_decide(snapshot_of(made), conf)
+
+
+def test_turns_up_to_the_limit_of_a_queue_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = Counting(monkeypatch)
+    made: list[Any] = [queue("blue", capability={"cpu": 70}), queue("green")]
+    made += [node(f"n{i}", cpu=16, memory="64Gi") for i in range(20)]
+    for i in range(60):
+        made += three(f"g{i:02d}", ("blue", "green")[i % 2])
+    conf = conf_of("spread", "capacity")
+    found = Scheduler(conf).decide(snapshot_of(made), 0.0)
+    assert len(found.binds) == 3 * (23 + 30)
+    assert counting.turns >= 2 * 23
+    assert found == reference_decide(snapshot_of(made), conf)
+
+
+def three(name: str, queue_name: str, cpu: Any = 1) -> list[Any]:
+    """A gang of three pods."""
+    group = pod_group(name, queue=queue_name, phase="Inqueue", min_member=3)
+    return [group, *(pod(f"{name}-{k}", group=name, cpu=cpu, memory="1Gi") for k in range(3))]
+
+
+def test_gangs_of_many_kinds_take_their_turns_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = Counting(monkeypatch)
+    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=64, memory="64Gi") for i in range(9))]
+    for i in range(40):
+        made += three(f"g{i:02d}", "blue", cpu=f"{500 + i}m")
+    assert len(Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0).binds) == 120
+    assert counting.turns == 0
+
+
+def test_gangs_for_which_walks_are_short_take_their_turns_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pumice.framework.foreseen_picks._FIRST", 1)
+    monkeypatch.setattr("pumice.framework.foreseen_picks.LONGEST_WALK", 1)
+    counting = Counting(monkeypatch)
+    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=64, memory="64Gi") for i in range(9))]
+    for i in range(100):
+        made += three(f"g{i:02d}", "blue")
+    assert len(Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0).binds) == 300
+    assert counting.turns < 10
+    assert counting.walks < 20
 
 
 def many(n_nodes: int, n_jobs: int) -> list[Any]:
@@ -291,9 +339,9 @@ def test_turns_before_one_that_finds_no_node_are_kept() -> None:
     drawn = 0
     draw_up = PlainTurns._draw_up
 
-    def counted(self: Any, queues: Any) -> Any:
+    def counted(self: Any, queues: Any, most: int) -> Any:
         nonlocal drawn
-        turns = draw_up(self, queues)
+        turns = draw_up(self, queues, most)
         drawn += len(turns)
         return turns
 

@@ -25,9 +25,11 @@ _FIRST, LONGEST_WALK = 32, 1024
 """Steps of a walk: of the first one, and at most."""
 _LOOKED_BEYOND = 96
 """Number of node states to look ahead after a walk."""
-_MOST_KINDS = 24
-"""Kinds to walk with, and two tasks of each at least: every node that takes a task is asked about
-all kinds.  Tasks of more kinds are picked for one by one."""
+MOST_KINDS = 24
+"""Kinds to walk with: every node that takes a task is asked about all kinds.  Tasks of more kinds
+are picked for one by one, and gangs are cheaper by themselves."""
+_TASKS_OF_A_KIND, _GANGS_OF_A_KIND = 2, 4
+"""How many turns there must be for each kind, at least."""
 _BEHIND, _AHEAD = -np.inf, np.inf
 """Guesses about an unknown node: it becomes worse than all others, or better."""
 _LEAST = -sys.float_info.max
@@ -187,14 +189,16 @@ class ForeseenPicks:
             self._samples.append((key, task))
         return None if number in self._ranked else number
 
-    def begin(self, numbers: Sequence[int]) -> bool:
+    def begin(self, numbers: Sequence[int], n_turns: int) -> bool:
         """Read nodes again, whatever moved meanwhile, as tasks of some kinds see them.
 
-        False if there is a kind among them whose candidates must be compared.
+        False if there is a kind among them whose candidates must be compared, or if gangs of so
+        many kinds are cheaper by themselves.
         """
-        kinds = set(numbers)
-        self._walks = len(kinds) <= min(_MOST_KINDS, len(numbers) // 2)
-        return self._begin_walks(kinds) if self._walks else True
+        kinds, has_gangs = set(numbers), len(numbers) > n_turns
+        least = _GANGS_OF_A_KIND if has_gangs else _TASKS_OF_A_KIND
+        self._walks = len(kinds) <= min(MOST_KINDS, n_turns // least)
+        return self._begin_walks(kinds) if self._walks else not has_gangs
 
     def _begin_walks(self, kinds: Iterable[int]) -> bool:
         moved = self._placing.snapshot.journal.moved

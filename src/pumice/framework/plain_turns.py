@@ -11,7 +11,6 @@ from collections.abc import Container, Mapping
 from functools import cached_property, partial
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +19,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
 from pumice.framework.equal_tasks import has_plain_shape, placed_ahead
-from pumice.framework.foreseen_picks import LONGEST_WALK, ForeseenPicks
+from pumice.framework.foreseen_picks import LONGEST_WALK, MOST_KINDS, ForeseenPicks
 from pumice.framework.heaps import Heap, Key
 from pumice.framework.imagined_rows import ImaginedQueues, cumulate
 from pumice.framework.job_records import Stage
@@ -28,6 +27,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.framework.roles import mixed_roles
 from pumice.framework.session_state import SessionState
+from pumice.framework.turn_limits import Turn, TurnLimits
 
 _SHORTEST, _LONGEST = 8, 1024
 """Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
@@ -35,6 +35,10 @@ _LARGEST = 32
 """Tasks of a job up to which its turn is foreseen: a large gang is a run of its own."""
 _MOST_TASKS = 4096
 """Tasks to look ahead."""
+_WORTH = 3
+"""Turns of gangs that take as long by themselves as one walk."""
+_CREDIT = 10 * _WORTH
+"""Turns that walks may fall behind before gangs are no longer foreseen."""
 _ASKED: Final = (
     Plugin.order_queues,
     Plugin.compare_queues,
@@ -44,21 +48,6 @@ _ASKED: Final = (
     Plugin.job_ready,
 )
 """Hooks that a turn asks beside those about nodes."""
-
-
-class Turn(msgspec.Struct):
-    """One turn: all tasks that a job needs to start, in order, and the queue's key after it."""
-
-    queue: int
-    job: int
-    tasks: list[int]
-    kinds: list[int]
-    """Of which kind each task is."""
-    more: Delta
-    """What the turn adds to sums (3, R)."""
-    less: Delta
-    """What undoes that."""
-    key: Key = None
 
 
 class PlainTurns:
@@ -78,6 +67,8 @@ class PlainTurns:
         self._tried = tried
         self._lines: dict[int, list[Turn]] = {}
         """Queue to the turns of its next jobs, up to the first that cannot be foreseen."""
+        self._turns: dict[int, Turn | None] = {}
+        """Job to its turn, as long as it is not tried; None if it cannot be foreseen."""
         self._length = _LONGEST
         self._wait, self._patience = 0, 1
         several = sum(map(len, jobs.values())) >= _SHORTEST
@@ -87,8 +78,10 @@ class PlainTurns:
         self._has_topology = state.snapshot.jobs.has_topology
         self._steps: dict[int, tuple[Delta, Delta]] = {}
         """What a task of each kind adds to sums (3, R), and what undoes that."""
+        self._limits = TurnLimits(state, self._steps)
         self._gangs = bool(state.hooks.bound(Plugin.job_ready))
-        """Whether plugins decide when a job is ready; else its first task is enough."""
+        """Whether to foresee gangs: plugins decide when a job is ready, and it saves time."""
+        self._credit: float = _CREDIT
 
     def _foreseeable(self) -> bool:
         asked = [plugin for hook in _ASKED for plugin, _ in self._state.hooks.bound(hook)]
@@ -116,16 +109,19 @@ class PlainTurns:
             self._wait -= 1
             return False
         entries = list(queues.entries)
-        turns = self._draw_up(entries)
-        placed = self._place(turns) if turns else 0
-        self._adapt(placed, len(turns))
-        if not placed or (placed < len(turns) and self._by_pair):
+        turns = self._draw_up(entries, self._length)
+        n_allowed = self._limits.allowed(turns)
+        if self._by_pair and n_allowed < len(turns):
+            entries = list(queues.entries)
+            self._draw_up(entries, n_allowed)
+        n_placed = self._place(turns[:n_allowed])
+        self._adapt(n_placed, len(turns))
+        if not n_placed or (self._by_pair and n_placed < n_allowed):
             return False
-        if placed < len(turns):
-            turns = turns[:placed]
-            entries = _heap_after(queues.entries, turns)
+        if n_placed < len(turns) and not self._by_pair:
+            entries = _heap_after(queues.entries, turns[:n_placed])
         queues.entries = entries
-        self._advance(turns)
+        self._advance(turns[:n_placed])
         return True
 
     def _adapt(self, placed: int, foreseen: int) -> None:
@@ -147,20 +143,21 @@ class PlainTurns:
 
     # The order of turns
 
-    def _draw_up(self, queues: list[tuple[Key, int]]) -> list[Turn]:
+    def _draw_up(self, queues: list[tuple[Key, int]], most: int) -> list[Turn]:
         """List the next turns as far as they can be foreseen, and remove them from a heap.
 
         Queues that are compared in pairs use sums as they would be.
         """
-        self._foresee([queue for _, queue in queues if queue not in self._lines])
+        unknown = [queue for _, queue in queues if queue not in self._lines]
+        self._foresee(unknown, max(4, 2 * most // max(1, len(queues))))
         turns: list[Turn] = []
         ahead = dict.fromkeys((queue for _, queue in queues), 0)
         n_tasks = 0
-        while queues and len(turns) < self._length and n_tasks < _MOST_TASKS:
+        while queues and len(turns) < most and n_tasks < _MOST_TASKS:
             queue = queues[0][1]
             at, line = ahead[queue], self._lines[queue]
             has_jobs = at < len(self._jobs[queue])
-            if has_jobs and at == len(line):
+            if has_jobs and (at == len(line) or (len(line[at].tasks) > 1 and not self._gangs)):
                 break
             key, _ = heapq.heappop(queues)
             if has_jobs:
@@ -169,34 +166,25 @@ class PlainTurns:
                 n_tasks += len(turn.tasks)
                 ahead[queue] = at + 1
                 if self._by_pair:
-                    self._count(turn, 1)
+                    self._limits.count(turn)
                 heapq.heappush(queues, (key if self._by_pair else turn.key, queue))
         if self._by_pair:
             for turn in turns:
-                self._count(turn, -1)
+                self._limits.discount(turn)
         return turns if len(turns) >= _SHORTEST else []
 
-    def _count(self, turn: Turn, sign: int) -> None:
-        """Count a turn in sums as if it had been taken, or undo that."""
-        self._add(turn.job, turn.more if sign > 0 else turn.less)
-
-    def _add(self, job: int, amounts: Delta) -> None:
-        snapshot = self._state.snapshot
-        snapshot.add_to_sums(job, amounts)
-        if self._by_pair:
-            snapshot.journal.tick()
-
-    def _foresee(self, queues: list[int]) -> None:
-        """List the next turns of some queues."""
-        most = max(4, 2 * self._length // max(1, len(queues)))
+    def _foresee(self, queues: list[int], most: int) -> None:
+        """List the next turns of some queues, some of each at most."""
         found: list[Turn] = []
         for queue in queues:
             self._lines[queue] = []
             entries = self._jobs[queue].entries
             entries.sort()  # a sorted list is a heap
             for _, job in entries[:most]:
-                turn = self._turn(queue, job)
-                if turn is None:
+                if job not in self._turns:
+                    self._turns[job] = self._turn(queue, job)
+                turn = self._turns[job]
+                if turn is None or job in self._tried:
                     break
                 found.append(turn)
         for turn, key in zip(found, self._keys(found), strict=True):
@@ -206,7 +194,7 @@ class PlainTurns:
     def _turn(self, queue: int, job: int) -> Turn | None:
         """Return the turn of a job that starts with all its tasks; None if it is not so simple."""
         waiting = self._tasks[job]
-        if len(waiting) != self._lacking.item(job) or job in self._tried or self._has_topology[job]:
+        if len(waiting) != self._lacking.item(job) or self._has_topology[job]:
             return None
         tasks = list(waiting)
         is_lone = len(tasks) == 1 and not self._groups[job].spec.min_task_member
@@ -231,13 +219,15 @@ class PlainTurns:
     def _starts_with(self, job: int, tasks: list[int]) -> bool:
         """Return whether a job is ready with all of these tasks placed, and not with fewer."""
         state = self._state
-        if len(tasks) > _LARGEST or not self._gangs:
+        if not self._gangs or len(tasks) > _LARGEST or len(self._steps) > MOST_KINDS:
             return False
         if job in state.ordering.moving_jobs or mixed_roles(state.snapshot, tasks):
             return False
         with placed_ahead(state.snapshot, tasks[:-1]):
             if state.policy.job_ready(job):
                 return False
+        if not self._groups[job].spec.min_task_member:
+            return True  # that is what ``foreseeable`` says
         with placed_ahead(state.snapshot, tasks):
             return bool(state.policy.job_ready(job))
 
@@ -290,19 +280,22 @@ class PlainTurns:
         mark, generator = state.journal.mark(), placing.state
         tasks = [row for turn in turns for row in turn.tasks]
         kinds = [kind for turn in turns for kind in turn.kinds]
-        if not self._picks.begin(kinds):
+        if len(turns) < _SHORTEST:
+            return 0
+        if not self._picks.begin(kinds, len(turns)):
+            self._gangs = self._gangs and len(tasks) == len(turns)
             self._lines.clear()
             return 0
-        nodes, draws = self._pick(tasks, kinds)
+        nodes, draws = self._pick(tasks, kinds, len(tasks) / len(turns))
         n_turns, n = _whole(turns, len(nodes))
         if n < len(nodes):  # of a gang that is short nothing stays
             state.journal.rollback(mark)
             self._bind(tasks[:n], nodes[:n])
-        allowed = not state.hooks.failures.errors and self._is_within_limits(turns[:n_turns])
-        if not allowed or (n_turns < len(turns) and self._by_pair):
+        is_broken = bool(state.hooks.failures.errors)
+        if is_broken or (n_turns < len(turns) and self._by_pair):
             state.journal.rollback(mark)
             placing.state = generator
-            return n_turns if allowed else 0
+            return 0 if is_broken else n_turns
         placing.state = draws[n - 1] if n else generator
         state.intents.announce(tasks[:n], nodes[:n])
         state.records.given_up.difference_update(tasks[:n])
@@ -311,8 +304,11 @@ class PlainTurns:
             state.records.note(turn.job, Stage.DONE, Why.SCHEDULED)
         return n_turns
 
-    def _pick(self, tasks: list[int], kinds: list[int]) -> tuple[list[int], list[int]]:
-        """Bind tasks up to the first that finds no node; return nodes and draws."""
+    def _pick(self, tasks: list[int], kinds: list[int], size: float) -> tuple[list[int], list[int]]:
+        """Bind tasks up to the first that finds no node; return nodes and draws.
+
+        ``size``: tasks of a turn.
+        """
         nodes: list[int] = []
         draws: list[int] = []
         while len(nodes) < len(tasks):
@@ -324,52 +320,21 @@ class PlainTurns:
             self._picks.placed()
             nodes += picks
             draws += self._picks.draws[: len(picks)]
+            if size > 1 and not self._saves_time(len(picks) / size):
+                break
         return nodes, draws
+
+    def _saves_time(self, turns: float) -> bool:
+        """Count a walk; return whether gangs are still worth foreseeing."""
+        self._credit = min(_CREDIT, self._credit + turns - _WORTH)
+        self._gangs = self._credit > 0
+        return self._gangs
 
     def _bind(self, tasks: list[int], nodes: list[int]) -> None:
         if len(tasks) == 1:
             self._state.snapshot.bind(tasks[0], nodes[0])
         elif tasks:
             self._state.snapshot.bind_each(np.array(tasks), np.array(nodes))
-
-    def _is_within_limits(self, turns: list[Turn]) -> bool:
-        """Return whether queues allow all these turns, which were taken.
-
-        Asked about the last turn of each queue, and about its last task of each kind, with all
-        others in place: a queue that has less does not allow less.
-        """
-        last_of_queue = {turn.queue: turn for turn in turns}
-        last_of_kind: dict[tuple[int, int], tuple[Turn, int]] = {}
-        for turn in turns:
-            for kind, row in zip(turn.kinds, turn.tasks, strict=True):
-                last_of_kind[turn.queue, kind] = turn, row
-        return all(
-            self._allows(turn, kind, row, is_last=last_of_queue[queue] is turn)
-            for (queue, kind), (turn, row) in last_of_kind.items()
-        )
-
-    def _allows(self, turn: Turn, kind: int, row: int, *, is_last: bool) -> bool:
-        """Return whether a queue allows a task of a turn, and the turn itself if it is the last."""
-        policy, task = self._state.policy, Task(self._state.snapshot, row)
-        more, less = self._steps[kind]
-        is_gang = len(turn.tasks) > 1
-        if is_last and is_gang and not self._may_begin(turn):
-            return False
-        self._add(turn.job, less)
-        try:
-            if is_last and not is_gang and policy.overused(turn.queue):
-                return False
-            return bool(policy.allocatable(turn.queue, task))
-        finally:
-            self._add(turn.job, more)
-
-    def _may_begin(self, turn: Turn) -> bool:
-        """Return whether a queue may take a turn, which it took."""
-        self._count(turn, -1)
-        try:
-            return not self._state.policy.overused(turn.queue)
-        finally:
-            self._count(turn, 1)
 
 
 def _whole(turns: list[Turn], n_nodes: int) -> tuple[int, int]:

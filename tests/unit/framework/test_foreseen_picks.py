@@ -53,7 +53,7 @@ def cluster(rng: Any, seed: int) -> tuple[list[Any], list[str]]:
 
 def foreseen(ssn: Any, tasks: list[int], picks: ForeseenPicks) -> list[int]:
     kinds: list[Any] = [picks.kind(Task(ssn.snapshot, row)) for row in tasks]
-    assert picks.begin(kinds)
+    assert picks.begin(kinds, len(kinds))
     nodes: list[int] = []
     while len(nodes) < len(tasks):
         at = len(nodes)
@@ -88,7 +88,7 @@ def test_foreseen_picks_are_those_of_one_after_the_other(
     """In two rounds, between which a node is emptied: what was learnt then still holds."""
     monkeypatch.setattr(module, "_FIRST", first)
     monkeypatch.setattr(module, "_LOOKED_BEYOND", beyond)
-    monkeypatch.setattr(module, "_MOST_KINDS", kinds)
+    monkeypatch.setattr(module, "MOST_KINDS", kinds)
     monkeypatch.setattr(Score, "way", way)
     rng = np.random.default_rng(WAYS.index(way))
     for seed in range(5):
@@ -168,6 +168,6 @@ def test_kinds_whose_candidates_must_be_compared_are_not_picked_for() -> None:
     tasks = [Task(ssn.snapshot, ssn.snapshot.tasks.row_of[f"default/p{i}"]) for i in range(8)]
     kinds: list[Any] = [picks.kind(task) for task in tasks]
     assert kinds == [0, 1] * 4
-    assert not picks.begin(kinds)
+    assert not picks.begin(kinds, len(kinds))
     assert [picks.kind(task) for task in tasks[:2]] == [0, None]
-    assert picks.begin([0, 0, 0])
+    assert picks.begin([0, 0, 0], 3)

@@ -1,0 +1,105 @@
+"""How many turns of allocate, drawn up ahead, the limits of their queues allow."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pumice.core.shapes import Delta
+from pumice.core.views import Task
+from pumice.framework.heaps import Key
+from pumice.framework.session_state import SessionState
+
+
+class Turn(msgspec.Struct):
+    """One turn: all tasks that a job needs to start, in order, and the queue's key after it."""
+
+    queue: int
+    job: int
+    tasks: list[int]
+    kinds: list[int]
+    """Of which kind each task is."""
+    more: Delta
+    """What the turn adds to sums (3, R)."""
+    less: Delta
+    """What undoes that."""
+    key: Key = None
+
+
+class TurnLimits:
+    """Asks queues about turns, on sums as these would be."""
+
+    def __init__(self, state: SessionState, steps: Mapping[int, tuple[Delta, Delta]]) -> None:
+        """``steps``: what a task of each kind adds to sums (3, R), and what undoes that."""
+        self._state = state
+        self._steps = steps
+        self._by_pair = state.ordering.queues_by_pair
+
+    def count(self, turn: Turn) -> None:
+        """Count a turn in sums as if it had been taken."""
+        self._add(turn.job, turn.more)
+
+    def discount(self, turn: Turn) -> None:
+        """Undo ``count``."""
+        self._add(turn.job, turn.less)
+
+    def _add(self, job: int, amounts: Delta) -> None:
+        snapshot = self._state.snapshot
+        snapshot.add_to_sums(job, amounts)
+        if self._by_pair:
+            snapshot.journal.tick()
+
+    def allowed(self, turns: Sequence[Turn]) -> int:
+        """Return how many turns queues allow one after the other, as far as it can be known.
+
+        A queue that has less does not allow less, so all of some turns are allowed if the last
+        ones are with all others counted.
+        """
+        allowed, most, asked, counted = 0, len(turns), len(turns), 0
+        while allowed < most:
+            counted = self._count_up_to(turns, counted, asked)
+            if self._allows_all(turns[:asked]):
+                allowed = asked
+            else:
+                most = asked - 1
+            asked = (allowed + most + 1) // 2
+        self._count_up_to(turns, counted, 0)
+        return allowed
+
+    def _count_up_to(self, turns: Sequence[Turn], counted: int, wanted: int) -> int:
+        for turn in turns[counted:wanted]:
+            self.count(turn)
+        for turn in turns[wanted:counted]:
+            self.discount(turn)
+        return wanted
+
+    def _allows_all(self, turns: Sequence[Turn]) -> bool:
+        """Return whether queues allow turns that are counted.
+
+        Asked about the last turn of each queue, and about its last task of each kind.
+        """
+        last_of_queue = {turn.queue: turn for turn in turns}
+        last_of_kind = {
+            (turn.queue, kind): (turn, row)
+            for turn in turns
+            for kind, row in zip(turn.kinds, turn.tasks, strict=True)
+        }
+        may_begin = all(map(self._may_begin, last_of_queue.values()))
+        return may_begin and all(
+            self._may_place(turn, kind, row) for (_, kind), (turn, row) in last_of_kind.items()
+        )
+
+    def _may_begin(self, turn: Turn) -> bool:
+        self.discount(turn)
+        try:
+            return not self._state.policy.overused(turn.queue)
+        finally:
+            self.count(turn)
+
+    def _may_place(self, turn: Turn, kind: int, row: int) -> bool:
+        more, less = self._steps[kind]
+        task = Task(self._state.snapshot, row)
+        self._add(turn.job, less)
+        try:
+            return bool(self._state.policy.allocatable(turn.queue, task))
+        finally:
+            self._add(turn.job, more)
