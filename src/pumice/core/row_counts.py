@@ -29,6 +29,14 @@ def add_cells(column: Column, row: int, amounts: Column) -> None:
     cells += amounts
 
 
+def add_each(column: Column, rows: NDArray[Any], amounts: Column) -> None:
+    """Add amounts (…, k) to rows (k,) of a column (…, n), of which one may occur several times."""
+    order = np.argsort(rows, kind="stable")
+    in_order = rows[order]
+    starts = np.flatnonzero(np.diff(in_order, prepend=-1))
+    column[..., in_order[starts]] += np.add.reduceat(amounts[..., order], starts, axis=-1)
+
+
 def add_counted(column: Column, counts: RowCounts, amounts: Column) -> None:
     """Add amounts (…) to rows of a column (…, n), to each as often as it counts."""
     rows, n = counts

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask, Resources
-from pumice.core.row_counts import RowCounts, add_cells, add_counted, count_rows
+from pumice.core.row_counts import RowCounts, add_cells, add_counted, add_each, count_rows
 from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, QueueTable, TaskTable
@@ -224,6 +224,13 @@ class Snapshot:
         if (queue := jobs.queue[job]) != NOWHERE:
             add_cells(self.queues.sums, queue, amounts)
         add_cells(self.namespaces.sums, jobs.namespace[job], amounts)
+
+    def add_each_to_sums(self, jobs: NDArray[np.intp], amounts: NDArray[np.float64]) -> None:
+        """Add to the sums (3, R, k) of jobs that have a queue, their queues and namespaces."""
+        table = self.jobs
+        add_each(table.sums, jobs, amounts)
+        add_each(self.queues.sums, table.queue[jobs], amounts)
+        add_each(self.namespaces.sums, table.namespace[jobs], amounts)
 
     def place_many(
         self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], *, known: bool = False

@@ -27,7 +27,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.framework.roles import mixed_roles
 from pumice.framework.session_state import SessionState
-from pumice.framework.turn_limits import Turn, TurnLimits
+from pumice.framework.turn_limits import Turn, TurnLimits, amounts_of
 
 _SHORTEST, _LONGEST = 8, 1024
 """Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
@@ -266,7 +266,7 @@ class PlainTurns:
         if self._by_pair:
             return [None] * len(turns)
         rows = np.array([turn.queue for turn in turns], dtype=np.intp)
-        more = cumulate(np.stack([turn.more for turn in turns], axis=-1), rows)
+        more = cumulate(amounts_of(turns), rows)
         return self._state.ordering.keys_of(ImaginedQueues(self._state.snapshot, rows, more))
 
     # Placing

@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
 
+from pumice.core.resources import Column
 from pumice.core.shapes import Delta
+from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
+from pumice.framework.equal_tasks import longest
 from pumice.framework.heaps import Key
 from pumice.framework.session_state import SessionState
 
@@ -25,6 +29,30 @@ class Turn(msgspec.Struct):
     key: Key = None
 
 
+def amounts_of(turns: Sequence[Turn]) -> Column:
+    """Return what each turn adds to sums (3, R, n)."""
+    return np.array([turn.more for turn in turns]).transpose(1, 2, 0)
+
+
+class _Counted:
+    """The first of some turns, counted in sums as if they had been taken."""
+
+    def __init__(self, snapshot: Snapshot, turns: Sequence[Turn]) -> None:
+        self._snapshot = snapshot
+        self._jobs = np.array([turn.job for turn in turns], dtype=np.intp)
+        self._more = amounts_of(turns)
+        self._n = 0
+
+    def set(self, n: int) -> None:
+        """Count so many turns."""
+        low, high = sorted((n, self._n))
+        if low < high:
+            more = self._more[..., low:high] * (1 if n > self._n else -1)
+            self._snapshot.add_each_to_sums(self._jobs[low:high], more)
+            self._snapshot.journal.tick()
+            self._n = n
+
+
 class TurnLimits:
     """Asks queues about turns, on sums as these would be."""
 
@@ -32,7 +60,6 @@ class TurnLimits:
         """``steps``: what a task of each kind adds to sums (3, R), and what undoes that."""
         self._state = state
         self._steps = steps
-        self._by_pair = state.ordering.queues_by_pair
 
     def count(self, turn: Turn) -> None:
         """Count a turn in sums as if it had been taken."""
@@ -45,8 +72,7 @@ class TurnLimits:
     def _add(self, job: int, amounts: Delta) -> None:
         snapshot = self._state.snapshot
         snapshot.add_to_sums(job, amounts)
-        if self._by_pair:
-            snapshot.journal.tick()
+        snapshot.journal.tick()
 
     def allowed(self, turns: Sequence[Turn]) -> int:
         """Return how many turns queues allow one after the other, as far as it can be known.
@@ -54,23 +80,17 @@ class TurnLimits:
         A queue that has less does not allow less, so all of some turns are allowed if the last
         ones are with all others counted.
         """
-        allowed, most, asked, counted = 0, len(turns), len(turns), 0
-        while allowed < most:
-            counted = self._count_up_to(turns, counted, asked)
-            if self._allows_all(turns[:asked]):
-                allowed = asked
-            else:
-                most = asked - 1
-            asked = (allowed + most + 1) // 2
-        self._count_up_to(turns, counted, 0)
-        return allowed
+        if not turns:
+            return 0
+        counted = _Counted(self._state.snapshot, turns)
 
-    def _count_up_to(self, turns: Sequence[Turn], counted: int, wanted: int) -> int:
-        for turn in turns[counted:wanted]:
-            self.count(turn)
-        for turn in turns[wanted:counted]:
-            self.discount(turn)
-        return wanted
+        def are_allowed(n: int) -> bool:
+            counted.set(n)
+            return self._allows_all(turns[:n])
+
+        n = longest(len(turns), are_allowed)
+        counted.set(0)
+        return n
 
     def _allows_all(self, turns: Sequence[Turn]) -> bool:
         """Return whether queues allow turns that are counted.
