@@ -145,6 +145,12 @@ def test_help_and_mistyped_words_are_answered_at_once(words: list[str]) -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "pumice", "explain", "--help"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    assert done.stdout.startswith("Usage: python -m pumice explain")
+
+
 @pytest.mark.parametrize("module", ["pumice.cli.run", "pumice.cli.whatif"])
 def test_a_command_loads_no_other_answers_and_no_client(module: str) -> None:
     others = ("importlib.metadata", "pumice.actions.preempt", "pumice.diagnosis.explain", "ssl")
