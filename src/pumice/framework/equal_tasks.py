@@ -53,9 +53,7 @@ def equal_run(
     if fit.no_node is not None or fit.value.max(initial=-np.inf) == -np.inf:
         return 0  # no node has room now
     rows = np.asarray(tasks, dtype=np.intp)
-    same = (table.shape[rows] == table.shape[first]) & (table.role[rows] == table.role[first])
-    same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
-    n = len(rows) if same.all() else int(np.argmin(same))
+    n = _equal_heads(state.snapshot, rows)
     if most is not None:
         n = min(n, most())
     elif state.topology.has_policy(task.job):
@@ -75,6 +73,17 @@ def equal_run(
     n = longest(n, accepted)
     n = longest(n - 1, unfinished) + 1
     return n if n >= SHORTEST else 0
+
+
+def _equal_heads(snapshot: Snapshot, rows: IndexArray) -> int:
+    """Return how many of the first tasks have the shape and role of the first, and may be placed.
+
+    A task with a nominated node or a closed gate is placed by itself.
+    """
+    table, first = snapshot.tasks, rows[0]
+    same = (table.shape[rows] == table.shape[first]) & (table.role[rows] == table.role[first])
+    same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
+    return len(rows) if same.all() else int(np.argmin(same))
 
 
 def _alike(state: SessionState, tasks: list[int]) -> int:
