@@ -95,7 +95,7 @@ def test_a_scenario_with_a_part_of_another_type(run: Any, more: str, message: st
 
 def test_an_empty_list_of_changes_is_no_file_of_changes(run: Any) -> None:
     ran = run("whatif", "-f", "a.yaml", "--changes", "c.yaml", a_yaml=NODE, c_yaml="# none\n")
-    assert ran.stderr.endswith("c.yaml: wanted a list of changes, found 'an empty file'\n")
+    assert ran.stderr.endswith("c.yaml: wanted a list of changes, found an empty file\n")
 
 
 def test_a_table_with_a_column_twice(run: Any) -> None:

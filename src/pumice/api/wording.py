@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-EMPTY_FILE: Final = "an empty file"
+from pumice.errors import Words
+
+EMPTY_FILE: Final = Words("an empty file")
 """What was found in a file without content."""
 
 

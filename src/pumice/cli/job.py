@@ -18,6 +18,7 @@ from pumice.cli.vcctl.columns import (
 )
 from pumice.cli.vcctl.documents import parse_manifest, read_text, shape
 from pumice.cli.vcctl.job_view import job_view
+from pumice.cli.vcctl.kind_files import read_one
 from pumice.cli.vcctl.verbs import (
     Call,
     Flag,
@@ -29,6 +30,7 @@ from pumice.cli.vcctl.verbs import (
     parse_resources,
     verb,
 )
+from pumice.errors import ManifestError
 
 _TYPE: Final = "batch.Job"
 _VERSION: Final = "batch.volcano.sh/v1alpha1"
@@ -44,15 +46,13 @@ def _run(call: Call) -> None:
     if not call.exact and call.text("limits") == _AMOUNTS:
         limits = _at_least(limits, requests)
     file = call.text("filename")
-    job = _read_job(file) if file else _make_job(call, requests, limits)
+    job = _read_job(call, file) if file else _make_job(call, requests, limits)
     job |= {"apiVersion": _VERSION, "kind": "Job"}
     if call.options.get("queue"):
         job["spec"] = {**(job.get("spec") or {}), "queue": call.text("queue")}
     namespace = job["metadata"].setdefault("namespace", call.text("namespace"))
     if namespace != call.text("namespace"):
-        raise VerbError(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise _in_another_namespace(call, file, namespace)
     made = call.cluster.create(job)
     print_written(call, made, f"run job {made['metadata']['name']} successfully\n")
 
@@ -65,7 +65,25 @@ def _at_least(limits: dict[str, str], requests: dict[str, str]) -> dict[str, str
     }
 
 
-def _read_job(file: str) -> Manifest:
+def _in_another_namespace(call: Call, file: str, namespace: str) -> Exception:
+    if call.exact:
+        return VerbError(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return ManifestError(
+        wanted=f"'{call.text('namespace')}', the namespace of the command",
+        found=namespace,
+        file=file,
+        field="metadata.namespace",
+        hint=f"add --namespace {namespace}",
+    )
+
+
+def _read_job(call: Call, file: str) -> Manifest:
+    return _read_as_the_original(file) if call.exact else read_one(file, kinds.JOB, _TYPE)
+
+
+def _read_as_the_original(file: str) -> Manifest:
     if ".yaml" not in file and ".yml" not in file:
         raise VerbError("only support yaml file")
     try:

@@ -191,7 +191,7 @@ def test_json_files_have_lines_too(lint: Any) -> None:
         "metadata": {"name": "q"}, "spec": {"weight": -1},
     }  # fmt: skip
     _, lines = lint("q.json", files={"q.json": json.dumps(content, indent=1)})
-    assert lines[0] == "q.json:8: Queue q: spec.weight: found -1, wanted greater than or equal to 1"
+    assert lines[0] == "q.json:8: Queue q: spec.weight: found -1, wanted at least 1"
 
 
 def test_json_output_has_the_message_of_the_cluster(lint: Any) -> None:
