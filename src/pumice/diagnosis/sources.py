@@ -158,6 +158,7 @@ def load_world(
         node_usage={node: {"metricsTime": now, **one} for node, one in pile.usage.items()},
         seed=pile.seed,
         left_out=dict(pile.left_out),
+        passed_over=pile.passed_over,
         notes=tuple(pile.notes),
     )
     _ = world.scheduler_conf  # report a bad configuration before anything else

@@ -10,9 +10,7 @@ from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.wording import EMPTY_FILE, counted
 from pumice.errors import ABSENT, ManifestError, Words
 
-_API_VERSIONS: Final = {
-    kind.name: f"{kind.group}/{kind.version}" if kind.group else kind.version for kind in BUILT_IN
-}
+_API_VERSIONS: Final = {kind.name: kind.api_version for kind in BUILT_IN}
 
 
 def read_kind(file: str, kind: str, notation: str) -> list[Manifest]:
