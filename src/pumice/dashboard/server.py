@@ -289,6 +289,7 @@ class Dashboard:
         return {
             "revision": self._pages.revision,
             "now": cluster.now() if cluster is not None else picture.now if picture else 0.0,
+            "speed": source.about.speed,
             "cycle": cycles[-1].number if cycles else 0,
             "problem": source.problem,
         }
