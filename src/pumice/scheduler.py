@@ -185,6 +185,7 @@ class Scheduler:
                     action_arguments=dict(self.conf.configurations),
                     memory=process.plugins,
                     started_at=process.started_at,
+                    warnings=process.warnings,
                     node_usage=dict(node_usage or {}),
                     metrics=self.conf.metrics,
                     services=self._services,

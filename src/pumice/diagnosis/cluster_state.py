@@ -24,6 +24,7 @@ from pumice.diagnosis.other_names import Member, owner_sentence, unread_sentence
 from pumice.diagnosis.restored_objects import RestoredObjects
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
+from pumice.framework.standing_warnings import StandingWarnings
 
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
 """Possible keys of pod groups in a text."""
@@ -100,6 +101,10 @@ class ClusterState:
     """Plugins that the configuration may name beside the built-in and installed ones."""
     failures: dict[str, None] = field(default_factory=dict, repr=False, compare=False)
     """Plugins that failed while an answer was computed, a line each; shared as ``_typed`` is."""
+    warnings: StandingWarnings = field(
+        default_factory=partial(StandingWarnings, forgets=False), repr=False, compare=False
+    )
+    """What plugins have warned of; shared as ``_typed`` is."""
     extender_answers: dict[bytes, Mapping[str, Any]] = field(
         default_factory=dict, repr=False, compare=False
     )
