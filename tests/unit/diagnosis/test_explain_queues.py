@@ -144,3 +144,31 @@ def test_what_is_wrong_with_queues_is_logged_once_for_all_that_is_tried(
     assert len(said) == len(set(said))
     explain_job(tree, "j")
     assert len(caplog.records) == len(said)
+
+
+def test_a_refused_node_group_names_the_queue_whose_affinity_counts(world: Any, job: Any) -> None:
+    affinity = {
+        "nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["gpu"]},
+    }
+    team = queue("team", parent="root")
+    team["spec"]["affinity"] = affinity
+    there = [
+        queue("root"),
+        team,
+        queue("a", parent="team"),
+        node("n1", cpu=8, labels={"volcano.sh/nodegroup-name": "cpu"}),
+        *job("j", cpu=1, queue="a"),
+    ]
+    alone = world(there, "gang predicates nodegroup")
+    found = explain_job(alone, "j", unblock=False, foresee=False)
+    assert found.text == "node n1: node group affinity not specified (nodegroup for queue a)"
+    assert cause(found, Cause.NODE_GROUP).numbers["queue"] == "a"
+    tree = replace(
+        alone,
+        conf=alone.conf.replace("name: nodegroup", "{name: nodegroup, enableHierarchy: true}"),
+    )
+    found = explain_job(tree, "j", unblock=False, foresee=False)
+    assert found.text == (
+        "node n1: node does not satisfy the node group affinity "
+        "(nodegroup for queue a, whose affinity is that of queue team)"
+    )
