@@ -72,7 +72,7 @@ def test_a_folder_is_read_without_its_folders_and_pipes(
     os.mkfifo(tmp_path / "d" / "f.yaml")
     ran = run(*verb, "d")
     assert (ran.exit_code, ran.stderr) == (
-        2, "Error: d: wanted the objects of a cluster, found 'none'\n",
+        2, "Error: d: wanted the objects of a cluster, found none\n",
     )  # fmt: skip
     (tmp_path / "d" / "a.yaml").write_text(f"{NODE}---\n{QUEUE}")
     assert run(*verb, "d").exit_code == 0
@@ -140,7 +140,7 @@ def test_a_plugin_that_is_none(run: Any, text: str | bytes, message: str) -> Non
         ),
         (program(), "users[].user.exec.command: wanted a program that can be run, found '/absent'"),
         ("a: &a [*a]\n", "k:1: wanted"),
-        (b"a: \xe9\n", "k:1: wanted UTF-8 text, found 'byte 0xe9'"),
+        (b"a: \xe9\n", "k:1: wanted UTF-8 text, found byte 0xe9"),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used(run: Any, text: str | bytes, message: str) -> None:

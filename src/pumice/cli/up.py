@@ -26,7 +26,7 @@ from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
 from pumice.cluster.embedded.data_directory import DataDirectory
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 FIRST_JOB = "pumice job run --name first --replicas 2 --min 2 --requests cpu=1000m,memory=1Gi"
 _LOOK_S = 0.5
@@ -121,6 +121,8 @@ def _read_manifests(file: Path) -> list[Manifest]:
                     file=document.source,
                 )
             found.append(item)
+    if not found:
+        raise InputError(wanted="manifests to start with", found=Words("none"), file=str(file))
     return found
 
 

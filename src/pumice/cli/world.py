@@ -15,7 +15,7 @@ from pumice.cli.option_errors import time_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.sources import load_world
-from pumice.errors import ClusterError, InputError, ServiceError
+from pumice.errors import ClusterError, InputError, ServiceError, Words
 from pumice.framework.plugin_loading import load_plugins
 from pumice.garbage_collection import reading
 from pumice.scenarios.suspicious_objects import mistakes
@@ -43,7 +43,7 @@ def read_world(
             world = load_world(files, conf, at)
             if not world.objects:
                 names = ", ".join(map(shown_name, files))
-                raise InputError(wanted="the objects of a cluster", found="none", file=names)
+                raise InputError(wanted="the objects of a cluster", found=Words("none"), file=names)
     else:
         world = ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)

@@ -15,7 +15,7 @@ from pumice.api.wording import name_hint, nearest
 from pumice.api.yaml_text import parse_yaml
 from pumice.diagnosis.changes import Add, Change, Conf, Operation, Remove, patched
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 _AMOUNTS: Final = {
     "capability": ("spec", "capability"),
@@ -122,7 +122,7 @@ def nodes_from_text(world: ClusterState, text: str) -> Change:
     if match["like"]:
         return add_nodes(world, int(match["n"]), world.find("Node", match["like"].strip()))
     if not nodes:
-        raise InputError(wanted="a node to be like", found="a cluster without nodes")
+        raise InputError(wanted="a node to be like", found=Words("a cluster without nodes"))
     return add_nodes(world, int(match["n"]), biggest_first(nodes.values())[0])
 
 

@@ -188,7 +188,7 @@ def load_job(source: Path | str | Documents, now: float) -> list[Manifest]:
         file = source.file if isinstance(source, Documents) else source
         raise InputError(
             wanted=wanted,
-            found="none of them",
+            found=Words("none of them"),
             file=str(file) if isinstance(file, Path) else "",
         )
     return found

@@ -255,9 +255,20 @@ def test_an_object_without_kind_or_version_is_a_finding(lint: Any, text: str, fi
     )
 
 
-def test_files_without_objects_are_noted(lint: Any) -> None:
-    note = "note: the files have no objects"
-    assert lint("-", given="# nothing\n") == (0, ["no problems in 0 objects", note])
+def test_files_without_objects_are_refused(lint: Any) -> None:
+    refusal = "Error: <stdin>: wanted manifests, found none"
+    assert lint("-", given="# nothing\n") == (2, [refusal])
+
+
+def test_a_document_that_is_no_mapping_is_a_finding(lint: Any) -> None:
+    code, lines = lint("-", given="hello world\n---\n[1, 2]\n")
+    assert (code, lines[:2]) == (
+        1,
+        [
+            "<stdin>:1: found hello world, wanted an object with apiVersion and kind",
+            "<stdin>:3: found [1, 2], wanted an object with apiVersion and kind",
+        ],
+    )
 
 
 @pytest.mark.parametrize(
