@@ -213,3 +213,33 @@ def test_numbers_become_texts_where_texts_are_wanted(
     stored = cluster.get(KIND, "default", "12")
     assert stored["metadata"]["labels"] == {"true": "true"}  # as in kubectl, for keys too
     assert stored["spec"]["strange"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--requests", "cpu"], "--requests: wanted a resource and its amount, such as cpu=2,memo"),
+        (["--requests", "=1"], "--requests: wanted a resource and its amount"),
+        (["--requests", "cpu=NaN"], "--requests cpu: wanted a quantity such as"),
+        (["--limits", "cpu=1,memory=-1"], "--limits memory: wanted an amount of zero or more, fou"),
+        (["-f", "j.yaml"], "-f, --name: wanted a file or the name of a new job, found both"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_is_wanted(
+    cluster: Any, pumice_command: Any, words: list[str], problem: str
+) -> None:
+    result = pumice_command("job", "run", "--name", "x", *words)
+    assert result.exit_code == 255
+    assert problem in result.output
+    assert cluster.list(KIND, "")[0] == []
+
+
+@pytest.mark.parametrize("number", ["-1", "99999999999", "x", "1.5"])
+def test_numbers_of_pods_are_checked_before_anything_is_sent(
+    pumice_command: Any, number: str
+) -> None:
+    result = pumice_command("job", "run", "--name", "x", "--replicas", number)
+    assert result.exit_code == 2
+    assert f"Invalid value for '--replicas' / '-r': {number.strip()}" in result.output.replace(
+        f"'{number}'", number
+    )
