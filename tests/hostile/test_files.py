@@ -38,7 +38,12 @@ VERBS = {
     "explain a cluster": ("explain", "-k", "FILE"),
 }
 FINDINGS = {"lint", "config check"}  # verbs that report what is wrong and exit with 1
-ORIGINAL = {"job list", "job run", "jobflow create", "jobtemplate delete"}  # verbs with the exit codes of vcctl
+ORIGINAL = {
+    "job list",
+    "job run",
+    "jobflow create",
+    "jobtemplate delete",
+}  # verbs with the exit codes of vcctl
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ _INSTEAD = {
     "Node": "'pumice explain' without a name lists the jobs that wait",
 }
 """What to ask instead of explaining an object of a kind."""
+_LONGEST = 500
+"""Characters of an unknown name that are compared with known ones."""
 _SHOWN = 3
 """Number of names suggested for an unknown one."""
 
@@ -331,7 +333,7 @@ class ClusterState:
 
 def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
     choices = [*ways] or [*known]
-    near = get_close_matches(name, choices, n=_SHOWN, cutoff=0.5)
+    near = get_close_matches(name[:_LONGEST], choices, n=_SHOWN, cutoff=0.5)
     meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
     if meant:
         return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"
