@@ -196,10 +196,7 @@ class Scheduler:
                 )
                 watching = observer or Observer()
                 watching.opened(session)
-                for action in self.conf.actions:
-                    if action not in idle:
-                        ACTIONS[action](session)
-                    watching.action_done(action)
+                self._act(session, watching, idle)
                 decisions = close_session(
                     session, only_changes=only_changes, queue_amounts=queue_amounts
                 )
@@ -207,3 +204,10 @@ class Scheduler:
                 return decisions
         finally:
             snapshot.release_session()  # also after a failure: the next cycle starts clean
+
+    def _act(self, session: Session, watching: Observer, idle: Container[str]) -> None:
+        """Run the actions in turn."""
+        for action in self.conf.actions:
+            if action not in idle:
+                ACTIONS[action](session)
+            watching.action_done(action)
