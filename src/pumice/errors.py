@@ -44,6 +44,17 @@ class _Absent:
 
 
 ABSENT: Final = _Absent()
+
+
+class Words(str):
+    """A description in place of a found value: printed without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 _SHOWN = 80  # characters of an offending value; more hides the message
 
 

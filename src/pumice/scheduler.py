@@ -185,6 +185,7 @@ class Scheduler:
                     action_arguments=dict(self.conf.configurations),
                     memory=process.plugins,
                     started_at=process.started_at,
+                    warnings=process.warnings,
                     node_usage=dict(node_usage or {}),
                     metrics=self.conf.metrics,
                     services=self._services,
@@ -195,10 +196,7 @@ class Scheduler:
                 )
                 watching = observer or Observer()
                 watching.opened(session)
-                for action in self.conf.actions:
-                    if action not in idle:
-                        ACTIONS[action](session)
-                    watching.action_done(action)
+                self._act(session, watching, idle)
                 decisions = close_session(
                     session, only_changes=only_changes, queue_amounts=queue_amounts
                 )
@@ -206,3 +204,10 @@ class Scheduler:
                 return decisions
         finally:
             snapshot.release_session()  # also after a failure: the next cycle starts clean
+
+    def _act(self, session: Session, watching: Observer, idle: Container[str]) -> None:
+        """Run the actions in turn."""
+        for action in self.conf.actions:
+            if action not in idle:
+                ACTIONS[action](session)
+            watching.action_done(action)

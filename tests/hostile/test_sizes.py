@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from pumice.api.wording import nearest
 from pumice.cli.main import main
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.files import Files
@@ -164,3 +165,10 @@ def test_an_update_compares_keyed_lists_in_one_pass() -> None:
     started = time.process_time()
     Chain(Files(())).judge("UPDATE", new, old)
     assert time.process_time() - started < 8  # comparing each with each takes minutes
+
+
+def test_no_near_name_is_sought_for_a_very_long_one() -> None:
+    began = time.process_time()
+    assert nearest("a" * 5_000_000, ["allocate", "backfill"]) is None
+    assert nearest("alocate", ["allocate", "backfill"]) == "allocate"
+    assert time.process_time() - began < 1.0

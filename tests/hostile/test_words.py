@@ -72,7 +72,7 @@ def test_a_folder_is_read_without_its_folders_and_pipes(
     os.mkfifo(tmp_path / "d" / "f.yaml")
     ran = run(*verb, "d")
     assert (ran.exit_code, ran.stderr) == (
-        2, "Error: d: wanted the objects of a cluster, found 'none'\n",
+        2, "Error: d: wanted the objects of a cluster, found none\n",
     )  # fmt: skip
     (tmp_path / "d" / "a.yaml").write_text(f"{NODE}---\n{QUEUE}")
     assert run(*verb, "d").exit_code == 0
@@ -95,7 +95,7 @@ def test_a_scenario_with_a_part_of_another_type(run: Any, more: str, message: st
 
 def test_an_empty_list_of_changes_is_no_file_of_changes(run: Any) -> None:
     ran = run("whatif", "-f", "a.yaml", "--changes", "c.yaml", a_yaml=NODE, c_yaml="# none\n")
-    assert ran.stderr.endswith("c.yaml: wanted a list of changes, found 'an empty file'\n")
+    assert ran.stderr.endswith("c.yaml: wanted a list of changes, found an empty file\n")
 
 
 def test_a_table_with_a_column_twice(run: Any) -> None:
@@ -140,7 +140,7 @@ def test_a_plugin_that_is_none(run: Any, text: str | bytes, message: str) -> Non
         ),
         (program(), "users[].user.exec.command: wanted a program that can be run, found '/absent'"),
         ("a: &a [*a]\n", "k:1: wanted"),
-        (b"a: \xe9\n", "k:1: wanted UTF-8 text, found 'byte 0xe9'"),
+        (b"a: \xe9\n", "k:1: wanted UTF-8 text, found byte 0xe9"),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used(run: Any, text: str | bytes, message: str) -> None:

@@ -15,7 +15,7 @@ import yaml
 from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader
 from pumice.api.wording import name_hint
 from pumice.api.yaml_nodes import line_of
-from pumice.errors import ConfError
+from pumice.errors import ConfError, Words
 
 __all__ = [
     "DEFAULT_CONF",
@@ -225,7 +225,7 @@ class _ConfReader(YamlReader):
             count += 1 + len(tiers[-1].plugins)
             if count > _MOST_ENTRIES:
                 wanted = f"at most {_MOST_ENTRIES:,} tiers and plugins"
-                self.note(line_of(node), path, wanted, found="more")
+                self.note(line_of(node), path, wanted, found=Words("more"))
                 break
         return tuple(tiers)
 
@@ -245,7 +245,7 @@ class _ConfReader(YamlReader):
                 tree.line,
                 path,
                 "either proportion or drf with enableHierarchy in one tier",
-                found="both",
+                found=Words("both"),
                 hint="move one of them to another tier",
             )
         return Tier(plugins)

@@ -10,6 +10,7 @@ from typing import Final
 from pumice.api.conf import PluginConf, SchedulerConf
 from pumice.api.conf_lines import Problem, Severity
 from pumice.api.wording import name_hint
+from pumice.errors import Words
 
 _OWN: Final = "install one of your own as a package, or give its file with --plugin"
 
@@ -55,7 +56,7 @@ def check_repeats(conf: SchedulerConf) -> list[Problem]:
             line=conf.actions_line,
             field="actions",
             wanted="each action once",
-            found=f"{name} {n} times",
+            found=Words(f"{name} {n} times"),
             hint=f"it runs {n} times in each cycle",
             severity="odd",
         )

@@ -11,8 +11,9 @@ from typing import Any, Final, Literal
 import msgspec
 import yaml
 
+from pumice.api.yaml_faults import fault_words
 from pumice.api.yaml_nodes import PLAIN, TAG, deep_line, line_of, plain_value
-from pumice.errors import ABSENT
+from pumice.errors import ABSENT, Words
 from pumice.errors import Problem as BaseProblem
 
 Severity = Literal["error", "ignored", "odd"]
@@ -111,9 +112,8 @@ class YamlReader:
             self.note(line, "", "printable characters", found=chr(fault.character))
         except yaml.MarkedYAMLError as fault:
             mark = fault.problem_mark or fault.context_mark
-            what = str(fault.problem).removeprefix("but ").removeprefix("found ")
-            found = Words(f"{what} {fault.context or ''}".strip())
-            self.note(mark.line + 1 if mark else 0, "", _WANTED, found=found)
+            line = mark.line + 1 if mark else 0
+            self.note(line, "", _WANTED, found=fault_words(fault, text))
         else:
             return root if root is None or self._finite(root) else None
         return None
@@ -223,15 +223,6 @@ def summary(value: object) -> object:
     if isinstance(value, dict):
         return Words("a mapping")
     return Words("a list") if isinstance(value, list) else value
-
-
-class Words(str):
-    """A description in place of a found value: printed without quotes."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from pumice.errors import ManifestError
+from pumice.errors import ManifestError, Words
 
 DEPTH: Final = 100
 """Nested levels of a document; a manifest needs 20."""
@@ -52,9 +52,11 @@ def parse_json(text: str, file: str, *, unique: bool = True) -> Any:
     values = parse_json_stream(text, file, unique=unique)
     found = next(values, None)
     if found is None:
-        raise ManifestError(wanted=NOT_JSON, found="an empty text", file=f"{file}:1")
+        raise ManifestError(wanted=NOT_JSON, found=Words("an empty text"), file=f"{file}:1")
     if (more := next(values, None)) is not None:
-        raise ManifestError(wanted="one JSON value", found="more", file=f"{file}:{more.line}")
+        raise ManifestError(
+            wanted="one JSON value", found=Words("more"), file=f"{file}:{more.line}"
+        )
     return found.content
 
 
@@ -147,7 +149,7 @@ def _check_depth(text: str, file: str) -> None:
         if depth > DEPTH:
             line = text.count("\n", 0, token.start()) + 1
             wanted = f"at most {DEPTH} nested levels"
-            raise ManifestError(wanted=wanted, found="more", file=f"{file}:{line}")
+            raise ManifestError(wanted=wanted, found=Words("more"), file=f"{file}:{line}")
 
 
 def _structure(data: bytes) -> bytes:

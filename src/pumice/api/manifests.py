@@ -4,7 +4,7 @@ Used by the commands and the scenario runner. Every error names the file and the
 line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -178,14 +178,24 @@ def _may_be_yaml(error: ManifestError, file: str) -> bool:
 def _items(content: Any, source: str) -> Iterator[tuple[int | None, Any]]:
     """Yield the objects of a list, or the one object, each with its index."""
     if isinstance(content, dict) and content.get("kind") == "List":
-        items = content.get("items") or []
-        if not isinstance(items, list):
-            raise ManifestError(
-                wanted="a list", found=items, field="items", file=source, subject="List"
-            )
-        yield from enumerate(items)
+        yield from enumerate(unpacked(content, source))
     else:
         yield None, content
+
+
+def unpacked(content: Any, source: str) -> list[Any]:
+    """Return the items of a list such as PodList; anything else is one object.
+
+    Raises:
+        ManifestError: the items are not a list; ``source`` is the file and line to name.
+    """
+    kind = content.get("kind") if isinstance(content, Mapping) else None
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return [content]
+    items = content.get("items") or []
+    if not isinstance(items, list):
+        raise ManifestError(wanted="a list", found=items, field="items", file=source, subject=kind)
+    return items
 
 
 def _item_node(root: yaml.Node, step: int) -> yaml.Node:

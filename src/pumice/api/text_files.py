@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 STDIN: Final = Path("-")
 """Names standard input in place of a file."""
@@ -45,7 +45,7 @@ def read_text(path: Path, error: type[InputError] = InputError) -> str:
         found = getattr(fault, "strerror", None) or str(fault)
         raise error(wanted="a readable file", found=found, file=name) from None
     if len(content) > MOST_BYTES:
-        raise error(wanted=f"at most {MOST_BYTES >> 20:,} MiB", found="more", file=name)
+        raise error(wanted=f"at most {MOST_BYTES >> 20:,} MiB", found=Words("more"), file=name)
     return decoded(content, name, error)
 
 
@@ -57,7 +57,7 @@ def decoded(content: bytes, name: str, error: type[InputError] = InputError) -> 
         foreign = (kind for mark, kind in _FOREIGN if content.startswith(mark))
         line = content.count(b"\n", 0, fault.start) + 1
         found = next(foreign, None) or f"byte 0x{content[fault.start]:02x}"
-        raise error(wanted="UTF-8 text", found=found, file=f"{name}:{line}") from None
+        raise error(wanted="UTF-8 text", found=Words(found), file=f"{name}:{line}") from None
     return text.replace("\r\n", "\n") if "\r" in text else text  # to look for one is quick
 
 

@@ -15,7 +15,7 @@ import msgspec
 from pumice.api.conf_lines import Problem, Severity
 from pumice.api.duration import parse_duration
 from pumice.api.wording import nearest
-from pumice.errors import ABSENT, ConfError, InputError
+from pumice.errors import ABSENT, ConfError, InputError, Words
 
 Key = Literal[
     "type",
@@ -195,11 +195,12 @@ class _Section(msgspec.Struct):
     def _token(self) -> tuple[str, str]:
         token, token_file = self._text("token"), self._text("tokenFile")
         if token and token_file:
-            self._note("token", "either token or tokenFile", "both")
+            self._note("token", "either token or tokenFile", Words("both"))
         elif token and not is_token(token):
-            self._note("token", "one token, in ASCII", "something else", "it is not shown here")
+            hidden = Words("something else")
+            self._note("token", "one token, in ASCII", hidden, "it is not shown here")
         elif (token or token_file) and self._text("elasticsearch.username"):
-            self._note("elasticsearch.username", "either a user or a token", "both")
+            self._note("elasticsearch.username", "either a user or a token", Words("both"))
         return token, token_file
 
     def _verifies(self) -> bool:

@@ -6,12 +6,18 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-EMPTY_FILE: Final = "an empty file"
+from pumice.errors import Words
+
+EMPTY_FILE: Final = Words("an empty file")
 """What was found in a file without content."""
+_LONGEST: Final = 500
+"""Characters of a name for which near ones are sought: the search takes long for a long one."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name probably meant, or None when nothing comes close."""
+    if len(name) > _LONGEST:
+        return None
     by_lower = {known.lower(): known for known in sorted(names, reverse=True)}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return by_lower[close[0]] if close else None

@@ -11,8 +11,9 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.json_text import DEPTH, lone_surrogate
+from pumice.api.yaml_faults import fault_words
 from pumice.api.yaml_nodes import PLAIN, TAG, BaseLoader, deep_line, line_of, plain_value
-from pumice.errors import ManifestError
+from pumice.errors import ManifestError, Words
 
 NOT_YAML: Final = "readable YAML"
 """The message where a text is not YAML at all."""
@@ -38,7 +39,7 @@ def compose_all(text: str, file: str) -> Iterator[yaml.Node]:
     try:
         if line := deep_line(text, DEPTH):
             wanted = f"at most {DEPTH} nested levels"
-            raise ManifestError(wanted=wanted, found="more", file=f"{file}:{line}")
+            raise ManifestError(wanted=wanted, found=Words("more"), file=f"{file}:{line}")
         loader = _Loader(text)
         while loader.check_node():
             root = loader.get_node()
@@ -47,12 +48,11 @@ def compose_all(text: str, file: str) -> Iterator[yaml.Node]:
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         where = f"{file}:{mark.line + 1}" if mark else file
-        found = " ".join(part for part in (fault.problem, fault.context) if part)
-        raise ManifestError(wanted=NOT_YAML, found=found, file=where) from None
+        raise ManifestError(wanted=NOT_YAML, found=fault_words(fault, text), file=where) from None
     except yaml.reader.ReaderError as fault:
         line = text.count("\n", 0, fault.position) + 1
         raise ManifestError(
-            wanted="printable characters", found=fault.reason, file=f"{file}:{line}"
+            wanted="printable characters", found=chr(fault.character), file=f"{file}:{line}"
         ) from None
 
 
@@ -108,10 +108,10 @@ class Builder:
             value, size = self._built[id(node)]
             self._count += size
             if self._count > _EXPANDED:
-                self._refuse(node, f"anchors for at most {_EXPANDED} values", "more")
+                self._refuse(node, f"anchors for at most {_EXPANDED} values", Words("more"))
             return value
         if id(node) in self._open:
-            self._refuse(node, "anchors that end", "one inside itself")
+            self._refuse(node, "anchors that end", Words("one inside itself"))
         self._open.add(id(node))
         before = self._count
         value = self._mapping(node) if isinstance(node, yaml.MappingNode) else self._list(node)
@@ -139,13 +139,13 @@ class Builder:
         own: dict[str, Any] = {}
         for key, item in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                self._refuse(key, "a string as key", "a list or a mapping")
+                self._refuse(key, "a string as key", Words("a list or a mapping"))
             if key.tag == PLAIN and key.value == "<<":
                 merged |= self._merged(item)
                 continue
             name = self._key(key)
             if name in own and self._unique:
-                self._refuse(key, "each key once", name)
+                self._refuse(key, "each key once", Words(f"{name!r} twice"))
             own[name] = self.build(item)
         return merged | own if merged else own
 

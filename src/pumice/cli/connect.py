@@ -1,6 +1,7 @@
 """The cluster of a command: a kubeconfig, an address, or a running `pumice up`."""
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,6 +18,13 @@ _NOTHING = (
     "no cluster found: start one with 'pumice up', or name one with --kubeconfig, "
     "--master or KUBECONFIG"
 )
+_UNREACHED = re.compile(
+    r"""(?:cannot\ reach\ the\ cluster\ at\ \S+:\ )?
+    [A-Z][a-z]+\ "(?P<server>https?://[^/"]+)[^"]*":\ dial\ tcp
+    (?:\ \S+:\ connect:|:\ lookup)\ (?P<why>.+)""",
+    re.VERBOSE | re.DOTALL,
+)
+"""A failed connection as the original words it."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +91,11 @@ def is_out_of_reach(error: Exception) -> TypeGuard[ServiceError | UnavailableErr
 def trouble(error: ServiceError | ClusterError) -> str:
     """Explain in one line why a cluster could not be queried."""
     if isinstance(error, ServiceError):
-        return error.problem if not error.url or error.url in error.problem else str(error)
-    return error.problem or str(error)
+        text = error.problem if not error.url or error.url in error.problem else str(error)
+    else:
+        text = error.problem or str(error)
+    found = _UNREACHED.fullmatch(text)
+    return f"cannot reach the cluster at {found['server']}: {found['why']}" if found else text
 
 
 def _kubeconfigs(options: ConnectOptions, env: Mapping[str, str]) -> list[Path]:

@@ -1,6 +1,7 @@
 """`pumice explain`: why a job waits, on which nodes, which pods were spared, what would help."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ from pumice.api.wording import counted
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
-from pumice.cli.world import end_if_plugins_failed, read_world
+from pumice.cli.world import ask_cluster, end_if_plugins_failed, read_world
+from pumice.diagnosis.cluster_state import UnknownJobError
 from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.explanation_schema import EXPLANATION
 from pumice.diagnosis.forecast import span
 from pumice.diagnosis.incomplete import missing_input
+from pumice.diagnosis.other_names import maker_named
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.refused_pods import refused_pods
 from pumice.diagnosis.waiting_jobs import WaitingJob, waiting_jobs
@@ -61,15 +64,28 @@ def explain(
         _print_all(waiting_jobs(world, default_s=default_runtime), output, world.plain)
         end_if_plugins_failed(world)
         return
-    found = explain_job(
-        world, job, cycles=cycles, unblock=not no_unblock, default_s=default_runtime
-    )
+    with _asking_what_it_is(job, kubeconfig, master) if not files else nullcontext():
+        found = explain_job(
+            world, job, cycles=cycles, unblock=not no_unblock, default_s=default_runtime
+        )
     _print_notes(refused_pods(world, [found.job]))
     if output == "table":
         _print(found, world.plain)
     else:
         print_data(found.to_dict(), output)
     end_if_plugins_failed(world)
+
+
+@contextmanager
+def _asking_what_it_is(name: str, kubeconfig: str, master: str) -> Iterator[None]:
+    """Make an error about an unknown job say what else in the cluster has its name."""
+    try:
+        yield
+    except UnknownJobError as error:
+        if not error.is_known:
+            named = ask_cluster(kubeconfig, master, lambda cluster: maker_named(cluster, name))
+            error.hint = named or error.hint
+        raise
 
 
 def _print_notes(notes: list[str]) -> None:
@@ -112,7 +128,8 @@ def _pods(found: Explanation) -> str:
     """Count the pods by status, those that exist and those to be made."""
     if found.expected and found.expected == sum(found.pods.values()):
         return f"{counted(found.expected, 'pod')}, not made yet"
-    pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or "no pods"
+    none = "no pods left" if found.state == "finished" else "no pods"
+    pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or none
     return f"{pods}; {found.expected:,} of them not made yet" if found.expected else pods
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from pumice.api import kinds
 from pumice.api.kinds import Manifest
+from pumice.api.named_values import value_of
 from pumice.api.quantity import parse_quantity
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import (
@@ -18,17 +19,20 @@ from pumice.cli.vcctl.columns import (
 )
 from pumice.cli.vcctl.documents import parse_manifest, read_text, shape
 from pumice.cli.vcctl.job_view import job_view
+from pumice.cli.vcctl.kind_files import read_one
 from pumice.cli.vcctl.verbs import (
     Call,
     Flag,
     VerbError,
     VerbGroup,
+    canonical,
     name_flag,
     namespace_flag,
     order,
     parse_resources,
     verb,
 )
+from pumice.errors import InputError, ManifestError, Words
 
 _TYPE: Final = "batch.Job"
 _VERSION: Final = "batch.volcano.sh/v1alpha1"
@@ -39,22 +43,39 @@ _AMOUNTS: Final = "cpu=1000m,memory=100Mi"
 def _run(call: Call) -> None:
     if not (call.text("name") or call.text("filename")):
         raise VerbError("job name cannot be left blank")
-    requests = parse_resources(call.text("requests"))
-    limits = parse_resources(call.text("limits"))
+    requests, limits = _resources(call, "requests"), _resources(call, "limits")
     if not call.exact and call.text("limits") == _AMOUNTS:
         limits = _at_least(limits, requests)
     file = call.text("filename")
-    job = _read_job(file) if file else _make_job(call, requests, limits)
+    if file and call.text("name") and not call.exact:
+        found = Words("both")
+        raise InputError(wanted="a file or the name of a new job", found=found, field="-f, --name")
+    job = _read_job(call, file) if file else _make_job(call, requests, limits)
     job |= {"apiVersion": _VERSION, "kind": "Job"}
     if call.options.get("queue"):
         job["spec"] = {**(job.get("spec") or {}), "queue": call.text("queue")}
     namespace = job["metadata"].setdefault("namespace", call.text("namespace"))
     if namespace != call.text("namespace"):
-        raise VerbError(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise _in_another_namespace(call, file, namespace)
     made = call.cluster.create(job)
     print_written(call, made, f"run job {made['metadata']['name']} successfully\n")
+
+
+def _resources(call: Call, option: str) -> dict[str, str]:
+    """Read the amounts of an option, such as ``cpu=1,memory=1Gi``."""
+    text = call.text(option)
+    if call.exact:
+        return parse_resources(text)
+    amounts = {}
+    for statement in text.split(",") if text else ():
+        name, _, value = statement.partition("=")
+        if not name or not value:
+            wanted = "a resource and its amount, such as cpu=2,memory=4Gi"
+            raise InputError(wanted=wanted, found=statement, field=f"--{option}")
+        with value_of(f"--{option} {name}"):
+            parse_quantity(value)
+        amounts[name] = canonical(value)
+    return amounts
 
 
 def _at_least(limits: dict[str, str], requests: dict[str, str]) -> dict[str, str]:
@@ -65,7 +86,25 @@ def _at_least(limits: dict[str, str], requests: dict[str, str]) -> dict[str, str
     }
 
 
-def _read_job(file: str) -> Manifest:
+def _in_another_namespace(call: Call, file: str, namespace: str) -> Exception:
+    if call.exact:
+        return VerbError(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return ManifestError(
+        wanted=f"'{call.text('namespace')}', the namespace of the command",
+        found=namespace,
+        file=file,
+        field="metadata.namespace",
+        hint=f"add --namespace {namespace}",
+    )
+
+
+def _read_job(call: Call, file: str) -> Manifest:
+    return _read_as_the_original(file) if call.exact else read_one(file, kinds.JOB, _TYPE)
+
+
+def _read_as_the_original(file: str) -> Manifest:
     if ".yaml" not in file and ".yml" not in file:
         raise VerbError("only support yaml file")
     try:

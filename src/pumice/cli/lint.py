@@ -11,11 +11,11 @@ import click
 
 from pumice.api.kinds import BUILT_IN
 from pumice.api.manifests import load_documents
-from pumice.api.text_files import is_stdin, read_text
+from pumice.api.text_files import is_stdin, read_text, shown_name
 from pumice.api.wording import counted, nearest
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
-from pumice.errors import ManifestError
+from pumice.errors import ManifestError, Words
 from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
 from pumice.webhooks.lint import lint_object
@@ -64,6 +64,9 @@ def lint(
 ) -> None:
     """Check files and print the findings; exit with 1 if there are any."""
     documents = list(_documents(paths))
+    if not documents:  # a check of nothing would pass unnoticed
+        names = ", ".join(shown_name(Path(path)) for path in paths)
+        raise ManifestError(wanted="manifests", found=Words("none"), file=names)
     lines, checked = _lint(documents, queues)
     if output != "table":
         print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
@@ -83,6 +86,7 @@ def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int
     lines += [_configuration(one) for one in documents if _is_configuration(one.content)]
     lines += [_unknown_kind(one) for one in documents if _is_unknown_kind(one.content)]
     lines += [_untyped(one) for one in documents if _is_untyped(one.content)]
+    lines += [_plain_value(one) for one in documents if not isinstance(one.content, dict)]
     files = Files((one.content for one in documents if is_checked(one.content)), queues)
     checked, seen = 0, dict[tuple[str, ...], str]()
     for document in documents:
@@ -96,8 +100,6 @@ def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int
 
 def _passed_over(read: Sequence[Any]) -> Iterator[str]:
     """Yield which kinds of objects there are no rules for."""
-    if not read:
-        yield "note: the files have no objects"
     contents = [one.content for one in read if not isinstance(one, Line)]
     others = Counter(
         resource_name(content).partition(" ")[0]
@@ -105,7 +107,10 @@ def _passed_over(read: Sequence[Any]) -> Iterator[str]:
         if _is_object(content) and not is_checked(content) and not _is_unknown_kind(content)
     )
     reported = (_is_object, _is_untyped, _is_configuration)
-    strangers = sum(not any(known(content) for known in reported) for content in contents)
+    strangers = sum(
+        isinstance(content, dict) and not any(known(content) for known in reported)
+        for content in contents
+    )
     if strangers:
         yield f"note: not objects, not checked: {counted(strangers, 'document')}"
     if others:
@@ -176,6 +181,13 @@ def _is_untyped(content: Any) -> bool:
     """Return whether a document is meant to be an object and lacks its kind or version."""
     named = isinstance(content, dict) and isinstance(content.get("metadata"), dict)
     return named and not _is_object(content)
+
+
+def _plain_value(document: Any) -> Line:
+    """Return the finding for a document that is no mapping, which a cluster refuses."""
+    found, wanted = document.content, "an object with apiVersion and kind"
+    sentence = "not an object: apiVersion and kind are missing"
+    return Line(document.file, document.line, "", "", found, wanted, sentence)
 
 
 def _untyped(document: Any) -> Line:

@@ -10,14 +10,18 @@ from pumice.cli.command_lines.queue_order import order as order_command
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, WRITTEN, Column, print_written, reference, show
 from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, name_flag, order, verb
+from pumice.errors import InputError
 
 _VERSION: Final = "scheduling.volcano.sh/v1beta1"
 _PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+_STATES: Final = ("Open", "Closed")
 _ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}
 
 
 def _create(call: Call) -> None:
-    weight = call.options["weight"]
+    weight, state = call.options["weight"], call.text("state")
+    if not call.exact and state not in _STATES:
+        raise InputError(wanted=" or ".join(_STATES), found=state, field="--state")
     metadata = {"name": call.text("name")} if call.text("name") else {}
     made = call.cluster.create(
         {
@@ -25,7 +29,7 @@ def _create(call: Call) -> None:
             "kind": "Queue",
             "metadata": metadata,
             "spec": ({"weight": weight} if weight else {}) | {"guarantee": {}},
-            "status": {"state": call.text("state"), "reservation": {}, "allocated": None},
+            "status": {"state": state, "reservation": {}, "allocated": None},
         }
     )
     print_written(call, made)

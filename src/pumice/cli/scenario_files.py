@@ -14,7 +14,7 @@ from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_values
 from pumice.api.text_files import shown_name
 from pumice.cli.option_errors import time_of
-from pumice.errors import InputError, ScenarioError
+from pumice.errors import InputError, ScenarioError, Words
 from pumice.garbage_collection import reading
 from pumice.scenarios.scenario import Scenario, are_manifests, expectations_from, located_scenario
 
@@ -67,7 +67,7 @@ def _of_manifests(files: Sequence[Path], conf: Path | None, now: float | None) -
     world = load_world(files, conf, now)
     if not (world.objects or world.left_out):
         names = ", ".join(map(shown_name, files))
-        raise InputError(wanted="the objects of a cluster", found="none", file=names)
+        raise InputError(wanted="the objects of a cluster", found=Words("none"), file=names)
     click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     if world.left_out:
         left = ", ".join(f"{number} {kind}" for kind, number in sorted(world.left_out.items()))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pumice.cli.interrupts import INTERRUPTED
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.sim.options import SimulationOptions
 
 
@@ -46,7 +46,9 @@ def _check_parquet() -> None:
         import pyarrow as pa  # noqa: F401, PLC0415  (an optional library)
     except ImportError:
         raise InputError(
-            wanted="pyarrow to write Parquet", found="not installed", hint="leave --parquet out"
+            wanted="pyarrow to write Parquet",
+            found=Words("not installed"),
+            hint="leave --parquet out",
         ) from None
 
 

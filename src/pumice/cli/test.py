@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pumice.api.text_files import STDIN
+from pumice.api.text_files import STDIN, shown_name
 from pumice.api.wording import counted, first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data
@@ -74,11 +74,17 @@ def test(
     skipped = 0 if stop_early or expect else len(files) - len(results)
     apart = _apart(given, substring)
     if not results:
-        raise click.UsageError(f"no scenario found{f'; {apart}' if apart else ''}")
+        raise _nothing_found(given, substring, apart)
     code = _sum_up(results, skipped, output)
     if apart:
         click.echo(f"note: {apart}", err=True)
     ctx.exit(code)
+
+
+def _nothing_found(given: Sequence[Path], substring: str, apart: str) -> click.UsageError:
+    names = ", ".join(map(shown_name, given))
+    chosen = f" with {substring!r} in its path" if substring else ""
+    return click.UsageError(f"{names}: no scenario found{chosen}{f'; {apart}' if apart else ''}")
 
 
 def _apart(given: Sequence[Path], substring: str) -> str:

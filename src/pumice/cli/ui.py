@@ -86,7 +86,7 @@ def _demo() -> Iterator[Source]:
 def _running(options: ConnectOptions, plugins: PluginSources) -> Iterator[Source]:
     try:
         found = connection(options)
-        with KubeCluster(found, kinds=(*FOLLOWED, JOB)) as cluster:
+        with KubeCluster(found, kinds=(*FOLLOWED, JOB), by_server=True) as cluster:
             title = options.kubeconfig or options.master or "cluster"
             source = FollowedSource(cluster, title, plugins=plugins)
             source.start()

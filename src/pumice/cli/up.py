@@ -17,7 +17,7 @@ import yaml
 from pumice.api.conf import DEFAULT_CONF, read_conf
 from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
-from pumice.api.manifests import load_documents
+from pumice.api.manifests import load_documents, unpacked
 from pumice.api.named_values import value_of
 from pumice.api.quantity import parse_quantity
 from pumice.api.text_files import read_text
@@ -26,7 +26,7 @@ from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
 from pumice.cluster.embedded.data_directory import DataDirectory
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 FIRST_JOB = "pumice job run --name first --replicas 2 --min 2 --requests cpu=1000m,memory=1Gi"
 _LOOK_S = 0.5
@@ -113,10 +113,7 @@ def _read_manifests(file: Path) -> list[Manifest]:
     """Read the objects a cluster starts with."""
     found: list[Manifest] = []
     for document in load_documents(file):
-        content = document.content
-        is_list = isinstance(content, dict) and str(content.get("kind", "")).endswith("List")
-        items = content.get("items") or [] if is_list else [content]
-        for item in items:
+        for item in unpacked(document.content, document.source):
             if not isinstance(item, dict) or not {"kind", "apiVersion", "metadata"} <= item.keys():
                 raise InputError(
                     wanted="manifests with apiVersion, kind and metadata",
@@ -124,6 +121,8 @@ def _read_manifests(file: Path) -> list[Manifest]:
                     file=document.source,
                 )
             found.append(item)
+    if not found:
+        raise InputError(wanted="manifests to start with", found=Words("none"), file=str(file))
     return found
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -14,10 +15,12 @@ from pumice.cli.option_errors import time_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.sources import load_world
-from pumice.errors import ClusterError, InputError, ServiceError
+from pumice.errors import ClusterError, InputError, ServiceError, Words
 from pumice.framework.plugin_loading import load_plugins
 from pumice.garbage_collection import reading
 from pumice.scenarios.suspicious_objects import mistakes
+
+_T = TypeVar("_T")
 
 
 def read_world(
@@ -40,9 +43,9 @@ def read_world(
             world = load_world(files, conf, at)
             if not world.objects:
                 names = ", ".join(map(shown_name, files))
-                raise InputError(wanted="the objects of a cluster", found="none", file=names)
+                raise InputError(wanted="the objects of a cluster", found=Words("none"), file=names)
     else:
-        world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
+        world = ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
     warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
@@ -64,9 +67,7 @@ def end_if_plugins_failed(world: ClusterState) -> None:
         click.get_current_context().exit(1)
 
 
-def _ask_cluster(
-    kubeconfig: str, master: str, read: Callable[[Cluster], ClusterState]
-) -> ClusterState:
+def ask_cluster(kubeconfig: str, master: str, read: Callable[[Cluster], _T]) -> _T:
     """Read a running cluster; without one, or if it does not answer, end with one line."""
     make = click.get_current_context().obj or connect
     try:

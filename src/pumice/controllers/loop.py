@@ -284,8 +284,18 @@ class ControllerLoop:
         if stale and attempts == 1:
             self._enqueue(item)
             return
-        self._report(item, error, attempts)
+        if attempts >= _RECORDED_AFTER or not self._was_deleted(item, error):
+            self._report(item, error, attempts)
         self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), _LONGEST_DELAY_S))
+
+    def _was_deleted(self, item: Item, error: Exception) -> bool:
+        """Return whether an object is gone, and the watch may not have told so yet."""
+        index, key = item
+        if not isinstance(error, NotFoundError):
+            return False
+        missing = Key(error.kind, error.namespace, error.name)
+        is_watched = missing.kind in self._controllers[index].watches
+        return missing == key or (is_watched and self.view.get(*missing) is not None)
 
     def _report(self, item: Item, error: Exception, attempts: int) -> None:
         index, key = item

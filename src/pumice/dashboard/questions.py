@@ -29,7 +29,7 @@ from pumice.diagnosis.snapshots import save_world
 from pumice.diagnosis.sources import load_job
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Question, what_if
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 
 @dataclass
@@ -126,7 +126,7 @@ class WhatIf:
             changes.append(make(world))
             world = changes[-1](world)
         if not (changes or self.job or self.manifest):
-            raise InputError(wanted="a job or a change", found="neither")
+            raise InputError(wanted="a job or a change", found=Words("neither"))
         runtime = parse_duration(self.default_runtime) if self.default_runtime else None
         new = load_job(f"{self.manifest}\n", who.world.now) if self.manifest.strip() else ()
         asked = Question(
@@ -209,7 +209,7 @@ def pictured(world: ClusterState) -> Picture:
     feed = Feed()
     Replay(world).decide(feed)
     if feed.picture is None:
-        raise InputError(wanted="a world that can be looked at", found="none")
+        raise InputError(wanted="a world that can be looked at", found=Words("none"))
     return feed.picture
 
 

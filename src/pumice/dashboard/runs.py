@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from pumice.dashboard.documents.shared import Document
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.sim.output import CHARTS, SUMMARY
 
 _MOST_JOBS: Final = 20_000
@@ -45,7 +45,7 @@ class RunLibrary:
         """
         for folder in folders:
             if not folder.is_dir():
-                raise InputError(wanted="a folder of runs", found="none", file=str(folder))
+                raise InputError(wanted="a folder of runs", found=Words("none"), file=str(folder))
         self._folders = folders
 
     def runs(self) -> list[Run]:
@@ -79,7 +79,7 @@ class RunLibrary:
         if not charts_file.is_file():
             raise InputError(
                 wanted=f"{CHARTS} beside {SUMMARY}",
-                found="none",
+                found=Words("none"),
                 file=str(found.folder),
                 hint="the folder was written by an older version; run the simulation again",
             )

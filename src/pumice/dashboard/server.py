@@ -29,7 +29,7 @@ from pumice.dashboard.questions import (
     read_texts,
 )
 from pumice.dashboard.security import COOKIE, Guard, failure_pause_s, refusal
-from pumice.errors import InputError, PumiceError
+from pumice.errors import InputError, PumiceError, Words
 from pumice.serve.http_server import HttpServer, Site, read_body
 
 _PATIENCE_S: Final = 10.0
@@ -289,6 +289,7 @@ class Dashboard:
         return {
             "revision": self._pages.revision,
             "now": cluster.now() if cluster is not None else picture.now if picture else 0.0,
+            "speed": source.about.speed,
             "cycle": cycles[-1].number if cycles else 0,
             "problem": source.problem,
         }
@@ -337,7 +338,7 @@ def _read_json(body: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(body)
     except msgspec.DecodeError:
-        raise InputError(wanted="JSON", found="something else") from None
+        raise InputError(wanted="JSON", found=Words("something else")) from None
     if not isinstance(found, dict):
         raise InputError(wanted="a JSON object", found=found)
     return found

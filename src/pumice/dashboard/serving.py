@@ -17,7 +17,7 @@ from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.security import Authority, Guard, OneToken
 from pumice.dashboard.server import Dashboard, dashboard_server
 from pumice.dashboard.sources import Source
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _SHORTEST: Final = 16
@@ -52,7 +52,7 @@ class ServingOptions:
             InputError: it is missing or cannot be used.
         """
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise InputError(wanted="a certificate and its key", found="one of them alone")
+            raise InputError(wanted="a certificate and its key", found=Words("one of them alone"))
         if self.tls_cert is None or self.tls_key is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -78,13 +78,13 @@ class ServingOptions:
         if self.tls_cert is None:
             raise InputError(
                 wanted=f"--tls-cert and --tls-key to listen on {self.listen}",
-                found="no certificate",
+                found=Words("no certificate"),
                 hint="only loopback is served without TLS",
             )
         if self.token_file is None and not self.cluster_login:
             raise InputError(
                 wanted=f"--token-file or --cluster-login to listen on {self.listen}",
-                found="neither",
+                found=Words("neither"),
                 hint="only loopback is served without login",
             )
 
@@ -122,7 +122,7 @@ class ServingOptions:
         if len(found) < _SHORTEST:
             raise InputError(
                 wanted=f"a token of at least {_SHORTEST} characters",
-                found=f"{len(found)} characters",
+                found=Words(f"{len(found)} characters"),
                 file=str(self.token_file),
             )
         return found

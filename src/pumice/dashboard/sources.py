@@ -1,6 +1,7 @@
 """The source of a dashboard's cluster: files, an embedded cluster, a watched one."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -25,6 +26,10 @@ from pumice.serve.embedded import EmbeddedControlPlane
 
 _log = logs.get("dashboard")
 _EVENTS: Final = 50
+_MEASURABLE_S: Final = 2.0
+"""How long a clock is watched before its speed is told."""
+_STEADY: Final = 0.5
+"""Speeds so near to 1 are 1: dates of answers are of whole seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +168,8 @@ class FollowedSource:
         self.problem = "waiting for the first complete list of the cluster's objects"
         self._period_s = period_s
         self._informer = Informer(cluster, Ingest(Snapshot(), (SCHEDULER_NAME,)))
+        self._began: tuple[float, float] | None = None
+        """Time here and in the cluster at the first look."""
         self._conf = ""
         self._plugins = plugins
         self._scheduler = self._made(DEFAULT_CONF, "the built-in configuration")
@@ -204,10 +211,23 @@ class FollowedSource:
 
     def _look(self) -> None:
         self._reload()
+        self._measure_speed()
         self._informer.sync()
         self._scheduler.decide(self._informer.snapshot, self.cluster.now(), observer=self.feed)
         troubles = self.cluster.troubles()
         self.problem = "; ".join(f"{kind}: {why}" for kind, why in troubles.items())
+
+    def _measure_speed(self) -> None:
+        """Compare the cluster's clock with the one here: that of `pumice up --speed` runs ahead."""
+        here, there = time.monotonic(), self.cluster.now()
+        if self._began is None:
+            self._began = here, there
+        passed_s = here - self._began[0]
+        if passed_s < _MEASURABLE_S:
+            return
+        speed = max(0.0, (there - self._began[1]) / passed_s)
+        is_usual = abs(speed - 1.0) < _STEADY
+        self.about = replace(self.about, speed=1.0 if is_usual else round(speed, 1))
 
     def _reload(self) -> None:
         """Use the configuration that the cluster's scheduler has, if it can be used."""

@@ -20,7 +20,7 @@ from pumice.cluster.embedded.patches import json_patch
 from pumice.diagnosis.admission import admitted, check_removal
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.written import Written, is_controlled, is_draft, stored_alone
-from pumice.errors import InputError, RejectedError
+from pumice.errors import InputError, RejectedError, Words
 
 
 class Patch(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,9 @@ class Add(msgspec.Struct, frozen=True, kw_only=True):
         new = dict(in_namespace(self.object))
         if world.get(str(new.get("kind")), key_of(new)) is not None:
             wanted = "an object that does not exist yet"
-            raise InputError(wanted=wanted, found=f"{new['kind']} {key_of(new)}", field=change)
+            raise InputError(
+                wanted=wanted, found=Words(f"{new['kind']} {key_of(new)}"), field=change
+            )
         return admitted(world, change, new)
 
 

@@ -4,7 +4,7 @@ A world is a value: changing it makes another one, so an answer can try changes 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -20,20 +20,33 @@ from pumice.api.objects import from_manifest
 from pumice.api.wording import first_of
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.made_once import MadeOnce
+from pumice.diagnosis.other_names import Member, owner_sentence, unread_sentence
 from pumice.diagnosis.restored_objects import RestoredObjects
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
+from pumice.framework.standing_warnings import StandingWarnings
 
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
 """Possible keys of pod groups in a text."""
 _MADE_UP = "podgroup-"
 """Prefix of pod groups that the controller makes for pods without one."""
+_INSTEAD = {
+    "Queue": "'pumice queue order' lists the jobs that wait in queues",
+    "Node": "'pumice explain' without a name lists the jobs that wait",
+}
+"""What to ask instead of explaining an object of a kind."""
+_LONGEST = 500
+"""Characters of an unknown name that are compared with known ones."""
 _SHOWN = 3
 """Number of names suggested for an unknown one."""
 
 
 class UnknownJobError(InputError):
-    """A name that no job of the cluster has."""
+    """A name that no job of the cluster has; ``is_known`` if something else has it."""
+
+    def __init__(self, *, is_known: bool = False, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.is_known = is_known
 
 
 def key_of(manifest: Mapping[str, Any]) -> str:
@@ -80,6 +93,8 @@ class ClusterState:
     seed: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Kinds that scheduling does not read, with how many there were."""
+    passed_over: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Their names, with the kind."""
     notes: tuple[str, ...] = ()
     """What a cluster did not show."""
     asks_extender: bool = False
@@ -88,6 +103,10 @@ class ClusterState:
     """Plugins that the configuration may name beside the built-in and installed ones."""
     failures: dict[str, None] = field(default_factory=dict, repr=False, compare=False)
     """Plugins that failed while an answer was computed, a line each; shared as ``_typed`` is."""
+    warnings: StandingWarnings = field(
+        default_factory=partial(StandingWarnings, forgets=False), repr=False, compare=False
+    )
+    """What plugins have warned of; shared as ``_typed`` is."""
     extender_answers: dict[bytes, Mapping[str, Any]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -228,8 +247,11 @@ class ClusterState:
             )
         titles = {text: set(map(self.title, keys)) for text, keys in meanings.items()}
         known = set(map(self.title, self.groups))
-        hint = self._why_no_job(name) or _suggest(name, known, titles)
-        raise UnknownJobError(wanted="a job of this cluster", found=name, hint=hint)
+        what = self._why_no_job(name) or self._other_object(name)
+        hint = what or _suggest(name, known, titles)
+        raise UnknownJobError(
+            wanted="a job of this cluster", found=name, hint=hint, is_known=bool(what)
+        )
 
     def find(self, kind: str, name: str) -> Manifest:
         """Return an object without namespace.
@@ -274,6 +296,26 @@ class ClusterState:
                     loose.setdefault(pod["metadata"]["name"], set()).add(key)
         return loose
 
+    def _other_object(self, name: str) -> str:
+        """Return what has a name that no job and no pod has; empty if nothing is known to."""
+        if sentence := owner_sentence(name, self._members()):
+            return sentence
+        for kind, instead in _INSTEAD.items():
+            if name in self.of_kind(kind):
+                return f"{name} is a {kind.lower()}: {instead}"
+        for key, kind in self.passed_over.items():
+            if name in (key, key.partition("/")[2]):
+                return unread_sentence(kind, key)
+        return ""
+
+    def _members(self) -> Iterator[Member]:
+        """Yield jobs, pod groups and pods with the names of their jobs."""
+        yield from ((job, key) for key, job in self.jobs.items())
+        yield from ((group, self.title(key)) for key, group in self.groups.items())
+        for key, pods in self.pods_by_group.items():
+            job = self.title(key) if key in self.groups else ""
+            yield from ((pod, job) for pod in pods)
+
     def _why_no_job(self, name: str) -> str:
         """Return why a pod of that name belongs to no job; empty if there is no such pod."""
         for key, pod in self.of_kind("Pod").items():
@@ -291,7 +333,7 @@ class ClusterState:
 
 def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
     choices = [*ways] or [*known]
-    near = get_close_matches(name, choices, n=_SHOWN, cutoff=0.5)
+    near = get_close_matches(name[:_LONGEST], choices, n=_SHOWN, cutoff=0.5)
     meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
     if meant:
         return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"

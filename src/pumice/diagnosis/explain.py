@@ -4,6 +4,7 @@ All of it comes from asking the code that decides, in the session that decides, 
 that code again on copies of the cluster.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,7 @@ from pumice.diagnosis.refused_pods import refused_pods
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.timeline import Timeline
+from pumice.diagnosis.unseen_jobs import owner_of
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
@@ -166,7 +168,7 @@ def explain_job(
         queue=outcome.queue,
         phase=outcome.phase,
         min_member=outcome.min_member,
-        pods=outcome.counts,
+        pods=outcome.counts or _remaining(world, job),
         expected=sum(map(is_expected, world.pods_by_group.get(job, ()))),
         causes=causes,
         not_evicted=examiner.spared if state == "waits" else [],
@@ -272,6 +274,13 @@ def _settled(outcome: JobOutcome, state: str) -> str:
     if state == "runs":
         return f"it runs: {counted(outcome.ready, 'pod')} of at least {outcome.min_member}"
     return "all its pods have ended" if outcome.counts else f"it has ended: {outcome.phase}"
+
+
+def _remaining(world: ClusterState, job: str) -> Counter[str]:
+    """Count the pods by status that are left of a Volcano job whose pod group is gone."""
+    title = world.title(job)
+    left = (pod for pod in world.pods if owner_of(pod) == title)
+    return Counter(str((pod.get("status") or {}).get("phase") or "Pending") for pod in left)
 
 
 def _going(outcome: JobOutcome) -> str:

@@ -32,6 +32,7 @@ class ObjectPile:
     objects: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)
     jobs: list[Manifest] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    passed_over: dict[str, str] = field(default_factory=dict)
     conf: tuple[str, str] | None = None
     now: float | None = None
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class ObjectPile:
         if kind == ("v1", "ConfigMap"):
             self._take_conf(item, source)
         if kind not in KINDS and (kind[1] not in _KIND_NAMES or kind[0].startswith("batch/")):
-            self.left_out[kind[1]] += 1
+            self._pass_over(item)
             return
         manifest = dict(in_namespace(item))
         from_manifest(manifest, source=source)  # reports errors while the source is known
@@ -74,6 +75,14 @@ class ObjectPile:
         if kind[1] == "Pod" and manifest.get("spec") is None:
             manifest["spec"] = {}  # read as one that states nothing
         self._keep(kind[1], (manifest,))
+
+    def _pass_over(self, item: Mapping[str, Any]) -> None:
+        """Count an object of a kind that scheduling does not read, and keep its name."""
+        self.left_out[item["kind"]] += 1
+        meta = item.get("metadata")
+        if isinstance(meta, Mapping) and isinstance(meta.get("name"), str):
+            key = f"{meta.get('namespace') or 'default'}/{meta['name']}"
+            self.passed_over[key] = item["kind"]
 
     def _keep(self, kind: str, manifests: Sequence[Manifest]) -> None:
         known = self.objects

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pumice.api.frozen_json import encode_parts
 from pumice.cluster.services import SERVICES, connect_extender
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.framework.process_memory import ProcessMemory
 from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
 from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
 from pumice.scheduler import Scheduler
@@ -50,6 +51,11 @@ def question_scheduler(world: ClusterState) -> Scheduler:
         plugins={SERVICE: extender, **world.plugins},
         services={**SERVICES, SERVICE: connect},
     )
+
+
+def question_memory(world: ClusterState) -> ProcessMemory:
+    """Make the state between the cycles of a question; warnings are shared by all questions."""
+    return ProcessMemory(warnings=world.warnings)
 
 
 def unknown_votes(world: ClusterState) -> list[str]:

@@ -9,7 +9,7 @@ from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.questions import question_scheduler
+from pumice.diagnosis.questions import question_memory, question_scheduler
 from pumice.scheduler import Observer
 
 
@@ -18,7 +18,7 @@ class Replay:
 
     def __init__(self, world: ClusterState) -> None:
         self.world = world
-        self._scheduler = question_scheduler(world)
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._ingest = Ingest(Snapshot())
         self.objects: dict[tuple[str, str], Manifest] = {
             (one["kind"], key_of(one)): one for one in world.objects
@@ -35,14 +35,16 @@ class Replay:
             if self.objects.get(name) is not one:
                 self._ingest.upsert(world.typed_one(one))
         self.objects, self.world = new, world
-        self._scheduler = question_scheduler(world)
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._snapshot = self._ingest.settle()
 
     def decide(self, observer: Observer | None = None) -> Decisions:
         """Decide one cycle and leave the world as it is."""
         world = self.world
         usage = usage_at(world, world.now)
-        decisions = self._scheduler.decide(self._snapshot, world.now, usage, observer=observer)
+        decisions = self._scheduler.decide(
+            self._snapshot, world.now, usage, observer=observer, process=self._process
+        )
         world.failures.update(dict.fromkeys(decisions.failures))
         return decisions
 

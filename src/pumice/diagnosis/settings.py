@@ -11,11 +11,11 @@ from pumice.api.kinds import ENDED_PHASES, JOB, Manifest
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.quantity import milli_value
 from pumice.api.schema.build import schema_of
-from pumice.api.wording import nearest
+from pumice.api.wording import name_hint, nearest
 from pumice.api.yaml_text import parse_yaml
 from pumice.diagnosis.changes import Add, Change, Conf, Operation, Remove, patched
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 _AMOUNTS: Final = {
     "capability": ("spec", "capability"),
@@ -122,7 +122,7 @@ def nodes_from_text(world: ClusterState, text: str) -> Change:
     if match["like"]:
         return add_nodes(world, int(match["n"]), world.find("Node", match["like"].strip()))
     if not nodes:
-        raise InputError(wanted="a node to be like", found="a cluster without nodes")
+        raise InputError(wanted="a node to be like", found=Words("a cluster without nodes"))
     return add_nodes(world, int(match["n"]), biggest_first(nodes.values())[0])
 
 
@@ -164,12 +164,18 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
     names = [name for name in known if rest.startswith(f"{name}.")]
     if not names:
         name = rest.partition(".")[0]
-        near = nearest(name, known)
-        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(sorted(known)[:5])}"
-        raise InputError(wanted=f"a {word} of this cluster", found=name, hint=hint)
+        raise InputError(
+            wanted=f"a {word} of this cluster",
+            found=name,
+            hint=name_hint(name, known) if known else f"it has no {word}s",
+        )
     key = max(names, key=len)
     path = _path(kind, rest[len(key) + 1 :], text)
     is_amount = path[-2] in _AMOUNTS or path[-2] == "resource"
+    if not value.strip():
+        wanted = "an amount such as 2 or 4Gi" if is_amount else "a value after '='"
+        hint = "" if is_amount else "null removes the field, '\"\"' is an empty text"
+        raise InputError(wanted=wanted, field=text, hint=hint)
     edited = _put(known[key], path, value if is_amount else _value(value, text))
     shown = ".".join(path[1:] if path[0] in ("spec", "status") else path)
     if kind != "Job":
@@ -179,7 +185,7 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
 
 
 def _value(text: str, whole: str) -> Any:
-    """Read a value as in a manifest; none is null."""
+    """Read a value as in a manifest; a comment alone is null."""
     try:
         values = parse_yaml(text, whole)
     except InputError as error:  # its line is of no use here

@@ -14,10 +14,11 @@ import yaml
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
 from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
-from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines
+from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.times import epoch
+from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.diagnosis.cluster_state import ClusterState, key_of
@@ -26,7 +27,7 @@ from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
 from pumice.diagnosis.stored_configuration import scheduler_configuration
-from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
+from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError, Words
 
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
@@ -157,6 +158,7 @@ def load_world(
         node_usage={node: {"metricsTime": now, **one} for node, one in pile.usage.items()},
         seed=pile.seed,
         left_out=dict(pile.left_out),
+        passed_over=pile.passed_over,
         notes=tuple(pile.notes),
     )
     _ = world.scheduler_conf  # report a bad configuration before anything else
@@ -186,7 +188,7 @@ def load_job(source: Path | str | Documents, now: float) -> list[Manifest]:
         file = source.file if isinstance(source, Documents) else source
         raise InputError(
             wanted=wanted,
-            found="none of them",
+            found=Words("none of them"),
             file=str(file) if isinstance(file, Path) else "",
         )
     return found
@@ -235,18 +237,17 @@ def _take_document(pile: ObjectPile, document: Document, source: Path | str) -> 
             return
         raise ManifestError(
             wanted="manifests, a scenario or a snapshot",
-            found=sorted(map(str, content))[:5],
+            found=_keys(content),
             file=document.source,
         )
-    for item in _items(content):
+    for item in unpacked(content, document.source):
         pile.take(item, document.source, fresh=True)
 
 
-def _items(content: Any) -> list[Any]:
-    """Unpack a list such as PodList; other documents are one object."""
-    if isinstance(content, (dict, Mapping)) and str(content.get("kind", "")).endswith("List"):
-        return list(content.get("items") or [])
-    return [content]
+def _keys(content: Mapping[str, Any]) -> Words:
+    """Describe a mapping that is nothing known."""
+    names = [repr(str(key)) for key in content]
+    return Words(f"a mapping with {first_of(names, 4)}" if names else "an empty mapping")
 
 
 def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
@@ -254,7 +255,7 @@ def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None
     given = _part(content, "objects", (list, str), "a list of manifests", path) or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
-    for number, one in enumerate(one for item in given for one in _items(item)):
+    for number, one in enumerate(one for item in given for one in unpacked(item, str(path))):
         try:
             pile.take(one, str(path))
         except ManifestError as error:

@@ -27,14 +27,13 @@ from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
 from pumice.diagnosis.control_plane import ControlPlane, no_keys
 from pumice.diagnosis.known_pods import KnownPods
-from pumice.diagnosis.questions import question_scheduler
+from pumice.diagnosis.questions import question_memory, question_scheduler
 from pumice.diagnosis.replacements import AT_ONCE
 from pumice.diagnosis.replay import usage_at
 from pumice.diagnosis.story import Moved, Story
 from pumice.diagnosis.unseen_jobs import owner_of
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
-from pumice.framework.process_memory import ProcessMemory
 from pumice.framework.session import Session
 from pumice.scheduler import Observer
 
@@ -75,7 +74,7 @@ class Timeline:
         """Whether the pods of any group may end."""
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
-        self._scheduler, self._process = question_scheduler(world), ProcessMemory()
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
         ingest = Ingest(Snapshot(), runs=world.restored.runs)
         self._informer = Informer(self.cluster, ingest, reader=world.restored)
         known = self._informer.known

@@ -146,10 +146,24 @@ def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     texts = sorted(funnel.texts.get(constraint.name, ())) + funnel.words.get(constraint.name, [])
     texts = [text.rstrip(".") for text in texts]  # Volcano ends some with a full stop
     nodes = _nodes(funnel, before & constraint.failed)
-    who = ", ".join(sorted(funnel.plugins.get(constraint.name, ())))
+    who = ", ".join(sorted(funnel.plugins.get(constraint.name, ()))) + _for_whom(funnel, constraint)
     if texts and all(text.startswith(_NODES) for text in texts):
         return f"{nodes} {' or '.join(text.removeprefix(_NODES) for text in texts)} ({who})"
     return f"{nodes}: {'; '.join(texts) or 'refused'} ({who})"
+
+
+def _for_whom(funnel: Funnel, constraint: Constraint) -> str:
+    """Name the queue whose node groups are meant."""
+    found = _group_numbers(funnel) if constraint.name == Cause.NODE_GROUP else {}
+    if not found:
+        return ""
+    queue, stated_by = found["queue"], found["statedBy"]
+    inherited = f", whose affinity is that of queue {stated_by}" if stated_by != queue else ""
+    return f" for queue {queue}{inherited}"
+
+
+def _group_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    return dict(funnel.compared.get("nodeGroup", {}))
 
 
 def _capacity(funnel: Funnel, constraint: Constraint, _: Mask) -> str:
@@ -374,5 +388,6 @@ _NUMBERS: Final[dict[str, Callable[[Funnel, Constraint, Mask], dict[str, Any]]]]
     Cause.NODE_NOT_READY: _taint_numbers,
     Cause.HOST_PORT: _port_numbers,
     Cause.DEVICE: _device_numbers,
+    Cause.NODE_GROUP: _group_numbers,
     Cause.PLUGIN_FAILED: _failure_numbers,
 }

@@ -13,6 +13,7 @@ from pumice.api.conf_checks import check_names, check_repeats
 from pumice.api.conf_lines import summary
 from pumice.api.usage_conf import read_usage_conf
 from pumice.api.wording import first_of
+from pumice.errors import Words
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import UNKNOWN, bind_arguments, describe_arguments
 from pumice.framework.plugin import Plugin, implements
@@ -64,7 +65,9 @@ def _check_plugins(conf: SchedulerConf) -> list[Problem]:
     if any(tier.plugins for tier in conf.tiers):
         return []
     hint = "without predicates, pods go to nodes that do not suit them; without gang, jobs in part"
-    return [Problem(field="tiers", wanted="plugins", found="none", hint=hint, severity="odd")]
+    return [
+        Problem(field="tiers", wanted="plugins", found=Words("none"), hint=hint, severity="odd")
+    ]
 
 
 def _check_limits(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> list[Problem]:

@@ -3,7 +3,7 @@
 A plugin changes its own state through ``journal``, so that a roll-back covers it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pumice.api.decisions import ClaimChoice
@@ -108,6 +108,9 @@ class PluginSession(Protocol):
 
     def mark_unschedulable(self, job: int, reason: str, message: str) -> None:
         """Set the condition Unschedulable on a job."""
+
+    def warn(self, plugin: str, texts: Collection[str]) -> None:
+        """Log what a plugin finds wrong with the cluster; each text once while it lasts."""
 
     def gang_message(self, job: Job) -> str:
         """Return how many tasks a gang lacks, and why, in Volcano's words."""

@@ -1,6 +1,6 @@
 """One scheduling cycle: its state, its input, and what plugins see and leave in it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.session_state import SessionState
+from pumice.framework.standing_warnings import StandingWarnings
 from pumice.framework.statement import Statement
 
 _OPENED_GATES: Final = "queue gates"
@@ -38,6 +39,7 @@ class Session(SessionState):
         action_arguments: Mapping[str, Any] | None = None,
         memory: dict[str, Any] | None = None,
         started_at: float | None = None,
+        warnings: StandingWarnings | None = None,
         node_usage: Mapping[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
         services: Mapping[str, Any] | None = None,
@@ -55,6 +57,7 @@ class Session(SessionState):
         self.actions = actions
         self.action_arguments = action_arguments or {}
         self.started_at = started_at
+        self._warnings = warnings or StandingWarnings()
         self.node_usage = node_usage or {}
         self.metrics = metrics or {}
         self.services = services or {}
@@ -154,6 +157,10 @@ class Session(SessionState):
         """Set the condition Unschedulable on a job."""
         self.unschedulable.add(job)
         self.conditions[job] = ("Unschedulable", "True", reason, message)
+
+    def warn(self, plugin: str, texts: Collection[str]) -> None:
+        """Log what a plugin finds wrong with the cluster; each text once while it lasts."""
+        self._warnings.report(plugin, texts)
 
     def gang_message(self, job: Job) -> str:
         """Return how many tasks a gang lacks, and why, in Volcano's words."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pumice.api.conf import Problem, SchedulerConf
-from pumice.api.conf_lines import Words
+from pumice.errors import Words
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.registry import build_tiers

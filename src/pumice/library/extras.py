@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pumice.api.wording import extra_hint
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 
 @contextmanager
@@ -19,6 +19,6 @@ def extra(name: str) -> Iterator[None]:
     except ImportError as error:
         raise InputError(
             wanted=f"the library {error.name}",
-            found="not installed",
+            found=Words("not installed"),
             hint=extra_hint(name),
         ) from None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from pumice.api.objects import Node
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.library.arguments import check_kind
 from pumice.sim.inputs import equal_nodes
 from pumice.sim.limits import check_nodes
@@ -50,7 +50,7 @@ def workload(jobs: Rows, *, name: str = "workload") -> Workload:
     """
     found = list(jobs_from((f"jobs[{number}]", row) for number, row in enumerate(_rows(jobs))))
     if not found:
-        raise InputError(wanted="at least one job", found="none", file=name)
+        raise InputError(wanted="at least one job", found=Words("none"), file=name)
     return Workload(name=name, format="rows", jobs=in_order(found), node_hint=node_for(found))
 
 
@@ -83,7 +83,9 @@ def nodes(count: int, **amounts: Any) -> list[Node]:
     if not is_count(count):
         raise InputError(wanted="a whole number from 1", found=count, field="count")
     if not amounts:
-        raise InputError(wanted="amounts, as in nodes(8, cpu=32)", found="none", field="nodes")
+        raise InputError(
+            wanted="amounts, as in nodes(8, cpu=32)", found=Words("none"), field="nodes"
+        )
     check_nodes(count, "nodes")
     check_asked(amounts)
     named = {AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}

@@ -37,6 +37,8 @@ class _Policy:
     """What it holds or was promised there (R, G + 1)."""
     largest: Column
     """The largest request among its tasks, resource by resource (R,)."""
+    stated_by: str
+    """The queue that states its affinity: itself, or an ancestor."""
 
 
 @dataclass(kw_only=True)
@@ -99,6 +101,11 @@ class NodeGroup(Plugin, name="nodegroup"):
         """Prefer required groups to preferred ones; avoid those that the queue prefers to avoid."""
         return self._policies[task.queue].scores[self._group_of[nodes.rows]]
 
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return the queue of a task, and the one that states its affinity."""
+        queue = self._snapshot.queues.names[task.queue]
+        return {"nodeGroup": {"queue": queue, "statedBy": self._policies[task.queue].stated_by}}
+
     def on_place(self, task: Task, node: int) -> None:
         """Count a task in its group."""
         self._change(task, node, 1)
@@ -132,7 +139,7 @@ class NodeGroup(Plugin, name="nodegroup"):
         size = len(self._groups) + 1
         shape = (len(self._snapshot.resources), size)
         limits = _read_limits(self._snapshot, row)
-        affinity = _affinity(self._snapshot, row, inherit=self.hierarchy)
+        affinity, stated_by = _affinity(self._snapshot, row, inherit=self.hierarchy)
         codes, scores = np.zeros(size, dtype=np.int16), np.zeros(size)
         wishes = _Wishes(affinity)
         for i, group in enumerate(self._groups):
@@ -146,7 +153,7 @@ class NodeGroup(Plugin, name="nodegroup"):
             limit = np.full(shape, np.inf)
             for i, group in enumerate(self._groups):
                 limit[:, i] = limits.get(group, np.inf)
-        return _Policy(codes, scores, limit, np.zeros(shape), np.zeros(shape[0]))
+        return _Policy(codes, scores, limit, np.zeros(shape), np.zeros(shape[0]), stated_by)
 
 
 class _Wishes:
@@ -180,21 +187,22 @@ class _Wishes:
         return score
 
 
-def _affinity(snapshot: Snapshot, row: int, *, inherit: bool) -> QueueAffinity | None:
-    """Return a queue's affinity, or the nearest ancestor's if it may inherit."""
+def _affinity(snapshot: Snapshot, row: int, *, inherit: bool) -> tuple[QueueAffinity | None, str]:
+    """Return a queue's affinity, or the nearest ancestor's if it may inherit, and whose it is."""
     queues = snapshot.queues
+    own = queues.names[row]
     seen: set[int] = set()
     while row not in seen:
         seen.add(row)
         spec = queues.objects[row].spec  # type: ignore[attr-defined]
         found: QueueAffinity | None = spec.affinity
         if found is not None or not inherit or queues.names[row] == "root":
-            return found
+            return found, own if found is None else queues.names[row]
         parent = queues.row_of.get(spec.parent or "root")
         if parent is None or queues.objects[parent] is None:
-            return None
+            return None, own
         row = parent
-    return None
+    return None, own
 
 
 def _read_limits(snapshot: Snapshot, row: int) -> dict[str, Column] | None:

@@ -148,7 +148,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
     """
     if not isinstance(document, dict):
         found = document or EMPTY_FILE
-        raise _problem(path, "file", found, "a mapping with the key 'objects'")
+        raise _problem(path, "", found, "manifests, or a scenario with the key 'objects'")
     _refuse_unknown(path, "", document, TOP_KEYS)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)

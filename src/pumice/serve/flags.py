@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 from pumice.api.duration import parse_duration
 from pumice.api.wording import nearest
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 Kind = Literal[
     "string", "bool", "int", "float", "duration", "address", "array", "slice", "gates", "levels"
@@ -145,7 +145,9 @@ def _value_of(flag: Flag, rest: list[str]) -> str:
     if flag.kind == "bool":
         return "true"
     if not rest:
-        raise InputError(field=f"--{flag.name}", wanted=_wanted(flag), found="nothing after it")
+        raise InputError(
+            field=f"--{flag.name}", wanted=_wanted(flag), found=Words("nothing after it")
+        )
     return rest.pop(0)
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pumice.api.kinds import CONTROLLERS_LEASE, DEFAULT_QUEUE, SCHEDULER_LEASE, SYSTEM_NAMESPACE
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.serve.flags import Flag, flag, flags_of, ignored, parse
 
 QUEUE_GATES: Final = "SchedulingGatesQueueAdmission"
@@ -309,7 +309,7 @@ def _in_shadow(options: ProcessOptions, scheduler: SchedulerOptions) -> ProcessO
         raise InputError(
             field="--shadow",
             wanted="a scheduler alone",
-            found="controllers and webhooks",
+            found=Words("controllers and webhooks"),
             hint="use pumice serve scheduler --shadow",
         )
     if scheduler.ui_allow_actions:

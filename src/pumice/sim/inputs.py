@@ -19,7 +19,7 @@ from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
 from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.framework.plugin_loading import PluginSource, load_plugins
 from pumice.sim.engine import Engine
 from pumice.sim.job_classes import above_zero
@@ -82,7 +82,7 @@ def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workl
     workload = READERS[name].read(path, seed)
     if not workload.jobs:
         hint = "; ".join(note for note in workload.notes if "left out" in note)
-        raise InputError(wanted="at least one job", found="none", file=str(path), hint=hint)
+        raise InputError(wanted="at least one job", found=Words("none"), file=str(path), hint=hint)
     return workload
 
 
@@ -107,7 +107,7 @@ def read_cluster(path: Path) -> list[KubeObject]:
     else:
         things = [thing for thing in load_manifests(path) if not isinstance(thing, Pod)]
     if not any(isinstance(thing, Node) for thing in things):
-        raise InputError(wanted="at least one node", found="none", file=str(path))
+        raise InputError(wanted="at least one node", found=Words("none"), file=str(path))
     check_nodes(sum(isinstance(thing, Node) for thing in things), str(path))
     return things
 
@@ -220,7 +220,7 @@ def _hint_of(workload: Workload) -> NodeHint:
     """
     if workload.node_hint is None:
         raise InputError(
-            wanted="nodes", found="none", file=workload.name, hint="name a file with --nodes"
+            wanted="nodes", found=Words("none"), file=workload.name, hint="name a file with --nodes"
         )
     return workload.node_hint
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.api.times import rfc3339
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.sim.comparing import Summary, are_comparable
 from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
@@ -56,7 +56,9 @@ def _write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[A
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
         raise InputError(
-            wanted="pyarrow to write Parquet", found="not installed", hint="leave --parquet out"
+            wanted="pyarrow to write Parquet",
+            found=Words("not installed"),
+            hint="leave --parquet out",
         ) from None
     lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     parquet.write_table(pa.table(dict(zip(columns, lists, strict=True))), path)

@@ -85,6 +85,8 @@ _SENTENCES: Final = (
     ),
     ("at least 1 chars long", "a text that is not empty"),
     ("prefix part lower case", "a prefix of lower case"),
+    ("greater than or equal to ", "at least "),
+    ("less than or equal to ", "at most "),
 )
 _PATTERNS: Final = {
     "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": _LABEL,

@@ -451,7 +451,7 @@ def test_a_folder_names_the_scenarios_that_are_run_by_name_only(tmp_path: Path) 
     said = f"1 .scenario file not run: {apart}; name one, with its --plugin\n"
     result = CliRunner().invoke(main, ["test", str(tmp_path)])
     assert result.exit_code == 2
-    assert result.stderr.endswith(f"Error: no scenario found; {said}")
+    assert result.stderr.endswith(f"Error: {tmp_path}: no scenario found; {said}")
     plain.write_text(apart.read_text())
     result = CliRunner().invoke(main, ["test", str(tmp_path)])
     assert (result.exit_code, result.stderr) == (0, f"note: {said}")

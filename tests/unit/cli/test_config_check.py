@@ -93,7 +93,7 @@ def test_a_configuration_without_plugins_is_warned_of(tmp_path: Path, tiers: str
     path.write_text(f"actions: allocate\n{tiers}", encoding="utf-8")
     result = check(path)
     assert (result.exit_code, "no problems" in result.output) == (0, False)
-    assert "tiers: wanted plugins, found 'none' (without predicates" in result.output
+    assert "tiers: wanted plugins, found none (without predicates" in result.output
 
 
 def test_config_check_of_a_scenario_follows_to_the_file_of_its_configuration(

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from pumice.cli.connect import ConnectOptions, connect, endpoint_file
+from pumice.cli.connect import ConnectOptions, connect, endpoint_file, trouble
 from pumice.cli.main import main
-from pumice.errors import InputError, PumiceError, ServiceError
+from pumice.errors import InputError, PumiceError, ServiceError, UnavailableError
 
 CA = Path(__file__).parents[2] / "data" / "tls" / "cert.pem"
 TOKEN = {"token": "t"}
@@ -81,13 +81,13 @@ def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path: P
     with pytest.raises(InputError) as caught:
         connect(ConnectOptions(), env)
     absent = tmp_path / "absent"
-    wanted = "wanted a kubeconfig, found 'no such file'"
+    wanted = "wanted a kubeconfig, found no such file"
     assert str(caught.value) == f"{absent}: KUBECONFIG: {wanted}"
     with pytest.raises(InputError) as caught:
         connect(ConnectOptions(str(absent)), {"KUBECONFIG": str(tmp_path / "b")})
     assert str(caught.value) == f"{absent}: --kubeconfig: {wanted}"
     several = {**env, "KUBECONFIG": f"{absent}:{absent}2"}
-    with pytest.raises(InputError, match="KUBECONFIG: wanted a kubeconfig, found 'none of these"):
+    with pytest.raises(InputError, match="KUBECONFIG: wanted a kubeconfig, found none of these"):
         connect(ConnectOptions(), several)
 
 
@@ -107,7 +107,7 @@ def test_a_command_ends_as_for_other_files_that_cannot_be_used(tmp_path: Path) -
             ran = CliRunner().invoke(main, command, env=env)
             assert (ran.exit_code, ran.stdout) == (2, "")
             assert ran.stderr.startswith(f"Error: {folder_or_absent}: ")
-            assert "wanted a kubeconfig, found '" in ran.stderr
+            assert "wanted a kubeconfig, found " in ran.stderr
 
 
 def test_certificates_come_from_data_or_files(tmp_path: Path) -> None:
@@ -135,3 +135,23 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path, text: Any) 
     (tmp_path / "a").write_text(text)
     with pytest.raises(InputError):
         connect(ConnectOptions(str(tmp_path / "a")), {})
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (
+            'Get "http://127.0.0.1:1/api/v1/nodes": dial tcp 127.0.0.1:1: connect: refused',
+            "cannot reach the cluster at http://127.0.0.1:1: refused",
+        ),
+        (
+            'Get "https://nowhere/api?x=1": dial tcp: lookup nowhere: name not known',
+            "cannot reach the cluster at https://nowhere: nowhere: name not known",
+        ),
+        ("something happened", "something happened"),
+    ],
+)
+def test_a_cluster_out_of_reach_is_reported_in_plain_words(problem: str, said: str) -> None:
+    assert trouble(UnavailableError(problem=problem)) == said
+    reached = f"cannot reach the cluster at http://127.0.0.1:1: {problem}"
+    assert trouble(ServiceError("", reached)).endswith(said)

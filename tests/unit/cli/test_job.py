@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from pumice.cli.main import main
+from pumice.cli.vcctl.command import run_vcctl
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 KIND = "Job.batch.volcano.sh"
@@ -103,6 +104,67 @@ def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command
 
 
 @pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "wanted a Job, found an empty file"),
+        ("# nothing\n---\n", "wanted a Job, found an empty file"),
+        ("[]", "j.yaml:1: wanted a Job, a mapping, found []"),
+        ("a: [b\n", "j.yaml:2: wanted readable YAML, found no ',' or ']' while"),
+        ("a: 1\nb: 2\na: 3\n", "j.yaml:3: wanted each key once, found 'a' twice"),
+        ("a:\n\tb: 1\n", "j.yaml:2: wanted readable YAML, found a tab, where YAML wants spaces"),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: x}\n",
+            "j.yaml:1: Node x: apiVersion: wanted 'batch.volcano.sh/v1alpha1', found 'v1'",
+        ),
+        (
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: CronJob\nmetadata: {name: x}\n",
+            "j.yaml:2: CronJob default/x: kind: wanted 'Job', found 'CronJob'",
+        ),
+        ("kind: 5", "j.yaml:1: kind: wanted 'Job', found 5"),
+        (
+            "metadata: {name: a}\n---\nmetadata: {name: b}\n",
+            "j.yaml: wanted one Job, found 2 objects",
+        ),
+        (
+            "spec: {tasks: [{replicas: 1.5}]}",
+            "j.yaml:1: spec.tasks[0].replicas: wanted a whole number of 32 bits, found 1.5",
+        ),
+        (
+            "kind: Job\nmetadata: {name: a}\nspec:\n  tasks: {}\n",
+            "j.yaml:4: Job default/a: spec.tasks: wanted a list, found {}",
+        ),
+        (
+            "spec: {tasks: [{template: {spec: {containers: [{resources: {limits: {cpu: x}}}]}}}]}",
+            "containers[0].resources.limits.cpu: wanted a quantity such as",
+        ),
+        (
+            "metadata: {namespace: lab}",
+            "wanted 'default', the namespace of the command, found 'lab' (add --namespace lab)",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_reported_why(
+    tmp_path: Path, cluster: Any, pumice_command: Any, text: str, problem: str
+) -> None:
+    path = tmp_path / "j.yaml"
+    path.write_text(text)
+    result = pumice_command("job", "run", "-f", str(path))
+    assert result.exit_code == 255
+    assert problem in result.output
+    assert cluster.list(KIND, "")[0] == []
+
+
+def test_a_job_is_read_from_standard_input(cluster: Any) -> None:
+    result = CliRunner().invoke(
+        main,
+        ["job", "run", "-f", "-"],
+        obj=lambda _: nullcontext(cluster),
+        input='{"metadata": {"name": "piped"}}',
+    )
+    assert result.output == "run job piped successfully\n"
+
+
+@pytest.mark.parametrize(
     ("file", "text", "problem"),
     [
         ("job.txt", "", "only support yaml file"),
@@ -131,14 +193,15 @@ def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command
         ("j.yaml", "metadata: {namespace: lab}", "does not match the namespace sent"),
     ],
 )
-def test_a_file_that_cannot_be_run_is_reported_why(
-    tmp_path: Path, pumice_command: Any, file: str, text: str, problem: str
+def test_the_original_has_words_of_its_own(
+    tmp_path: Path, cluster: Any, file: str, text: str, problem: str
 ) -> None:
     path = tmp_path / file
     path.write_text(text)
-    result = pumice_command("job", "run", "-f", str(path))
-    assert result.exit_code == 255
-    assert problem in result.output
+    out: list[str] = []
+    words = ["job", "run", "-f", str(path)]
+    assert run_vcctl(words, lambda _: nullcontext(cluster), out.append, out.append) == 255
+    assert problem in "".join(out)
 
 
 def test_numbers_become_texts_where_texts_are_wanted(
@@ -150,3 +213,33 @@ def test_numbers_become_texts_where_texts_are_wanted(
     stored = cluster.get(KIND, "default", "12")
     assert stored["metadata"]["labels"] == {"true": "true"}  # as in kubectl, for keys too
     assert stored["spec"]["strange"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--requests", "cpu"], "--requests: wanted a resource and its amount, such as cpu=2,memo"),
+        (["--requests", "=1"], "--requests: wanted a resource and its amount"),
+        (["--requests", "cpu=NaN"], "--requests cpu: wanted a quantity such as"),
+        (["--limits", "cpu=1,memory=-1"], "--limits memory: wanted an amount of zero or more, fou"),
+        (["-f", "j.yaml"], "-f, --name: wanted a file or the name of a new job, found both"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_is_wanted(
+    cluster: Any, pumice_command: Any, words: list[str], problem: str
+) -> None:
+    result = pumice_command("job", "run", "--name", "x", *words)
+    assert result.exit_code == 255
+    assert problem in result.output
+    assert cluster.list(KIND, "")[0] == []
+
+
+@pytest.mark.parametrize("number", ["-1", "99999999999", "x", "1.5"])
+def test_numbers_of_pods_are_checked_before_anything_is_sent(
+    pumice_command: Any, number: str
+) -> None:
+    result = pumice_command("job", "run", "--name", "x", "--replicas", number)
+    assert result.exit_code == 2
+    assert f"Invalid value for '--replicas' / '-r': {number.strip()}" in result.output.replace(
+        f"'{number}'", number
+    )

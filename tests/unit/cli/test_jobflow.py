@@ -62,16 +62,45 @@ def test_a_file_of_which_a_part_is_refused_fails_but_in_the_original(
     file = write(f"{FLOW.format('a')}---\n{FLOW.format('a')}---\n{FLOW.format('b')}")
     lines = pumice_command("jobflow", "create", "-f", file)
     refused = 'Failed to create JobFlow: jobflows.flow.volcano.sh "a" already exists'
-    assert lines.output.splitlines()[:3] == [
+    assert lines.output.splitlines() == [
         "Created JobFlow: default/a",
         refused,
         "Created JobFlow: default/b",
+        f"Failed to create jobflow: 1 of 3 objects in {file} was refused",
     ]
     assert lines.exit_code == 255
     out: list[Any] = []
     words = ["jobflow", "create", "-f", file]
     assert run_vcctl(words, lambda _: nullcontext(cluster), out.append, out.append) == 0
     assert len(out) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "f.yaml: wanted a JobFlow, found an empty file"),
+        ("---\n# nothing\n", "f.yaml: wanted a JobFlow, found an empty file"),
+        ("a: [", "f.yaml:2: wanted readable YAML"),
+        ("kind: Node\nmetadata: {name: x}\n", "f.yaml:1: Node x: kind: wanted 'JobFlow', found"),
+        (f"{FLOW.format('a')}---\n{FLOW.format('b')}spec: 5\n", "f.yaml:10: JobFlow default/b: "),
+    ],
+)
+def test_a_file_that_cannot_be_used_makes_nothing(
+    cluster: Any, pumice_command: Any, write: Any, text: str, problem: str
+) -> None:
+    for verb in ("create", "delete"):
+        result = pumice_command("jobflow", verb, "-f", write(text))
+        assert result.exit_code == 255
+        assert result.output.startswith(f"Failed to {verb} jobflow: ")
+        assert problem in result.output
+    assert cluster.list("JobFlow.flow.volcano.sh", "")[0] == []
+
+
+def test_a_flow_is_not_made_from_no_file(pumice_command: Any) -> None:
+    result = pumice_command("jobflow", "create")
+    assert result.output == (
+        "Failed to create jobflow: -f: wanted a file with a JobFlow, found nothing\n"
+    )
 
 
 def test_describe_prints_what_the_original_types_hold(pumice_command: Any, write: Any) -> None:

@@ -191,7 +191,7 @@ def test_json_files_have_lines_too(lint: Any) -> None:
         "metadata": {"name": "q"}, "spec": {"weight": -1},
     }  # fmt: skip
     _, lines = lint("q.json", files={"q.json": json.dumps(content, indent=1)})
-    assert lines[0] == "q.json:8: Queue q: spec.weight: found -1, wanted greater than or equal to 1"
+    assert lines[0] == "q.json:8: Queue q: spec.weight: found -1, wanted at least 1"
 
 
 def test_json_output_has_the_message_of_the_cluster(lint: Any) -> None:
@@ -255,9 +255,20 @@ def test_an_object_without_kind_or_version_is_a_finding(lint: Any, text: str, fi
     )
 
 
-def test_files_without_objects_are_noted(lint: Any) -> None:
-    note = "note: the files have no objects"
-    assert lint("-", given="# nothing\n") == (0, ["no problems in 0 objects", note])
+def test_files_without_objects_are_refused(lint: Any) -> None:
+    refusal = "Error: <stdin>: wanted manifests, found none"
+    assert lint("-", given="# nothing\n") == (2, [refusal])
+
+
+def test_a_document_that_is_no_mapping_is_a_finding(lint: Any) -> None:
+    code, lines = lint("-", given="hello world\n---\n[1, 2]\n")
+    assert (code, lines[:2]) == (
+        1,
+        [
+            "<stdin>:1: found hello world, wanted an object with apiVersion and kind",
+            "<stdin>:3: found [1, 2], wanted an object with apiVersion and kind",
+        ],
+    )
 
 
 @pytest.mark.parametrize(

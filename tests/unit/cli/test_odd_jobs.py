@@ -44,7 +44,7 @@ ODD = [
         1.5,
         "spec.tasks[0].replicas: wanted a whole number of 32 bits, found 1.5",
     ),
-    ((*TASK, "replicas"), -1, "spec.tasks[0].replicas: wanted greater than or equal to 0"),
+    ((*TASK, "replicas"), -1, "spec.tasks[0].replicas: wanted at least 0"),
     ((*TASK, "replicas"), 2**40, "spec.tasks[0].replicas: wanted a whole number of 32 bits"),
     ((*TASK, "template"), GONE, "spec.tasks[0].template.spec.containers: wanted a list"),
     ((*TASK, "template"), [], "spec.tasks[0].template: wanted"),

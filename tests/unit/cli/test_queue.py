@@ -89,3 +89,11 @@ def test_wide_shows_the_limits(cluster: Any, pumice_command: Any) -> None:
 
 def test_a_weight_beyond_32_bits_is_a_usage_error(pumice_command: Any) -> None:
     assert pumice_command("queue", "create", "-w", str(1 << 31)).exit_code == 2
+
+
+def test_a_queue_is_made_in_a_known_state_only(cluster: Any, pumice_command: Any) -> None:
+    result = pumice_command("queue", "create", "-n", "a", "-S", "Ajar")
+    assert result.output == (
+        "Failed to create queue: --state: wanted Open or Closed, found 'Ajar'\n"
+    )
+    assert cluster.list(KIND)[0] == []

@@ -214,7 +214,7 @@ def test_an_empty_file_is_refused_as_such(tmp_path: Path, words: Any) -> None:
     done = pumice(*words, empty)
     assert done.exit_code == 2, done.output
     assert str(empty) in done.output
-    assert "found 'an empty file'" in done.output or "objects of a cluster, found 'none'" in (
+    assert "found an empty file" in done.output or "objects of a cluster, found none" in (
         done.output
     )
 
@@ -256,7 +256,7 @@ def test_a_configuration_that_is_no_text_is_one_sentence(tmp_path: Path) -> None
     bad.write_bytes(b"\xff\xfe\x00")
     done = pumice("sim", "--trace", TRACE, "--conf", bad)
     assert done.exit_code == 2
-    assert "bad.conf:1: wanted UTF-8 text, found 'UTF-16 text'" in done.output
+    assert "bad.conf:1: wanted UTF-8 text, found UTF-16 text" in done.output
 
 
 @pytest.mark.parametrize("command", [("sim",), ("sweep", "-j", "2", "--seeds", "0-3")])

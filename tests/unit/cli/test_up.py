@@ -95,6 +95,15 @@ def test_a_bad_amount_of_a_node_is_said(invoke: Any) -> None:
     assert "found 'many'" in result.output
 
 
+@pytest.mark.parametrize("text", ["", "# nothing\n", '{"kind": "List", "apiVersion": "v1"}'])
+def test_a_file_without_manifests_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text(text)
+    result = CliRunner().invoke(main, ["up", "--nodes-file", str(file)])
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: {file}: wanted manifests to start with, found none\n"
+
+
 def test_a_file_without_manifests_is_said(invoke: Any, tmp_path: Path) -> None:
     file = tmp_path / "nodes.yaml"
     file.write_text("a: b\n")

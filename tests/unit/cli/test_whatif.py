@@ -144,14 +144,14 @@ def test_a_configuration_that_is_not_text_is_named(cluster: Any, tmp_path: Path)
     conf.write_bytes(b'actions: "enqueue"\n# \xe9t\xe9\n')
     result = run("-f", cluster, "--new-conf", str(conf))
     assert result.exit_code == 2
-    assert f"{conf}:2: wanted UTF-8 text, found 'byte 0xe9'" in result.output
+    assert f"{conf}:2: wanted UTF-8 text, found byte 0xe9" in result.output
 
 
 def test_input_that_is_not_text_is_named() -> None:
     arguments = ["whatif", "-f", "-", "--add-nodes", "1"]
     result = CliRunner().invoke(main, arguments, input=b"kind: List\n# \xe9t\xe9\n")
     assert result.exit_code == 2
-    assert "<stdin>:2: wanted UTF-8 text, found 'byte 0xe9'" in result.output
+    assert "<stdin>:2: wanted UTF-8 text, found byte 0xe9" in result.output
 
 
 def test_a_question_is_needed(cluster: Any) -> None:

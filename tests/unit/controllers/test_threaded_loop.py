@@ -14,7 +14,7 @@ from pumice.controllers.effects import batches
 from pumice.controllers.lookups import Lookups
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.controllers.view import ClusterView
-from pumice.errors import ClusterError, ConflictError
+from pumice.errors import ClusterError, ConflictError, NotFoundError
 from pumice.metrics import Metrics
 from pumice.testing import pod, queue
 
@@ -241,6 +241,45 @@ def test_a_conflict_is_tried_again_and_not_reported(cluster: Any, loop_of: Any) 
     assert cluster.get("Queue.scheduling.volcano.sh", "", "a")["status"]["pending"] == 3
     assert not loop.failures
     assert 'pumice_controller_failures_total{controller="owner"} 1' in metrics.text()
+
+
+def test_an_object_that_was_deleted_meanwhile_is_no_failure(
+    cluster: Any, loop_of: Any, caplog: Any
+) -> None:
+    class Marking(Owner):
+        def reconcile(self, key: Any, view: Any) -> Any:
+            found = view.get(key.kind, "", key.name)
+            return Plan([UpdateStatus(found)] if found else [])
+
+    cluster.create(queue("a"))
+    late = loop_of(Marking())
+    late.run_until_quiet()
+    cluster.telling = False
+    cluster.delete("Queue.scheduling.volcano.sh", "", "a")
+    late.look_at("owner", Key("Queue.scheduling.volcano.sh", "", "a"))
+    for _ in range(5):
+        late.run_until_quiet()
+    assert not late.failures
+    assert "reconciliation failed" not in caplog.text
+    cluster.telling = True
+    late.run_until_quiet()
+    assert not late.failures
+
+
+def test_a_namespace_that_is_missing_is_reported(loop_of: Any) -> None:
+    cluster: Any = Late(EmbeddedCluster(VirtualClock()))
+
+    class Lost(Owner):
+        def reconcile(self, key: Any, view: Any) -> Any:
+            raise NotFoundError("Namespace", "", "lab")
+
+    cluster.create(queue("a"))
+    loop = ThreadedLoop(cluster, [Lost()])
+    try:
+        loop.run_until_quiet()
+        assert [str(failure.error) for failure in loop.failures] == ["Namespace lab: not found"]
+    finally:
+        loop.close()
 
 
 def test_a_wall_clock_that_is_set_back_puts_nothing_off() -> None:

@@ -81,6 +81,25 @@ def test_a_cluster_is_followed_from_outside_and_nothing_is_written_to_it() -> No
         served.stop()
 
 
+def test_a_cluster_whose_clock_runs_fast_is_shown_by_that_clock() -> None:
+    served = ServedCluster(speed=60.0)
+    served.add_nodes(1, {"cpu": "4", "memory": "8Gi"})
+    served.start()
+    try:
+        kinds = (*FOLLOWED, JOB)
+        with KubeCluster(from_master(served.url), kinds=kinds, by_server=True) as cluster:
+            source = FollowedSource(cluster, "followed", period_s=0.1)
+            source.start()
+            try:
+                eventually(lambda: source.about.speed > 1.0)
+                assert source.about.speed == pytest.approx(60.0, rel=0.5)
+                assert source.material().now == pytest.approx(served.cluster.now(), abs=600.0)
+            finally:
+                source.stop()
+    finally:
+        served.stop()
+
+
 @pytest.fixture
 def plane() -> Any:
     plane = EmbeddedControlPlane(cluster=EmbeddedCluster(VirtualClock()))

@@ -210,7 +210,7 @@ def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(world: Any) -> N
 
 REFUSED = {
     "queue/b.parent=a": (InputError, r"spec\.parent: wanted a queue that is not below b itself"),
-    "queue/a.weight=-1": (InputError, r"spec\.weight: wanted greater than or equal to 1, found -1"),
+    "queue/a.weight=-1": (InputError, r"spec\.weight: wanted at least 1, found -1"),
     "queue/a.capability.cpus=1": (InputError, r"spec\.capability: wanted a resource that exists"),
     "pod/default/j-0.nodeSelector.disk=ssd": (InputError, "cannot change in a pod that exists"),
     "podgroup/default/j.minMember=-2": (InputError, r"spec\.minMember: wanted"),
@@ -227,6 +227,23 @@ def test_a_setting_that_admission_refuses_names_change_field_found_and_wanted(
     with pytest.raises(error, match=message) as refused:
         change(there)
     assert str(refused.value).startswith(f"{change.text}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("queue/a.weight=", "wanted a value after '=', found nothing (null removes the field"),
+        ("queue/a.weight= ", "wanted a value after '=', found nothing"),
+        ("queue/a.capability.cpu=", "wanted an amount such as 2 or 4Gi, found nothing"),
+        ("job/x.queue=a", "wanted a job of this cluster, found 'x' (it has no jobs)"),
+    ],
+)
+def test_a_setting_without_a_value_or_an_object_is_refused(
+    world: Any, text: str, problem: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        setting_from_text(world([queue("a"), node("n1")]), text)
+    assert problem in str(refused.value)
 
 
 def test_a_pod_may_lose_its_gates_but_get_no_new_ones(world: Any) -> None:

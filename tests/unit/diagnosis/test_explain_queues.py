@@ -1,5 +1,6 @@
 """Limits of queues in an answer: for whole gangs, at the queue that states them, by plain sums."""
 
+from dataclasses import replace
 from typing import Any
 
 from pumice.api.codes import Cause
@@ -120,3 +121,54 @@ def test_admission_says_what_of_the_use_it_does_not_count(world: Any, job: Any) 
         "what running jobs hold beyond their minResources is not counted (cpu 3)"
     )
     assert refused.numbers["elastic"] == {"cpu": 3}
+
+
+def test_what_is_wrong_with_queues_is_logged_once_for_all_that_is_tried(
+    world: Any, job: Any, caplog: Any
+) -> None:
+    there = [
+        queue("root"),
+        queue("team", parent="root", deserved={"cpu": 4}),
+        queue("a", parent="team", deserved={"cpu": 6}),
+        node("n1", cpu=8),
+        *job("j", cpu=12, pods=2, queue="a"),
+    ]
+    tree = world(there, "gang predicates capacity")
+    tree = replace(
+        tree, conf=tree.conf.replace("name: capacity", "{name: capacity, enableHierarchy: true}")
+    )
+    found = explain_job(tree, "j")
+    assert found.tried > 1
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert any("deserve 6 of cpu together" in text for text in said)
+    assert len(said) == len(set(said))
+    explain_job(tree, "j")
+    assert len(caplog.records) == len(said)
+
+
+def test_a_refused_node_group_names_the_queue_whose_affinity_counts(world: Any, job: Any) -> None:
+    affinity = {
+        "nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["gpu"]},
+    }
+    team = queue("team", parent="root")
+    team["spec"]["affinity"] = affinity
+    there = [
+        queue("root"),
+        team,
+        queue("a", parent="team"),
+        node("n1", cpu=8, labels={"volcano.sh/nodegroup-name": "cpu"}),
+        *job("j", cpu=1, queue="a"),
+    ]
+    alone = world(there, "gang predicates nodegroup")
+    found = explain_job(alone, "j", unblock=False, foresee=False)
+    assert found.text == "node n1: node group affinity not specified (nodegroup for queue a)"
+    assert cause(found, Cause.NODE_GROUP).numbers["queue"] == "a"
+    tree = replace(
+        alone,
+        conf=alone.conf.replace("name: nodegroup", "{name: nodegroup, enableHierarchy: true}"),
+    )
+    found = explain_job(tree, "j", unblock=False, foresee=False)
+    assert found.text == (
+        "node n1: node does not satisfy the node group affinity "
+        "(nodegroup for queue a, whose affinity is that of queue team)"
+    )

@@ -338,3 +338,19 @@ def test_now_is_when_a_pod_was_reported_to_go_and_not_when_it_must_be_gone(tmp_p
     }
     found = load_world([write(tmp_path, "a.yaml", [node("node-a"), leaving])])
     assert found.now == epoch("2026-01-01T00:09:00Z")
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ({}, "found an empty mapping"),
+        ({"tiers": []}, "found a mapping with 'tiers'"),
+        (dict.fromkeys("abcdef", 1), "found a mapping with 'a', 'b', 'c', 'd' and 2 more"),
+        ({"kind": "PodList", "apiVersion": "v1", "items": 5}, "PodList: items: wanted a list"),
+        ({"objects": [{"kind": "PodList", "items": 5}]}, "PodList: items: wanted a list, found 5"),
+    ],
+)
+def test_what_a_file_has_instead_is_described(tmp_path: Path, content: Any, found: str) -> None:
+    with pytest.raises(ManifestError) as refused:
+        load_world([write(tmp_path, "a.json", content)])
+    assert found in str(refused.value)

@@ -19,7 +19,7 @@ from pumice.diagnosis.settings import (
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import InputError, ManifestError
 from pumice.framework.plugin import Plugin
-from pumice.testing import node, priority_class, queue
+from pumice.testing import node, pod, priority_class, queue
 from tests.present import present
 from tests.unit.diagnosis.test_changes import loaded, volcano_job
 
@@ -431,7 +431,13 @@ def test_a_volcano_job_that_is_over_has_ended() -> None:
     world = loaded(over)
     found = present(what_if(world, Question(job="train")).job)
     assert (found.state, found.sentence) == ("finished", "default/train has ended: Completed")
-    assert explain_job(world, "train").text == "it has ended: Completed"
+    explained = explain_job(world, "train")
+    assert (explained.text, explained.pods) == ("it has ended: Completed", {})
+    left = pod("train-0", cpu=1)
+    left["status"]["phase"] = "Succeeded"
+    reference = {"apiVersion": over["apiVersion"], "kind": "Job", "name": "train", "uid": "u"}
+    left["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+    assert explain_job(loaded(over, left), "train").pods == {"Succeeded": 1}
 
 
 def test_new_pods_are_placed_as_if_they_were_there(world: Any, job: Any) -> None:

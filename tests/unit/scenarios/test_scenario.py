@@ -186,7 +186,7 @@ def test_a_mistake_is_reported_with_file_field_and_value(case: Any, tmp_path: Pa
     [
         ("a.json", '{\n "x": }', "line 2"),
         ("a.yaml", "a: 1\nb: [\n", "line 3"),
-        ("b.json", "[]", "file"),
+        ("b.json", "[]", ""),
     ],
 )
 def test_unreadable_text_names_the_line(name: str, text: str, field: str, write: Any) -> None:

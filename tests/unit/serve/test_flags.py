@@ -223,7 +223,7 @@ def test_all_in_one_gives_each_part_its_options() -> None:
         (["--feature-gates=X"], "--feature-gates: wanted gates such as Name=true,Other=false"),
         (["--feature-gates=X=on"], "--feature-gates X: wanted true or false, found 'on'"),
         (["--vmodule=lease"], "--vmodule: wanted levels"),
-        (["--kubeconfig"], "--kubeconfig: wanted a text, found 'nothing after it'"),
+        (["--kubeconfig"], "--kubeconfig: wanted a text, found nothing after it"),
         (["--leader-elect", "false"], "wanted a flag, found 'false' (values of switches follow"),
         (["---v=3"], "wanted a flag, found '---v=3'"),
         (

@@ -7,7 +7,8 @@ import click
 from pumice.cli.connect import connect
 from pumice.cli.vcctl.verbs import Flag, Verb, VerbGroup, perform
 
-_TYPES = {"int": click.INT, "int32": click.IntRange(-(1 << 31), (1 << 31) - 1)}
+_TYPES = {"int": click.IntRange(0, (1 << 31) - 1), "int32": click.IntRange(0, (1 << 31) - 1)}
+"""Numbers of a job's pods and weights of queues: of 32 bits in the API, and never negative."""
 
 
 def click_group(group: VerbGroup) -> click.Group:

@@ -1,6 +1,5 @@
 """Files of manifests, read as the original reads them, with its messages."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,6 @@ from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.verbs import VerbError
 from pumice.errors import ManifestError
 from pumice.webhooks.types.decoding import DecodeError, decode
-
-_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
 def read_text(file: str) -> str:
@@ -36,10 +33,9 @@ def go_reason(error: OSError) -> str:
     return reason[0].lower() + reason[1:]
 
 
-def split_documents(text: str, *, anywhere: bool) -> Iterator[str]:
-    """Split a file into its documents; ``anywhere`` cuts at dashes inside values as well."""
-    parts = text.split("---") if anywhere else _SEPARATOR.split(text)
-    for part in parts:
+def split_documents(text: str) -> Iterator[str]:
+    """Split a file into its documents; dashes inside values cut as well."""
+    for part in text.split("---"):
         if part.strip():
             yield part.strip()
 

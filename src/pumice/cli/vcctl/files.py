@@ -1,9 +1,11 @@
 """The verbs of kinds that are made from files: job flows and job templates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pumice.api.kinds import Manifest
+from pumice.api.wording import counted
+from pumice.api.wording import verb as verb_form
 from pumice.cli.vcctl.columns import (
     OUTPUTS,
     WRITTEN,
@@ -17,6 +19,7 @@ from pumice.cli.vcctl.columns import (
     without_managed_fields,
 )
 from pumice.cli.vcctl.documents import parse_manifest, read_text, shape, split_documents
+from pumice.cli.vcctl.kind_files import read_kind
 from pumice.cli.vcctl.verbs import (
     Call,
     Flag,
@@ -100,9 +103,8 @@ class Filed:
     def _for_each(self, call: Call, verb: str, act: Callable[[Manifest], Manifest]) -> None:
         """Do something with each object of a file, and continue when one is refused."""
         complain, written, failed = complaints(call.echo, call.output), list[Manifest](), 0
-        for text in split_documents(read_text(call.text("file")), anywhere=call.exact):
-            item = parse_manifest(text, f"flow.{self.title}")
-            item |= {"apiVersion": _API_VERSION, "kind": self.title}
+        items = self._as_the_original(call) if call.exact else self._read(call)
+        for item in items:
             item["metadata"].setdefault("namespace", "default")
             try:
                 written.append(act(item))
@@ -115,7 +117,18 @@ class Filed:
         if call.output:
             print_objects(call, written, single=len(written) == 1)
         if failed and not call.exact:  # a script must be able to tell
-            raise VerbError(f"{failed} of the objects in {call.text('file')} were refused")
+            total = counted(failed + len(written), "object")
+            were = verb_form(failed, "was", "were")
+            raise VerbError(f"{failed} of {total} in {call.text('file')} {were} refused")
+
+    def _read(self, call: Call) -> list[Manifest]:
+        return read_kind(call.text("file"), self.kind, f"flow.{self.title}")
+
+    def _as_the_original(self, call: Call) -> Iterator[Manifest]:
+        """Yield the objects of a file; what precedes one that cannot be read is done."""
+        for text in split_documents(read_text(call.text("file"))):
+            item = parse_manifest(text, f"flow.{self.title}")
+            yield item | {"apiVersion": _API_VERSION, "kind": self.title}
 
     def _get(self, call: Call) -> None:
         if not call.text("name"):

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.object_tables import ObjectTables
-from pumice.errors import InputError, UnavailableError
+from pumice.errors import InputError, UnavailableError, Words
 
 _FORMAT: Final = 1
 _LEAST_LOG: Final = 16 << 20
@@ -61,7 +61,7 @@ class DataDirectory:
         except OSError:
             self._lock.close()
             raise InputError(
-                wanted="a directory of its own", found="one in use by another cluster",
+                wanted="a directory of its own", found=Words("one in use by another cluster"),
                 file=str(folder),
             ) from None  # fmt: skip
         self.is_new = not self._snapshot.exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.text_files import read_text
-from pumice.errors import ABSENT, InputError
+from pumice.errors import ABSENT, InputError, Words
 
 _SECRET: Final = frozenset({"token", "password", "client-key-data", "client-certificate-data"})
 """Fields whose content appears in no message."""
@@ -84,14 +84,17 @@ def named_files(kubeconfig: str, env: Mapping[str, str]) -> list[Path]:
     if kubeconfig:
         if not Path(kubeconfig).exists():
             raise InputError(
-                wanted="a kubeconfig", found="no such file", file=kubeconfig, field="--kubeconfig"
+                wanted="a kubeconfig",
+                found=Words("no such file"),
+                file=kubeconfig,
+                field="--kubeconfig",
             )
         return [Path(kubeconfig)]
     named = [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
     found = [file for file in named if file.exists()]
     if named and not found:
         files = os.pathsep.join(map(str, named))
-        missing = "no such file" if len(named) == 1 else "none of these files"
+        missing = Words("no such file" if len(named) == 1 else "none of these files")
         raise InputError(wanted="a kubeconfig", found=missing, file=files, field="KUBECONFIG")
     return found
 

@@ -15,6 +15,10 @@ from secrets import SystemRandom
 from pumice.clock import wall_time
 
 _NEAR_S = 2.0
+_MEASURABLE_S = 1.0
+"""How far apart two answers must be for a speed to be told from them."""
+_STEADY = 0.5
+"""Speeds so near to the machine's are those of a clock that was set, not of one that runs fast."""
 _RESERVED: ContextVar[bool] = ContextVar("reserved", default=False)
 """Whether the running task has waited for a turn it has not used yet."""
 
@@ -33,30 +37,48 @@ class Timing:
 
 
 class ServerTime:
-    """The time of a server, by the dates of its answers.
+    """The time of a server, by the dates of its answers, and how fast it runs.
 
     It is the machine's while the two are near: dates have no fractions of a second.
     """
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
-        self._date = b""
-        self._at = 0.0
+        self._first = (b"", 0.0)
+        self._last = (b"", 0.0)
+        """The date of an answer, and the machine's time when it arrived."""
 
     def notice(self, date: bytes) -> None:
         """Remember the date of an answer that has just arrived."""
         if date:
-            self._date, self._at = date, self._timing.wall()
+            self._last = (date, self._timing.wall())
+            if not self._first[0]:
+                self._first = self._last
 
     def now(self) -> float:
         """Return the server's time in seconds since 1970."""
         now = self._timing.wall()
-        try:
-            there = parsedate_to_datetime(self._date.decode("ascii", "replace")).timestamp()
-        except (ValueError, TypeError, OverflowError):  # there is none, or it is no date
+        date, at = self._last
+        there = _seconds(date)
+        if there is None or abs(there - at) <= _NEAR_S:
             return now
-        ahead_s = there - self._at
-        return now + ahead_s if abs(ahead_s) > _NEAR_S else now
+        return there + (now - at) * self._speed(there, at)
+
+    def _speed(self, there: float, at: float) -> float:
+        """Return how many seconds pass on the server in one here."""
+        since, apart_s = _seconds(self._first[0]), at - self._first[1]
+        if since is None or since > there or apart_s < _MEASURABLE_S:
+            return 1.0
+        speed = (there - since) / apart_s
+        return speed if abs(speed - 1.0) > _STEADY else 1.0
+
+
+def _seconds(date: bytes) -> float | None:
+    """Read the date of an answer; None if there is none, or it is no date."""
+    try:
+        return parsedate_to_datetime(date.decode("ascii", "replace")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 class TokenBucket:

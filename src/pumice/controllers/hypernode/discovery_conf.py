@@ -15,7 +15,7 @@ import yaml
 from pumice.api.annotations import HOSTNAME
 from pumice.api.duration import parse_duration
 from pumice.api.wording import name_hint
-from pumice.errors import ABSENT, InputError
+from pumice.errors import ABSENT, InputError, Words
 
 CONF_KEY: Final = "volcano-controller.conf"
 _SECTION: Final = "networkTopologyDiscovery"
@@ -63,7 +63,9 @@ def read_discovery(text: str, source: str) -> DiscoveryConf:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         hint = f"line {mark.line + 1}" if mark else ""
-        raise InputError(wanted="YAML", found="something else", file=source, hint=hint) from error
+        raise InputError(
+            wanted="YAML", found=Words("something else"), file=source, hint=hint
+        ) from error
     if found is not None and not isinstance(found, dict):
         raise InputError(wanted="a mapping", found=found, file=source)
     return _Reader(source).read((found or {}).get(_SECTION))

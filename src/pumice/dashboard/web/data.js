@@ -7,7 +7,7 @@ const tell = () => { for (const each of listeners) each(); };
 
 /** The time of the cluster, by its own clock. */
 export function clusterNow() {
-  const speed = news.session?.speed ?? 0;
+  const speed = news.speed ?? news.session?.speed ?? 0;
   return news.now + (speed * (Date.now() - news.heard)) / 1000;
 }
 

@@ -1,6 +1,5 @@
 """capacity: deserved, guaranteed and maximum amounts of a queue are stated, not computed."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -35,8 +34,6 @@ from pumice.framework.queue_limits.tree import LEAF, MISPLACED
 from pumice.framework.refusals import queue_closed, within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity.reclaim import Reclaim
-
-log = logging.getLogger(__name__)
 
 
 class _Standing(NamedTuple):
@@ -105,16 +102,7 @@ class Capacity(Plugin, name="capacity"):
         self._bounded: Mask = np.asarray(np.isfinite(counted).any(axis=0))
         self.problems: dict[str, str] = self._find_problems()
         """Queue names to the fault in their place."""
-        self._warn(ssn.memory.setdefault(self.name, set()))
-
-    def _warn(self, warned: set[str]) -> None:
-        """Log where children state more than their parent has, once while it lasts."""
-        found = self._limits.overdrawn()
-        for text in found:
-            if text not in warned:
-                log.warning("capacity: %s", text)
-        warned.intersection_update(found)
-        warned.update(found)
+        ssn.warn(self.name, self._limits.overdrawn())
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> StatedLimits:
         """Return the limits that queues state."""

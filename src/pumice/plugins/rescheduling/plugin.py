@@ -1,6 +1,5 @@
 """The rescheduling plugin: asks its strategies for victims, no more often than its interval."""
 
-import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.rescheduling.low_node_utilization import LowNodeUtilization
 from pumice.plugins.rescheduling.strategy import Strategy
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -56,6 +53,8 @@ class Rescheduling(Plugin, name="rescheduling"):
         last = ssn.memory.get(self.name, ssn.started_at)
         if last is None or last + self.interval < ssn.now:
             ssn.memory[self.name] = ssn.now
+            faults = [f"wanted {fault.wanted}, found {fault.found}" for fault in self.faults()]
+            ssn.warn(self.name, faults)
             self._due = self._make()
 
     def victims(self, running: list[int]) -> list[int]:
@@ -104,8 +103,6 @@ class Rescheduling(Plugin, name="rescheduling"):
 
     def _make(self) -> list[Strategy]:
         """Make each configured strategy; of two entries with one name the last counts."""
-        for fault in self.faults():
-            log.warning("rescheduling: wanted %s, found %s", fault.wanted, fault.found)
         made: dict[str, Strategy] = {}
         for entry in self.strategies or [{"name": LowNodeUtilization.name}]:
             name, cls, params = self._read(entry)

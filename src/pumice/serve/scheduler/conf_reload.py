@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from pumice import logs
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
-from pumice.errors import ConfError, InputError
+from pumice.errors import ConfError, InputError, Words
 from pumice.metrics import Metrics
 
 _T = TypeVar("_T")
@@ -153,4 +153,6 @@ def _text(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise InputError(wanted="text in UTF-8", found=f"a bad byte at {error.start}") from error
+        raise InputError(
+            wanted="text in UTF-8", found=Words(f"a bad byte at {error.start}")
+        ) from error

@@ -32,7 +32,7 @@ from pumice.controllers.job.state import replicas_of
 from pumice.controllers.job.volumes import provisioned
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.podgroup import new_podgroup
-from pumice.errors import InputError, ManifestError
+from pumice.errors import InputError, ManifestError, Words
 from pumice.sim.limits import check_nodes, within_limits
 from pumice.sim.readers.text import read_text
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, expected, in_order
@@ -105,7 +105,7 @@ def _sort_in(document: Document, found: _Found) -> None:
     if isinstance(content, Mapping) and "kind" not in content and "objects" in content:
         raise InputError(
             wanted="manifests of a workload",
-            found="a scenario or snapshot",
+            found=Words("a scenario or snapshot"),
             file=source,
             hint="pumice run plays one; pumice sim takes the manifests of its objects",
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.wording import extra_hint
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.sim.limits import MAX_PODS, MAX_TRACE_BYTES, check_at_most
 
 _MAGIC: Final = b"PAR1"
@@ -65,7 +65,7 @@ def _opened(path: Path) -> Any:
     except ImportError:
         raise InputError(
             wanted="the library pyarrow to read Parquet",
-            found="not installed",
+            found=Words("not installed"),
             file=str(path),
             hint=extra_hint("arrow"),
         ) from None
@@ -85,7 +85,7 @@ def _opened(path: Path) -> Any:
     check_at_most(about.num_rows, MAX_PODS, "rows", file=str(path))
     if size > MAX_TRACE_BYTES:
         wanted = f"at most {MAX_TRACE_BYTES >> 20:,} MiB once it is unpacked"
-        raise InputError(wanted=wanted, found="more", file=str(path))
+        raise InputError(wanted=wanted, found=Words("more"), file=str(path))
     return file
 
 
@@ -101,7 +101,9 @@ def _texts(column: Any, path: Path) -> list[str]:
     if not pa.types.is_dictionary(column.type):
         return [_text(value) for value in column.to_pylist()]
     if (compute.max(compute.binary_length(column.dictionary)).as_py() or 0) > _CELL:
-        raise InputError(wanted=f"at most {_CELL:,} bytes in a cell", found="more", file=str(path))
+        raise InputError(
+            wanted=f"at most {_CELL:,} bytes in a cell", found=Words("more"), file=str(path)
+        )
     try:
         known = [_text(value) for value in column.dictionary.to_pylist()]
         return ["" if at is None else known[at] for at in column.indices.to_pylist()]

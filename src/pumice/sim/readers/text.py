@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pumice.api.text_files import decoded
 from pumice.api.wording import counted
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.sim.limits import MAX_LINE, MAX_TRACE_BYTES, check_at_most
 
 _GZIP = b"\x1f\x8b"
@@ -31,7 +31,7 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
         if len(content) > most:
             unpacked = " once it is unpacked" if packed else ""
             raise InputError(
-                wanted=f"at most {most >> 20:,} MiB{unpacked}", found="more", file=str(path)
+                wanted=f"at most {most >> 20:,} MiB{unpacked}", found=Words("more"), file=str(path)
             )
     except (OSError, EOFError, zlib.error) as error:
         found = getattr(error, "strerror", None) or str(error)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 from pumice.sim.workload import JobSpec, Workload
 
 
@@ -19,7 +19,7 @@ def window(workload: Workload, since: float, until: float) -> Workload:
     if not kept:
         span = workload.jobs[-1].arrival
         wanted = f"a time in which jobs arrive, from 0 to {span:g} seconds"
-        raise InputError(wanted=wanted, found=f"{since:g} to {until:g}", file=workload.name)
+        raise InputError(wanted=wanted, found=Words(f"{since:g} to {until:g}"), file=workload.name)
     return _with_jobs(workload, kept)
 
 

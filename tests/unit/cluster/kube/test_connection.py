@@ -558,5 +558,5 @@ def test_a_credential_is_renewed_some_time_before_it_expires(
 def test_a_missing_file_is_called_missing(tmp_path: Path, by: str) -> None:
     absent = str(tmp_path / "absent")
     given = absent if by == "name" else None
-    with pytest.raises(InputError, match="wanted a kubeconfig, found 'no such file'"):
+    with pytest.raises(InputError, match="wanted a kubeconfig, found no such file"):
         load_connection(given, env={"KUBECONFIG": absent} if by != "name" else {})

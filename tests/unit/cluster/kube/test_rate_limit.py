@@ -143,6 +143,29 @@ def test_the_time_of_a_server_is_that_of_its_last_answer() -> None:
     assert server.now() == 3000.0
 
 
+def test_a_server_whose_clock_runs_fast_is_ahead_of_its_last_answer() -> None:
+    time = Time()
+    server = ServerTime(time.timing)
+    server.notice(b"thu, 01 jan 1970 01:00:00 gmt")
+    time.now += 10.0
+    server.notice(b"thu, 01 jan 1970 01:10:00 gmt")
+    time.now += 2.0
+    assert server.now() == 4200.0 + 2 * 60
+    server.notice(b"thu, 01 jan 1970 00:50:00 gmt")  # it was set back
+    time.now += 1.0
+    assert server.now() == 3001.0
+
+
+def test_a_first_date_that_cannot_be_read_hides_no_later_one() -> None:
+    time = Time()
+    server = ServerTime(time.timing)
+    server.notice(b"soon")
+    time.now += 10.0
+    server.notice(b"thu, 01 jan 1970 01:10:00 gmt")
+    time.now += 2.0
+    assert server.now() == 4202.0
+
+
 @pytest.mark.parametrize("date", [b"soon", b"\xff", b"thu, 01 jan 99999999999999 00:00:00 gmt"])
 def test_a_date_that_cannot_be_read_is_ignored(date: bytes) -> None:
     server = ServerTime(Time().timing)

@@ -77,7 +77,7 @@ _ADDRESS = "metrics.address: wanted an address such as http://prometheus.monitor
 MISTAKES = {
     f"{_TYPES} 'promtheus' (did you mean prometheus?)": {"type": "promtheus"},
     f"{_TYPES} 'graphite'": {"type": "graphite", "address": "http://x"},
-    "metrics.elasticsearch.username: wanted either a user or a token, found 'both'": {
+    "metrics.elasticsearch.username: wanted either a user or a token, found both": {
         "type": "elasticsearch",
         "address": "http://x",
         "token": "a",
@@ -102,10 +102,10 @@ MISTAKES = {
     ),
     "metrics.tls.caFile: wanted a file with certificates, found '/no/such/file' "
     "(No such file or directory)": PROMETHEUS | {"tls.caFile": "/no/such/file"},
-    "metrics.token: wanted either token or tokenFile, found 'both'": (
+    "metrics.token: wanted either token or tokenFile, found both": (
         PROMETHEUS | {"token": "a", "tokenFile": "b"}
     ),
-    "metrics.token: wanted one token, in ASCII, found 'something else' (it is not shown here)": (
+    "metrics.token: wanted one token, in ASCII, found something else (it is not shown here)": (
         PROMETHEUS | {"token": "the secret"}
     ),
     "metrics.timeout: wanted a duration from 0.001s to 24h, found 'x' (such as 30s or 1m30s)": (

@@ -201,7 +201,7 @@ def test_pods_of_other_schedulers_are_left_out_with_a_note(read: Any) -> None:
     [
         (
             "conf: ''\nobjects:\n- {kind: Node}\n",
-            "wanted manifests of a workload, found 'a scenario",
+            "wanted manifests of a workload, found a scenario",
         ),
         ("apiVersion: v1\nkind: Thing\n", "HyperNode, Job, Namespace"),
     ],

@@ -1,0 +1,91 @@
+"""Names that belong to no job: what they are, and which jobs to ask for in their place."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from pumice.api.kinds import SCHEDULER_NAME, Manifest
+from pumice.api.wording import first_of
+from pumice.cluster.base import ReadableCluster
+from pumice.controllers.jobflow import BY_TEMPLATE
+from pumice.errors import ClusterError
+
+_SHOWN: Final = 3
+_HASH: Final = "pod-template-hash"
+"""The label by which a Deployment tells the pods of its ReplicaSets apart."""
+_TIMED: Final = re.compile(r"(?P<cron>.+)-\d{8,}")
+"""Jobs of a Kubernetes CronJob: its name and the minute."""
+_MAKERS: Final = (
+    "Deployment.apps",
+    "ReplicaSet.apps",
+    "StatefulSet.apps",
+    "DaemonSet.apps",
+    "Job.batch",
+    "CronJob.batch",
+    "CronJob.batch.volcano.sh",
+    "JobFlow.flow.volcano.sh",
+    "JobTemplate.flow.volcano.sh",
+)
+"""Kinds from which jobs or pods are made."""
+
+Member = tuple[Manifest, str]
+"""A job, a pod group or a pod, and the name of its job; empty if it has none."""
+
+
+def owner_sentence(name: str, members: Iterable[Member]) -> str:
+    """Describe an object that owns jobs or pods, and name them; empty if none of that name does."""
+    owned: dict[str, dict[str, Manifest]] = {}
+    for member, job in members:
+        space = member["metadata"].get("namespace") or "default"
+        for kind, owner in _owners(member):
+            if name in (owner, f"{space}/{owner}"):
+                owned.setdefault(f"{kind} {space}/{owner}", {})[job] = member
+    return "; ".join(_sentence(owner, jobs) for owner, jobs in owned.items())
+
+
+def unread_sentence(kind: str, key: str) -> str:
+    """Describe an object of which no job and no pod is known."""
+    return f"{kind} {key} has no job and no pod here; name a job, a pod group or a pod"
+
+
+def maker_named(cluster: ReadableCluster, name: str) -> str:
+    """Describe an object of a cluster from which jobs or pods are made; empty if there is none."""
+    space, slash, short = name.rpartition("/")
+    for kind in _MAKERS:
+        with suppress(ClusterError):  # not there, not served or not shown
+            cluster.get(kind, space if slash else "default", short)
+            return unread_sentence(kind.partition(".")[0], f"{space or 'default'}/{short}")
+    return ""
+
+
+def _sentence(owner: str, jobs: Mapping[str, Manifest]) -> str:
+    names = sorted(filter(None, jobs))
+    if len(names) == 1:
+        return f"the job of {owner} is {names[0]}: explain that"
+    if names:
+        return f"the jobs of {owner} are {first_of(names, _SHOWN)}: explain one of them"
+    spec = jobs[""].get("spec") or {}
+    scheduler = spec.get("schedulerName") or "default-scheduler"
+    if scheduler != SCHEDULER_NAME:
+        return f"the pods of {owner} are left to the scheduler {scheduler}"
+    return f"the pods of {owner} have no pod group"
+
+
+def _owners(member: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of what owns an object, and of what must own that."""
+    references: Any = member["metadata"].get("ownerReferences") or ()
+    for each in references:
+        kind, name = str(each.get("kind")), str(each.get("name"))
+        yield kind, name
+        ending = f"-{_label(member, _HASH)}"
+        if kind == "ReplicaSet" and len(ending) > 1 and name.endswith(ending):
+            yield "Deployment", name.removesuffix(ending)
+        elif each.get("apiVersion") == "batch/v1" and (timed := _TIMED.fullmatch(name)):
+            yield "CronJob", timed["cron"]
+    if template := _label(member, BY_TEMPLATE):
+        yield "JobTemplate", template.partition(".")[2]
+
+
+def _label(member: Manifest, name: str) -> str:
+    return str((member["metadata"].get("labels") or {}).get(name) or "")
