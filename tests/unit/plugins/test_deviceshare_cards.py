@@ -132,7 +132,8 @@ def test_wishes_are_of_the_mode() -> None:
     assert MEMORY_OF.read_wish(both) == GpuWish(memory=3)
     assert WHOLE.read_wish(both) == GpuWish(number=2)
     assert WHOLE.read_wish(read_pod(limits={GPU_MEMORY: 3})) is None
-    assert (MEMORY_OF.refusal, WHOLE.refusal) == (1, 2)
+    cards, wish = GpuCards((0,), 4), GpuWish(number=2)
+    assert (MEMORY_OF.refusal(cards, wish), WHOLE.refusal(cards, wish)) == (1, 2)
 
 
 def test_what_cards_lack_is_counted() -> None:

@@ -161,9 +161,12 @@ class VirtualSharing:
     """Labels; no two pods that have all labels of one entry share a card."""
     config: NvidiaConfig = _NVIDIA
     family: str = "vgpu"
-    refusal: int = 3
     lock: str = "hamivgpu"
     phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
+
+    def refusal(self, _cards: VirtualCards, _wish: VirtualWish) -> int:
+        """Return the number of the reason."""
+        return 3
 
     def read_node(self, node: Node) -> VirtualCards | None:
         """Read the cards that a node has registered; a malformed list counts as none.
