@@ -15,7 +15,7 @@ from pumice.testing.samples import snapshot_of
 from tests.unit.plugins.test_deviceshare import NOW, annotated, card, vgpu_node
 from tests.unit.plugins.test_deviceshare_mig import config_map
 
-FITS, LOCKED, NO_CARD = 0, 4, 5
+FITS, LOCKED, NO_CARD, NO_CUT = 0, 4, 5, 6
 P310, B4 = "Ascend310P", "Ascend910B4"
 CONFIG = """
 vnpus:
@@ -132,12 +132,12 @@ def test_memory_is_rounded_up_to_a_template(memory: Any, written: str) -> None:
     objects = [npu_node("n", chips("a")), asking(memory=memory)]
     found = reported(*objects).get("hami.io/Ascend310P-devices-allocated", "")
     assert found == written
-    assert codes(*objects) == [FITS if written else NO_CARD]
+    assert codes(*objects) == [FITS if written else NO_CUT]
 
 
 @pytest.mark.parametrize(
     ("number", "memory", "code"),
-    [(2, None, FITS), (2, 21000, FITS), (2, 4096, NO_CARD), (3, None, NO_CARD)],
+    [(2, None, FITS), (2, 21000, FITS), (2, 4096, NO_CUT), (3, None, NO_CARD)],
 )
 def test_several_cards_are_given_as_a_whole(number: int, memory: Any, code: int) -> None:
     assert codes(npu_node("n", chips("a", "b")), asking(number=number, memory=memory)) == [code]
@@ -295,7 +295,7 @@ def test_a_configuration_may_be_without_chips() -> None:
 
 def test_without_a_configuration_the_310p_is_known() -> None:
     found = codes(npu_node("n", chips("a")), asking(memory=30000), config_name="none")
-    assert found == [NO_CARD]
+    assert found == [NO_CUT]
 
 
 @pytest.mark.parametrize(

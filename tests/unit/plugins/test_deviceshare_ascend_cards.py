@@ -13,6 +13,7 @@ from pumice.plugins.deviceshare.ascend import (
 )
 from pumice.plugins.deviceshare.cards import MOST_CARDS, Grant, Lack
 from pumice.plugins.deviceshare.device_config import AscendChip, AscendTemplate
+from pumice.plugins.deviceshare.plugin import DeviceShare
 from tests.unit.plugins.test_deviceshare_cards import read_node, read_pod
 
 CHIP = AscendChip(
@@ -176,8 +177,8 @@ def test_a_card_without_memory_has_no_score(policy: str) -> None:
     [
         ((1, 2, 2), 2, [1, 2], 10.0),
         ((1, 2, 2), 3, [1, 2, 0], 10.0 * 2 / 3),
-        ((2, 1), 1, [1], 10.0),
-        ((2, 1, 2, 1), 2, [1, 3], 10.0),
+        ((2, 1), 1, [0], 10.0),
+        ((2, 1, 2, 1), 2, [0, 2], 10.0),
         ((2, None, 1), 1, [0], 0.0),
     ],
 )
@@ -188,6 +189,30 @@ def test_cards_of_the_largest_network_go_together(
     assert found is not None
     assert [each.card for each in found.grants] == cards
     assert found.score == pytest.approx(score)
+
+
+@pytest.mark.parametrize(("policy", "card"), [("spread", 0), ("binpack", 2), ("", 0)])
+def test_of_equal_networks_the_one_with_the_best_card_is_taken(policy: str, card: int) -> None:
+    sharing, cards = AscendSharing(CHIP, policy), ascend(1, 1, 2, 2)
+    found = sharing.choose(cards, want((1, 8, 0)), (Grant(2, "x", memory=8),), "")
+    assert taken(found) == [(card, 8)]
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"), [((1, 8, 0), 5), ((9, 0, 0), 5), ((2, 8, 0), 6), ((1, 33, 0), 6)]
+)
+def test_what_no_card_can_be_cut_into_is_a_reason_of_its_own(
+    part: tuple[int, int, int], reason: int
+) -> None:
+    assert AscendSharing(CHIP).refusal(ascend(1), want(part)) == reason
+    assert DeviceShare.reasons[reason - 1].curable is (reason == 5)
+
+
+def test_a_node_without_healthy_cards_has_none_to_give() -> None:
+    assert (
+        AscendSharing(CHIP).choose(AscendCards((), in_software=False), want((1, 0, 0)), (), "")
+        is None
+    )
 
 
 def test_other_chips_have_no_networks() -> None:

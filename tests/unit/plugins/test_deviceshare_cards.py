@@ -132,7 +132,8 @@ def test_wishes_are_of_the_mode() -> None:
     assert MEMORY_OF.read_wish(both) == GpuWish(memory=3)
     assert WHOLE.read_wish(both) == GpuWish(number=2)
     assert WHOLE.read_wish(read_pod(limits={GPU_MEMORY: 3})) is None
-    assert (MEMORY_OF.refusal, WHOLE.refusal) == (1, 2)
+    cards, wish = GpuCards((0,), 4), GpuWish(number=2)
+    assert (MEMORY_OF.refusal(cards, wish), WHOLE.refusal(cards, wish)) == (1, 2)
 
 
 def test_what_cards_lack_is_counted() -> None:
@@ -472,3 +473,13 @@ def test_grants_of_a_cut_card_have_the_memory_of_their_instances() -> None:
     ]
     (soft,) = sharing.read_grants(virtual("b"), holder, "k")
     assert (soft.memory, soft.asked, soft.rules, soft.instance) == (1, 1, frozenset({0}), None)
+
+
+@pytest.mark.parametrize("asked", [{"spread_group": True, "group": "ns/g"}, {"rules": {0}}])
+def test_containers_of_a_pod_share_a_card_that_other_pods_must_not(asked: Any) -> None:
+    sharing, cards = VirtualSharing(), virtual("a", shares=9)
+    both = wish(part(), part(), **asked)
+    own = sharing.choose(cards, both, (), "ns/p")
+    assert own is not None
+    assert [grant.card for grant in own.grants] == [0, 0]
+    assert sharing.choose(cards, both, own.grants, "ns/other") is None

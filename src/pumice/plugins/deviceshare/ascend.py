@@ -66,6 +66,11 @@ class AscendCards:
     """Whether pods may share them in software."""
 
     @property
+    def whole(self) -> int:
+        """The memory of the first card, 0 if there is none."""
+        return self.cards[0].devmem if self.cards else 0
+
+    @property
     def networked(self) -> bool:
         """Whether all of them state their network."""
         return all(card.network is not None for card in self.cards)
@@ -122,7 +127,6 @@ class AscendSharing:
     policy: str = ""
     in_software: bool = False
     """Whether nodes share cards in software unless they state otherwise."""
-    refusal: int = 5
     lock: str = LOCK
     phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
 
@@ -130,6 +134,11 @@ class AscendSharing:
     def family(self) -> str:
         """The kind of chip."""
         return self.chip.common_word
+
+    def refusal(self, cards: AscendCards, wish: AscendWish) -> int:
+        """Return the number of the reason: the second one is that no card can be cut so."""
+        can_be_cut = all(self._cut(cards, wish, part) is not None for part in wish.parts)
+        return 5 if can_be_cut else 6
 
     def read_node(self, node: Node) -> AscendCards | None:
         """Read the cards that a node has registered; a malformed list counts as none.
@@ -199,7 +208,7 @@ class AscendSharing:
 
     def _cut(self, cards: AscendCards, wish: AscendWish, part: AscendPart) -> AscendPart | None:
         """Round memory up to what a chip can be cut into; None if that is impossible."""
-        memory = part.memory or cards.cards[0].devmem
+        memory = part.memory or cards.whole
         if wish.in_software:
             return replace(part, memory=memory)
         size, _ = self._size(memory)
@@ -233,13 +242,16 @@ class AscendSharing:
         return 100.0 if self.policy == SPREAD and not use.number else 0.0
 
     def _together(self, cards: AscendCards, fitting: list[_Use]) -> list[_Use]:
-        """Put cards of the network with the most of them first, where there are networks."""
+        """Put cards of the network with the most of them first, where there are networks.
+
+        Of equal networks, the one with the best card comes first.
+        """
         if not (self.family.startswith(_NETWORKED) and cards.networked):
             return fitting
-        counts: dict[int | None, int] = {}
+        networks: dict[int | None, list[_Use]] = {}
         for use in fitting:
-            counts[use.card.network] = counts.get(use.card.network, 0) + 1
-        return sorted(fitting, key=lambda use: (-counts[use.card.network], use.card.network))
+            networks.setdefault(use.card.network, []).append(use)
+        return [use for each in sorted(networks.values(), key=len, reverse=True) for use in each]
 
     def _network_score(self, cards: AscendCards, grants: list[Grant]) -> float:
         """Reward cards of one network."""

@@ -90,9 +90,8 @@ class Sharing(Protocol[CardsT, WishT]):
     def family(self) -> str:
         """The name of the mode, as in the grants of its cards."""
 
-    @property
-    def refusal(self) -> int:
-        """The number of the reason for a node that has not enough."""
+    def refusal(self, cards: CardsT, wish: WishT) -> int:
+        """Return the number of the reason for a node that has not enough."""
 
     @property
     def lock(self) -> str:

@@ -38,9 +38,8 @@ class GpuSharing:
     lock: str = "gpu"
     phase: tuple[str, str] = ("", "")
 
-    @property
-    def refusal(self) -> int:
-        """The number of the reason: memory is the first, number the second."""
+    def refusal(self, _cards: GpuCards, _wish: GpuWish) -> int:
+        """Return the number of the reason: memory is the first, number the second."""
         return 1 if self.by_memory else 2
 
     def read_node(self, node: Node) -> GpuCards | None:

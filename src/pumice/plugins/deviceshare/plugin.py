@@ -43,6 +43,13 @@ class DeviceShare(Plugin, name="deviceshare"):
         Reason("hami-vgpuDeviceSharing error", code=Cause.DEVICE, vetoes=True),
         Reason("node is locked while devices are allocated", curable=False, code=Cause.DEVICE),
         Reason("no ascend device available", code=Cause.DEVICE, vetoes=True),
+        Reason(
+            "no ascend device available",
+            curable=False,
+            code=Cause.DEVICE,
+            lasting=False,
+            vetoes=True,
+        ),
     )
     gpu_sharing: bool = arg(
         "deviceshare.GPUSharingEnable", default=False, doc="share cards by gpu-memory"
@@ -209,7 +216,7 @@ class DeviceShare(Plugin, name="deviceshare"):
             if self._busy[number, row]:
                 return _LOCKED
             if self._choice(number, wish, row) is None:
-                return self._sharings[number].refusal
+                return self._sharings[number].refusal(self._cards[number, row], wish)
         return 0
 
     def _value(self, task: Task, row: int) -> float:

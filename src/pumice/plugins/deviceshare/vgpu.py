@@ -3,7 +3,7 @@
 A node shares its cards in software (``hami-core``) or cuts them in hardware (``mig``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pumice.api.annotations import GROUP_NAME
@@ -114,6 +114,8 @@ class _Use:
         self.card = card
         self.number = self.memory = self.cores = 0
         self.grants: list[Grant] = []
+        self.of_others: list[Grant] = []
+        """Grants of other pods than the one to place."""
 
     def add(self, grant: Grant) -> None:
         self.number += 1
@@ -145,9 +147,9 @@ class _Use:
         """Return why the pod does not accept the card; empty if it does."""
         if not wish.accepts(self.card):
             return "is ruled out by the pod's annotations"
-        if any(grant.rules & wish.rules for grant in self.grants):
+        if any(grant.rules & wish.rules for grant in self.of_others):
             return "has a pod of the same exclusive rule"
-        if wish.spread_group and wish.group in {grant.group for grant in self.grants} - {""}:
+        if wish.spread_group and wish.group in {grant.group for grant in self.of_others} - {""}:
             return "has a pod of the same group, which spreads"
         return ""
 
@@ -161,9 +163,12 @@ class VirtualSharing:
     """Labels; no two pods that have all labels of one entry share a card."""
     config: NvidiaConfig = _NVIDIA
     family: str = "vgpu"
-    refusal: int = 3
     lock: str = "hamivgpu"
     phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
+
+    def refusal(self, _cards: VirtualCards, _wish: VirtualWish) -> int:
+        """Return the number of the reason."""
+        return 3
 
     def read_node(self, node: Node) -> VirtualCards | None:
         """Read the cards that a node has registered; a malformed list counts as none.
@@ -247,7 +252,7 @@ class VirtualSharing:
         score = 0.0
         for number, part in enumerate(wish.slices):
             wanted = max(part.number, 0)
-            for use in self._by_policy(cards, (*held, *grants)):
+            for use in self._by_policy(cards, held, grants):
                 if not wanted:
                     break
                 grant = self._slice_of(cards, use, wish, part)
@@ -301,10 +306,16 @@ class VirtualSharing:
             )
         return None
 
-    def _by_policy(self, cards: VirtualCards, held: Held) -> list[_Use]:
-        """Order cards: fullest first, least shared first, or last listed first."""
+    def _by_policy(self, cards: VirtualCards, held: Held, own: Iterable[Grant] = ()) -> list[_Use]:
+        """Order cards: fullest first, least shared first, or last listed first.
+
+        Containers of a pod may share a card, whatever other pods must not.
+        """
         uses = [_Use(i, card) for i, card in enumerate(cards.cards)]
         for grant in held:
+            uses[grant.card].add(grant)
+            uses[grant.card].of_others.append(grant)
+        for grant in own:
             uses[grant.card].add(grant)
         if self.policy == BINPACK:
             return sorted(uses, key=lambda use: (-use.memory, use.index))
