@@ -24,6 +24,7 @@ class _Refused:
     """A pod that the queue refuses, and what the gang asked for with it."""
 
     refusal: Refusal
+    row: int
     task: str
     pods: int
     """Pods of the gang up to this one."""
@@ -53,6 +54,15 @@ def gang_refused(ssn: Session, job: int) -> Record | None:
     return _of_some(ssn, refused[0]) if len(rows) - len(refused) < needed else None
 
 
+def pod_refused(ssn: Session, job: int, record: Record, before: list[int]) -> Record:
+    """Return the refusal of a pod, with those placed ``before`` it as asked for and not as used."""
+    row = ssn.snapshot.tasks.row_of[record.numbers["task"]]
+    for one in _asked(ssn, job, [*before, row], skips=False):
+        if one.row == row:
+            return _of_some(ssn, one) or record
+    return record
+
+
 def _asked(ssn: Session, job: int, rows: list[int], *, skips: bool) -> Iterator[_Refused]:
     """Ask the queue for pods in turn; yield those refused, which are skipped or taken all the same.
 
@@ -68,7 +78,7 @@ def _asked(ssn: Session, job: int, rows: list[int], *, skips: bool) -> Iterator[
             if isinstance(verdict, Refusal):
                 own = sums[:, queue] - before
                 asked = own + ssn.snapshot.request(row)
-                yield _Refused(verdict, task.key, pods, own, asked)
+                yield _Refused(verdict, row, task.key, pods, own, asked)
                 if skips:
                     pods -= 1
                     continue

@@ -11,7 +11,7 @@ from pumice.core.status import Status
 from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
-from pumice.examine.gang_quota import gang_refused
+from pumice.examine.gang_quota import gang_refused, pod_refused
 from pumice.examine.limits import closed, overused, refused
 from pumice.examine.placement import placement_findings
 from pumice.examine.trial import Trial, pending_rows, try_alone
@@ -241,6 +241,8 @@ def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
             yield failed
             return
     together = gang_refused(ssn, job) if record is None or "resource" in record.numbers else None
+    if together is None and record is not None and "resource" in record.numbers:
+        together = pod_refused(ssn, job, record, trial.before_quota)
     record = together or record
     if record is None:
         return

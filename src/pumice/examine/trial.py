@@ -37,6 +37,8 @@ class Trial:
     """Role to how many of its pods have a node, and how many must."""
     quota: Record | None = None
     """Its queue's refusal of one of its pods."""
+    before_quota: list[int] = field(default_factory=list)
+    """Its pods that had a node by then, which the queue counted as used."""
     domain: Record | None = None
     """The refusal by network domains."""
     barred: dict[str, Reason] = field(default_factory=dict)
@@ -61,7 +63,7 @@ def try_alone(ssn: Session, job: int) -> Trial:
             lifted = _try(ssn, job)
             if lifted.domain is not None:
                 lifted = replace(_try(ssn, job, anywhere=True), domain=lifted.domain)
-        trial = replace(lifted, starts=False, quota=trial.quota)
+        trial = replace(lifted, starts=False, quota=trial.quota, before_quota=trial.before_quota)
     return trial
 
 
@@ -116,10 +118,19 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
             if placed.get(role, 0) < least
         },
         quota=stops.get(Stage.QUOTA),
+        before_quota=_placed_before(ssn, rows, stops.get(Stage.QUOTA)),
         domain=nodes if nodes is not None and "total" in nodes.numbers else None,
         barred=barred,
         funnels=funnels,
     )
+
+
+def _placed_before(ssn: Session, rows: list[int], refused: Record | None) -> list[int]:
+    """List the tasks with a node that had their turn before a refused one."""
+    tasks = ssn.snapshot.tasks
+    last = None if refused is None else tasks.row_of[refused.numbers["task"]]
+    earlier = rows[: rows.index(last)] if last in rows else []
+    return [row for row in earlier if int(tasks.status[row]) != Status.PENDING]
 
 
 def pending_rows(ssn: Session, job: int) -> list[int]:
