@@ -12,9 +12,10 @@ from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
 from pumice.examine.gang_quota import gang_refused, pod_refused
+from pumice.examine.gates import held_back, pending_rows
 from pumice.examine.limits import closed, overused, refused
 from pumice.examine.placement import placement_findings
-from pumice.examine.trial import Trial, pending_rows, try_alone
+from pumice.examine.trial import Trial, try_alone
 from pumice.framework.job_records import Record
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import PERMIT, REJECT, Refusal
@@ -170,11 +171,8 @@ def _too_few(ssn: Session, job: int) -> Finding | None:
 def _gated(ssn: Session, job: int) -> Iterator[Finding]:
     """Yield gates that hold back pods which the gang needs."""
     view, tasks = ssn.job(job), ssn.snapshot.tasks
-    gated = [
-        row for row in view.tasks if tasks.gated[row] and int(tasks.status[row]) == Status.PENDING
-    ]
-    free = view.counts[Status.PENDING] - len(gated)
-    if not gated or view.ready + view.waiting + free >= max(view.min_member, 1):
+    gated = held_back(ssn, job)
+    if not gated:
         return
     pods: list[Any] = [tasks.pods[row] for row in gated]
     names = sorted({gate.name for pod in pods for gate in pod.spec.scheduling_gates})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.examine.funnel import Funnel
+from pumice.examine.gates import pending_rows
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Record, Records, Stage
@@ -32,6 +33,8 @@ class Trial:
     """Whether it has all it needs to start, now or once leaving pods are gone."""
     placed: int = 0
     """Its pods with a node, including those of earlier cycles."""
+    best_effort: int = 0
+    """Its waiting pods without requests: a gang counts them as placed."""
     needed: int = 0
     short_roles: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Role to how many of its pods have a node, and how many must."""
@@ -41,6 +44,8 @@ class Trial:
     """Its pods that had a node by then, which the queue counted as used."""
     domain: Record | None = None
     """The refusal by network domains."""
+    starts_anywhere: bool = True
+    """Whether it would start if any domain were allowed."""
     barred: dict[str, Reason] = field(default_factory=dict)
     """Pod to why no node at all can take it."""
     funnels: list[Funnel] = field(default_factory=list)
@@ -56,15 +61,20 @@ def try_alone(ssn: Session, job: int) -> Trial:
     if trial.starts:
         return trial
     if trial.domain is not None:  # what stops it on all nodes stops it in every domain
-        anywhere = _try(ssn, job, anywhere=True)
-        trial = replace(anywhere, starts=False, domain=trial.domain)
+        trial = _anywhere(ssn, job, trial)
     if trial.quota is not None:
         with ssn.policy.queue_limits_lifted():
             lifted = _try(ssn, job)
             if lifted.domain is not None:
-                lifted = replace(_try(ssn, job, anywhere=True), domain=lifted.domain)
+                lifted = _anywhere(ssn, job, lifted)
         trial = replace(lifted, starts=False, quota=trial.quota, before_quota=trial.before_quota)
     return trial
+
+
+def _anywhere(ssn: Session, job: int, trial: Trial) -> Trial:
+    """Return how the nodes answer if any network domain is allowed, with the refusal by domains."""
+    found = _try(ssn, job, anywhere=True)
+    return replace(found, starts=False, domain=trial.domain, starts_anywhere=found.starts)
 
 
 def _try(ssn: Session, job: int, *, anywhere: bool = False) -> Trial:
@@ -111,6 +121,7 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
     return Trial(
         starts=some_fit and bool(ssn.policy.job_ready(job) or ssn.policy.job_pipelined(job)),
         placed=view.ready + view.waiting,
+        best_effort=view.pending_best_effort,
         needed=view.min_member,
         short_roles={
             role: (placed.get(role, 0), least)
@@ -131,12 +142,6 @@ def _placed_before(ssn: Session, rows: list[int], refused: Record | None) -> lis
     last = None if refused is None else tasks.row_of[refused.numbers["task"]]
     earlier = rows[: rows.index(last)] if last in rows else []
     return [row for row in earlier if int(tasks.status[row]) != Status.PENDING]
-
-
-def pending_rows(ssn: Session, job: int) -> list[int]:
-    """List the pending tasks of a job, those behind scheduling gates too."""
-    tasks = ssn.snapshot.tasks
-    return [row for row in ssn.snapshot.jobs.tasks[job] if int(tasks.status[row]) == Status.PENDING]
 
 
 def _place_in_domain(ssn: Session, job: int, stmt: Statement) -> None:
