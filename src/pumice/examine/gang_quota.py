@@ -13,7 +13,7 @@ import numpy as np
 
 from pumice.api.decisions import Short, short_of
 from pumice.core.resources import Column
-from pumice.examine.gates import pending_rows
+from pumice.examine.needed_pods import pending_rows
 from pumice.framework.job_records import Record, Stage
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Refusal

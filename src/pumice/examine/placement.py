@@ -8,8 +8,8 @@ from pumice.api.codes import Cause
 from pumice.api.wording import counted, verb
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
-from pumice.examine.gates import pending_rows
 from pumice.examine.job_outcome import JobOutcome
+from pumice.examine.needed_pods import pending_rows
 from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
 from pumice.examine.trial import Trial
 from pumice.framework.job_records import Stage
@@ -36,16 +36,15 @@ def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding
 
 def _node_reasons(ssn: Session, trial: Trial) -> Iterator[Finding]:
     """Yield the nodes' reasons against pods that found none, and the state of the gang."""
-    for pod, reason in trial.barred.items():
-        yield _barred(ssn, pod, reason)
+    barred = [_barred(ssn, pod, reason) for pod, reason in trial.barred.items()]
     missing = max(trial.needed - trial.placed - trial.best_effort, 1)
     found = [each for funnel in trial.funnels for each in node_findings(funnel, missing)]
     gang = list(_gang(trial)) if trial.placed and (found or trial.barred) else []
-    lasting = any(funnel.holds_when_empty for funnel in trial.funnels)
-    if found and found[0].code is Cause.INSUFFICIENT_RESOURCE and not lasting:
-        yield from [*gang, *found]
+    if found and found[0].code is Cause.INSUFFICIENT_RESOURCE and not trial.is_hopeless:
+        found = [*gang, *found]
     else:
-        yield from [*found, *gang]
+        found = [*found, *gang]
+    yield from [*barred, *found] if trial.needs_barred else [*found, *barred]
 
 
 def _gang(trial: Trial) -> Iterator[Finding]:

@@ -12,8 +12,8 @@ from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
 from pumice.examine.gang_quota import gang_refused, pod_refused
-from pumice.examine.gates import held_back, pending_rows
 from pumice.examine.limits import closed, overused, refused
+from pumice.examine.needed_pods import held_back, pending_rows
 from pumice.examine.placement import placement_findings
 from pumice.examine.trial import Trial, try_alone
 from pumice.framework.job_records import Record
@@ -112,7 +112,7 @@ def examine(ssn: Session, job: int) -> Examination:
                 found.queue += _quota(ssn, job, try_alone(ssn, job))
         found.nodes = list(placement_findings(ssn, job, trial))
         found.funnel = trial.funnels[0] if trial.funnels else None
-        found.holds_when_empty = any(each.holds_when_empty for each in trial.funnels)
+        found.holds_when_empty = trial.is_hopeless
     return found
 
 

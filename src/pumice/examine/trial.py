@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.examine.funnel import Funnel
-from pumice.examine.gates import pending_rows
+from pumice.examine.needed_pods import needs_some, pending_rows
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Record, Records, Stage
@@ -49,7 +49,16 @@ class Trial:
     barred: dict[str, Reason] = field(default_factory=dict)
     """Pod to why no node at all can take it."""
     funnels: list[Funnel] = field(default_factory=list)
-    """The nodes for each kind of pod that found none, the first one first."""
+    """The nodes for each kind of pod that found none, the decisive one first."""
+    needs_hopeless: bool = True
+    """Whether it cannot start without pods that no node takes, even in an empty cluster."""
+    needs_barred: bool = True
+    """Whether it cannot start without pods that no node takes at all."""
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether an empty cluster would not do either."""
+        return self.needs_hopeless and any(each.holds_when_empty for each in self.funnels)
 
 
 def try_alone(ssn: Session, job: int) -> Trial:
@@ -115,10 +124,9 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
         funnels += _never_placed(ssn, [row for row in rows if row not in tried], funnels)
     for funnel in funnels:
         funnel.beside = view.ready + view.waiting - had
-    funnels.sort(key=lambda funnel: not funnel.holds_when_empty)
     refused = {*barred, *(each.task.key for each in funnels)}
     some_fit = bool(len(stmt)) if asking else len(refused) < len(_shapes(ssn, rows))
-    return Trial(
+    trial = Trial(
         starts=some_fit and bool(ssn.policy.job_ready(job) or ssn.policy.job_pipelined(job)),
         placed=view.ready + view.waiting,
         best_effort=view.pending_best_effort,
@@ -134,6 +142,28 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
         barred=barred,
         funnels=funnels,
     )
+    _put_in_order(ssn, job, trial)
+    return trial
+
+
+def _put_in_order(ssn: Session, job: int, trial: Trial) -> None:
+    """Put first the refusals of pods that the job cannot start without, what holds longer first."""
+    trial.needs_barred = needs_some(ssn, job, _hopeless(ssn, job, trial.barred, ()))
+    hopeless = _hopeless(ssn, job, trial.barred, trial.funnels)
+    first = trial.needs_hopeless = needs_some(ssn, job, hopeless)
+    trial.funnels.sort(key=lambda funnel: funnel.holds_when_empty is not first)
+
+
+def _hopeless(
+    ssn: Session, job: int, barred: Iterable[str], funnels: Iterable[Funnel]
+) -> list[int]:
+    """List the pending tasks that an empty cluster would refuse, and those behind gates."""
+    tasks, free = ssn.snapshot.tasks, {*pending_rows(ssn, job)}
+    refused = {int(tasks.shape[tasks.row_of[pod]]) for pod in barred}
+    refused |= {each.task.shape.id for each in funnels if each.holds_when_empty}
+    rows = ssn.snapshot.jobs.tasks[job]
+    pending = [row for row in rows if tasks.status[row] == Status.PENDING]
+    return [row for row in pending if row not in free or int(tasks.shape[row]) in refused]
 
 
 def _placed_before(ssn: Session, rows: list[int], refused: Record | None) -> list[int]:
