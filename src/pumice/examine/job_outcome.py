@@ -103,8 +103,17 @@ class JobOutcome:
 
     @property
     def makes_room(self) -> bool:
-        """Whether it only waits for terminating pods."""
-        return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+        """Whether it only waits for terminating pods.
+
+        A promise for which nobody leaves does not come true by waiting.
+        """
+        promised = self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+        return promised and bool(self.victims or self.makes_way or self.leaving)
+
+    @property
+    def waits(self) -> bool:
+        """Whether pods of it wait for a node, or to be made, and none got one in the cycle."""
+        return not self.started and bool(self.pending or self.waiting or not self.counts)
 
     @property
     def is_admitted(self) -> bool:
