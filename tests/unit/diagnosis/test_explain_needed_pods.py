@@ -94,3 +94,24 @@ def test_a_job_without_room_on_any_node_is_not_told_of_its_network_first(
 def test_a_job_that_runs_does_not_wait_for_its_missing_queue(world: Any, job: Any) -> None:
     found = asked(world, [*WORLD, *job("j", cpu=1, nodes=["n1"], queue="gone")])
     assert (found.state, found.causes) == ("runs", [])
+
+
+def test_a_promise_for_which_nobody_leaves_is_not_waited_for(world: Any) -> None:
+    """Reclaim promises room that is free, where allocate does not try pods of a role again."""
+    old = [pod(f"old-{i}", group="old", cpu=3, node=f"n{i}") for i in range(2)]
+    found = asked(
+        world,
+        [
+            queue("default"),
+            queue("blue"),
+            *(node(f"n{i}", cpu=4) for i in range(2)),
+            pod_group("old", min_member=2, phase="Running"),
+            *old,
+            pod_group("j", queue="blue", phase="Inqueue"),
+            *(pod(f"j-{i}", group="j", cpu=cpu, role="w") for i, cpu in enumerate((3, 1))),
+        ],
+        "gang predicates proportion",
+        actions="allocate, reclaim",
+    )
+    assert found.places == {"default/j-1": "n0"}
+    assert codes(found) == ["InsufficientResource"]
