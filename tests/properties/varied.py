@@ -73,6 +73,8 @@ def varied(seed: int) -> Draw:
     draw = Draw(Dice(seed + 1000), scene(seed), json.loads(conf(seed)))
     for one in (*draw.of("PodGroup"), *draw.of("Pod")):
         one["metadata"]["creationTimestamp"] = "2026-01-15T09:59:50Z"
+    for one in draw.running:
+        one["status"]["startTime"] = "2026-01-15T09:59:50Z"
     for one in draw.of("Pod"):
         if draw.dice.chance(0.5):
             _marks(one)["pumice.dev/run-seconds"] = str(draw.dice.between(20, 90))
