@@ -255,7 +255,7 @@ def state_of(world: ClusterState, outcome: JobOutcome) -> str:
 def _session_state(outcome: JobOutcome) -> str:
     if outcome.started:
         return "starts"
-    if outcome.pending or outcome.waiting or not outcome.listed or not outcome.counts:
+    if outcome.waits:
         return "waits"
     if outcome.evicted or outcome.leaving:
         return "evicted"

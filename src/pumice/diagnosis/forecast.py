@@ -4,8 +4,10 @@ The run time of a pod is in its annotation, or that of its pod group, or a defau
 without any never ends.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from pumice.api.annotations import RUN_SECONDS
@@ -118,7 +120,7 @@ class Course:
         before = [each for each in story.ends if each.at <= at and each.job != job]
         victims = [m.pod for m in story.evictions if m.whose == job != m.job and m.at <= at]
         last = self._last_cause(job, at)
-        state = "after evictions" if victims else "later" if last else "now"
+        state = "after evictions" if victims else "later" if last and wait else "now"
         return Forecast(
             state=state,
             in_s=wait,
@@ -153,12 +155,37 @@ class Course:
         if gone:
             pods = list(dict.fromkeys(each.pod for each in gone))
             causes.append((gone[0].at, f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"))
-        ended = _latest(each for each in story.ends if start < each.at <= at)
+        ended = _latest(each for each in story.ends if each.at <= at)
         if ended and not any(when > ended[0].at for when, _ in causes):
             jobs = self._needed(job, at, list(dict.fromkeys(each.job for each in ended)))
-            names = _joined([each or "a pod of no job" for each in jobs])
-            causes.append((ended[0].at, f"{names} {verb(len(jobs), 'has', 'have')} ended"))
+            if ended[0].at > start or self._waits_for(job, at, jobs):
+                causes.append((ended[0].at, self._ended([m for m in ended if m.job in jobs])))
         return max(causes, key=lambda cause: cause[0])[1] if causes else ""
+
+    def _ended(self, ended: list[Moved]) -> str:
+        """Describe pods that ended together: by their jobs, or as pods if others of it are left."""
+        pods = Counter(each.job for each in ended)
+        left = self._left(pods, ended[0].at) | {""}
+        names = [
+            f"{counted(n, 'pod')} of {job or 'no job'}" if job in left else job
+            for job, n in pods.items()
+        ]
+        several = len(names) > 1 or (ended[0].job in left and len(ended) > 1)
+        return f"{_joined(names)} {'have' if several else 'has'} ended"
+
+    def _left(self, jobs: Collection[str], at: float) -> set[str]:
+        """Name the jobs of which pods run or wait at some time, before any is bound then."""
+        timeline, story = self.timeline, self.timeline.story
+        alive = {pod: job for job in jobs for pod in timeline.first_alive(job)}
+        binds = [(each.at, True, each) for each in story.binds if each.at < at]
+        gone = [(each.at, False, each) for each in (*story.ends, *story.gone) if each.at <= at]
+        moves = [move for move in (*binds, *gone) if move[2].job in jobs]
+        for _, is_bind, each in sorted(moves, key=itemgetter(0, 1)):
+            if is_bind:
+                alive[each.pod] = each.job
+            else:
+                alive.pop(each.pod, None)
+        return {*alive.values()}
 
     def _needed(self, job: str, at: float, ended: list[str]) -> list[str]:
         """Leave out the jobs without whose end another starts just as soon: it is played again."""
@@ -169,12 +196,18 @@ class Course:
             rest = [one for one in needed if one != each]
             if not rest:
                 break
-            self.tries -= 1
-            course = Course(self.timeline.again({*ended} - {*rest}), at - self.timeline.start)
-            course.play([job])
-            if job in course.first_bind:
+            if not self._waits_for(job, at, {*ended} - {*rest}):
                 needed = rest
         return needed
+
+    def _waits_for(self, job: str, at: float, others: Collection[str]) -> bool:
+        """Return whether a job starts later if pods of others do not end: it is played again."""
+        if self.cycles > _CYCLES_AGAIN or not self.tries:
+            return False
+        self.tries -= 1
+        course = Course(self.timeline.again({*others}), at - self.timeline.start)
+        course.play([job])
+        return job not in course.first_bind
 
     def _not_seen(self) -> Forecast:
         timeline = self.timeline

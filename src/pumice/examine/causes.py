@@ -69,11 +69,10 @@ def as_recorded(outcome: JobOutcome) -> Finding:
 
 
 def _waits_for_evicted(outcome: JobOutcome) -> Finding:
-    pods = list(outcome.victims) or list(outcome.makes_way)
+    pods = list(outcome.victims or outcome.makes_way or outcome.leaving)
     seconds = outcome.leaves_in_s
-    names = f": {first_of(pods, _NAMED)}" if pods else ""
     leave = f"{counted(len(pods), 'pod')} {verb(len(pods), 'leaves', 'leave')}"
-    text = f"its place is promised; {leave} for it{names}"
-    about = ObjectRef.of_key("Pod", pods[0]) if pods else None
+    text = f"its place is promised; {leave} for it: {first_of(pods, _NAMED)}"
+    about = ObjectRef.of_key("Pod", pods[0])
     numbers = {"pods": pods, "seconds": seconds}
     return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)

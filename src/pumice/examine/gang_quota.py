@@ -13,8 +13,9 @@ import numpy as np
 
 from pumice.api.decisions import Short, short_of
 from pumice.core.resources import Column
-from pumice.examine.trial import pending_rows
+from pumice.examine.needed_pods import pending_rows
 from pumice.framework.job_records import Record, Stage
+from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Refusal
 from pumice.framework.session import Session
 
@@ -24,6 +25,7 @@ class _Refused:
     """A pod that the queue refuses, and what the gang asked for with it."""
 
     refusal: Refusal
+    row: int
     task: str
     pods: int
     """Pods of the gang up to this one."""
@@ -38,19 +40,36 @@ def gang_refused(ssn: Session, job: int) -> Record | None:
 
     None also where devices are refused, which are not among the requests.
     """
-    view, shapes = ssn.job(job), ssn.snapshot.tasks.shape
+    shapes = ssn.snapshot.tasks.shape
     rows = [
         row
         for row in ssn.ordering.sort_tasks(pending_rows(ssn, job))
         if not ssn.snapshot.tasks.best_effort[row]
     ]
-    needed = min(max(view.min_member - view.ready - view.waiting, 1), len(rows))
+    needed = min(max(still_needed(ssn, job), 1), len(rows))
     if needed == len(rows) or len({int(shapes[row]) for row in rows}) == 1:
         refused = list(_asked(ssn, job, rows[:needed], skips=False))
         return _of_all(ssn, refused, rows[:needed]) if refused else None
     refused = list(_asked(ssn, job, rows, skips=True))
     # which of its pods the gang starts with is open, but for those that the queue lets pass
     return _of_some(ssn, refused[0]) if len(rows) - len(refused) < needed else None
+
+
+def still_needed(ssn: Session, job: int) -> int:
+    """Count the pods that a job must still place to start: one, if no plugin asks for a gang."""
+    view = ssn.job(job)
+    if not ssn.hooks.bound(Plugin.job_ready):
+        return 1
+    return view.min_member - view.ready - view.waiting - view.pending_best_effort
+
+
+def pod_refused(ssn: Session, job: int, record: Record, before: list[int]) -> Record:
+    """Return the refusal of a pod, with those placed ``before`` it as asked for and not as used."""
+    row = ssn.snapshot.tasks.row_of[record.numbers["task"]]
+    for one in _asked(ssn, job, [*before, row], skips=False):
+        if one.row == row:
+            return _of_some(ssn, one) or record
+    return record
 
 
 def _asked(ssn: Session, job: int, rows: list[int], *, skips: bool) -> Iterator[_Refused]:
@@ -68,7 +87,7 @@ def _asked(ssn: Session, job: int, rows: list[int], *, skips: bool) -> Iterator[
             if isinstance(verdict, Refusal):
                 own = sums[:, queue] - before
                 asked = own + ssn.snapshot.request(row)
-                yield _Refused(verdict, task.key, pods, own, asked)
+                yield _Refused(verdict, row, task.key, pods, own, asked)
                 if skips:
                     pods -= 1
                     continue

@@ -64,7 +64,10 @@ class JobOutcome:
     waiting: int = 0
     """Tasks that were promised a node."""
     found: int = 0
-    """Tasks that are ready, were promised a node, or found one and lost it with their gang."""
+    """Tasks that are ready, were promised a node, or found one and lost it with their gang.
+
+    Waiting ones without requests are among them, as a gang counts them.
+    """
     found_by_role: Mapping[str, int] = field(default_factory=dict)
     """The same by role."""
     pending: int = 0
@@ -100,8 +103,17 @@ class JobOutcome:
 
     @property
     def makes_room(self) -> bool:
-        """Whether it only waits for terminating pods."""
-        return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+        """Whether it only waits for terminating pods.
+
+        A promise for which nobody leaves does not come true by waiting.
+        """
+        promised = self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+        return promised and bool(self.victims or self.makes_way or self.leaving)
+
+    @property
+    def waits(self) -> bool:
+        """Whether pods of it wait for a node, or to be made, and none got one in the cycle."""
+        return not self.started and bool(self.pending or self.waiting or not self.counts)
 
     @property
     def is_admitted(self) -> bool:
@@ -160,7 +172,7 @@ class Watcher(Observer):
             min_member=job.min_member,
             ready=job.ready,
             waiting=job.waiting,
-            found=job.ready + job.waiting + len(given_up(ssn, job)),
+            found=job.ready + job.waiting + job.pending_best_effort + _lost(ssn, job),
             found_by_role=_found_by_role(ssn, job),
             pending=job.counts[Status.PENDING],
             gated=sum(bool(snapshot.tasks.gated[each]) for each in job.tasks),
@@ -211,6 +223,12 @@ def _placeable(ssn: Session) -> Mask:
     free = (tasks.status == Status.PENDING) & ~tasks.gated & (tasks.job != NOWHERE)
     free[list(ssn.queue_gates.held)] = True
     return np.bincount(tasks.job[free], minlength=len(ssn.snapshot.jobs.phase)) > 0
+
+
+def _lost(ssn: Session, job: Job) -> int:
+    """Count the tasks that found a node and lost it with their gang; others than best-effort."""
+    best_effort = ssn.snapshot.tasks.best_effort
+    return sum(not best_effort[row] for row in given_up(ssn, job))
 
 
 def _found_by_role(ssn: Session, job: Job) -> dict[str, int]:

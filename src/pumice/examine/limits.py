@@ -14,6 +14,7 @@ from pumice.api.wording import first_of
 from pumice.core.resources import PODS, STEP, Column
 from pumice.examine.failures import EXTENDER
 from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.gang_quota import still_needed
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import QueueCommitments, elastic_by_queue
@@ -126,7 +127,7 @@ def _queue_overrun(
 def _part(ssn: Session, job: int, pods: int) -> str:
     """Describe some pods of a gang: all that it still needs, or a part of them."""
     view = ssn.job(job)
-    if pods != view.min_member - view.ready - view.waiting:
+    if pods != still_needed(ssn, job):
         return f"{pods} of its pods"
     more = "more " if view.ready else ""
     return f"the {pods} {more}pods that the gang needs"

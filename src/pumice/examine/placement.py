@@ -9,8 +9,9 @@ from pumice.api.wording import counted, verb
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
 from pumice.examine.job_outcome import JobOutcome
+from pumice.examine.needed_pods import pending_rows
 from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
-from pumice.examine.trial import Trial, pending_rows
+from pumice.examine.trial import Trial
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Reason
 from pumice.framework.session import Session
@@ -22,28 +23,37 @@ _TRIED: Final = (Stage.NODES, Stage.GANG)
 
 
 def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
-    """Yield the nodes' reasons against pods that found none, and the state of the gang."""
+    """Yield the reasons of network domains and nodes, and the state of the gang.
+
+    A job that finds no nodes anywhere does not lack them because of its domains.
+    """
+    nodes = list(_node_reasons(ssn, trial))
+    domains: list[Finding] = []
     if trial.domain is not None:
-        yield _no_domain(ssn, job, trial)
-        yield from _shut_domains(ssn, job, trial)
-    for pod, reason in trial.barred.items():
-        yield _barred(ssn, pod, reason)
-    missing = max(trial.needed - trial.placed, 1)
+        domains = [_no_domain(ssn, job, trial), *_shut_domains(ssn, job, trial)]
+    yield from [*domains, *nodes] if trial.starts_anywhere else [*nodes, *domains]
+
+
+def _node_reasons(ssn: Session, trial: Trial) -> Iterator[Finding]:
+    """Yield the nodes' reasons against pods that found none, and the state of the gang."""
+    barred = [_barred(ssn, pod, reason) for pod, reason in trial.barred.items()]
+    missing = max(trial.needed - trial.placed - trial.best_effort, 1)
     found = [each for funnel in trial.funnels for each in node_findings(funnel, missing)]
     gang = list(_gang(trial)) if trial.placed and (found or trial.barred) else []
-    lasting = any(funnel.holds_when_empty for funnel in trial.funnels)
-    if found and found[0].code is Cause.INSUFFICIENT_RESOURCE and not lasting:
-        yield from [*gang, *found]
+    if found and found[0].code is Cause.INSUFFICIENT_RESOURCE and not trial.is_hopeless:
+        found = [*gang, *found]
     else:
-        yield from [*found, *gang]
+        found = [*found, *gang]
+    yield from [*barred, *found] if trial.needs_barred else [*found, *barred]
 
 
 def _gang(trial: Trial) -> Iterator[Finding]:
     """Yield what the gang lacks if it goes first, as in the trial."""
     first = "even if it went first" + (" and its queue had no limit" if trial.quota else "")
-    if trial.placed < trial.needed:
-        numbers = {"found": trial.placed, "minMember": trial.needed}
-        text = f"{_too_few(trial.placed, trial.needed)} would find a node, {first}"
+    found = trial.placed + trial.best_effort
+    if found < trial.needed:
+        numbers = {"found": found, "minMember": trial.needed}
+        text = f"{_too_few(found, trial.needed)} would find a node, {first}"
         yield Finding(Cause.GANG_SHORT, text, None, numbers)
     for role, (placed, least) in trial.short_roles.items():
         role_numbers = {"role": role, "found": placed, "needed": least}

@@ -11,10 +11,11 @@ from pumice.core.status import Status
 from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
-from pumice.examine.gang_quota import gang_refused
+from pumice.examine.gang_quota import gang_refused, pod_refused
 from pumice.examine.limits import closed, overused, refused
+from pumice.examine.needed_pods import held_back, pending_rows
 from pumice.examine.placement import placement_findings
-from pumice.examine.trial import Trial, pending_rows, try_alone
+from pumice.examine.trial import Trial, try_alone
 from pumice.framework.job_records import Record
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import PERMIT, REJECT, Refusal
@@ -111,7 +112,7 @@ def examine(ssn: Session, job: int) -> Examination:
                 found.queue += _quota(ssn, job, try_alone(ssn, job))
         found.nodes = list(placement_findings(ssn, job, trial))
         found.funnel = trial.funnels[0] if trial.funnels else None
-        found.holds_when_empty = any(each.holds_when_empty for each in trial.funnels)
+        found.holds_when_empty = trial.is_hopeless
     return found
 
 
@@ -170,11 +171,8 @@ def _too_few(ssn: Session, job: int) -> Finding | None:
 def _gated(ssn: Session, job: int) -> Iterator[Finding]:
     """Yield gates that hold back pods which the gang needs."""
     view, tasks = ssn.job(job), ssn.snapshot.tasks
-    gated = [
-        row for row in view.tasks if tasks.gated[row] and int(tasks.status[row]) == Status.PENDING
-    ]
-    free = view.counts[Status.PENDING] - len(gated)
-    if not gated or view.ready + view.waiting + free >= max(view.min_member, 1):
+    gated = held_back(ssn, job)
+    if not gated:
         return
     pods: list[Any] = [tasks.pods[row] for row in gated]
     names = sorted({gate.name for pod in pods for gate in pod.spec.scheduling_gates})
@@ -241,6 +239,8 @@ def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
             yield failed
             return
     together = gang_refused(ssn, job) if record is None or "resource" in record.numbers else None
+    if together is None and record is not None and "resource" in record.numbers:
+        together = pod_refused(ssn, job, record, trial.before_quota)
     record = together or record
     if record is None:
         return

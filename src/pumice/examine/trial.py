@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.examine.funnel import Funnel
+from pumice.examine.needed_pods import needs_some, pending_rows
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Record, Records, Stage
@@ -32,17 +33,32 @@ class Trial:
     """Whether it has all it needs to start, now or once leaving pods are gone."""
     placed: int = 0
     """Its pods with a node, including those of earlier cycles."""
+    best_effort: int = 0
+    """Its waiting pods without requests: a gang counts them as placed."""
     needed: int = 0
     short_roles: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Role to how many of its pods have a node, and how many must."""
     quota: Record | None = None
     """Its queue's refusal of one of its pods."""
+    before_quota: list[int] = field(default_factory=list)
+    """Its pods that had a node by then, which the queue counted as used."""
     domain: Record | None = None
     """The refusal by network domains."""
+    starts_anywhere: bool = True
+    """Whether it would start if any domain were allowed."""
     barred: dict[str, Reason] = field(default_factory=dict)
     """Pod to why no node at all can take it."""
     funnels: list[Funnel] = field(default_factory=list)
-    """The nodes for each kind of pod that found none, the first one first."""
+    """The nodes for each kind of pod that found none, the decisive one first."""
+    needs_hopeless: bool = True
+    """Whether it cannot start without pods that no node takes, even in an empty cluster."""
+    needs_barred: bool = True
+    """Whether it cannot start without pods that no node takes at all."""
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether an empty cluster would not do either."""
+        return self.needs_hopeless and any(each.holds_when_empty for each in self.funnels)
 
 
 def try_alone(ssn: Session, job: int) -> Trial:
@@ -54,15 +70,20 @@ def try_alone(ssn: Session, job: int) -> Trial:
     if trial.starts:
         return trial
     if trial.domain is not None:  # what stops it on all nodes stops it in every domain
-        anywhere = _try(ssn, job, anywhere=True)
-        trial = replace(anywhere, starts=False, domain=trial.domain)
+        trial = _anywhere(ssn, job, trial)
     if trial.quota is not None:
         with ssn.policy.queue_limits_lifted():
             lifted = _try(ssn, job)
             if lifted.domain is not None:
-                lifted = replace(_try(ssn, job, anywhere=True), domain=lifted.domain)
-        trial = replace(lifted, starts=False, quota=trial.quota)
+                lifted = _anywhere(ssn, job, lifted)
+        trial = replace(lifted, starts=False, quota=trial.quota, before_quota=trial.before_quota)
     return trial
+
+
+def _anywhere(ssn: Session, job: int, trial: Trial) -> Trial:
+    """Return how the nodes answer if any network domain is allowed, with the refusal by domains."""
+    found = _try(ssn, job, anywhere=True)
+    return replace(found, starts=False, domain=trial.domain, starts_anywhere=found.starts)
 
 
 def _try(ssn: Session, job: int, *, anywhere: bool = False) -> Trial:
@@ -103,12 +124,12 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
         funnels += _never_placed(ssn, [row for row in rows if row not in tried], funnels)
     for funnel in funnels:
         funnel.beside = view.ready + view.waiting - had
-    funnels.sort(key=lambda funnel: not funnel.holds_when_empty)
     refused = {*barred, *(each.task.key for each in funnels)}
     some_fit = bool(len(stmt)) if asking else len(refused) < len(_shapes(ssn, rows))
-    return Trial(
+    trial = Trial(
         starts=some_fit and bool(ssn.policy.job_ready(job) or ssn.policy.job_pipelined(job)),
         placed=view.ready + view.waiting,
+        best_effort=view.pending_best_effort,
         needed=view.min_member,
         short_roles={
             role: (placed.get(role, 0), least)
@@ -116,16 +137,41 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
             if placed.get(role, 0) < least
         },
         quota=stops.get(Stage.QUOTA),
+        before_quota=_placed_before(ssn, rows, stops.get(Stage.QUOTA)),
         domain=nodes if nodes is not None and "total" in nodes.numbers else None,
         barred=barred,
         funnels=funnels,
     )
+    _put_in_order(ssn, job, trial)
+    return trial
 
 
-def pending_rows(ssn: Session, job: int) -> list[int]:
-    """List the pending tasks of a job, those behind scheduling gates too."""
+def _put_in_order(ssn: Session, job: int, trial: Trial) -> None:
+    """Put first the refusals of pods that the job cannot start without, what holds longer first."""
+    trial.needs_barred = needs_some(ssn, job, _hopeless(ssn, job, trial.barred, ()))
+    hopeless = _hopeless(ssn, job, trial.barred, trial.funnels)
+    first = trial.needs_hopeless = needs_some(ssn, job, hopeless)
+    trial.funnels.sort(key=lambda funnel: funnel.holds_when_empty is not first)
+
+
+def _hopeless(
+    ssn: Session, job: int, barred: Iterable[str], funnels: Iterable[Funnel]
+) -> list[int]:
+    """List the pending tasks that an empty cluster would refuse, and those behind gates."""
+    tasks, free = ssn.snapshot.tasks, {*pending_rows(ssn, job)}
+    refused = {int(tasks.shape[tasks.row_of[pod]]) for pod in barred}
+    refused |= {each.task.shape.id for each in funnels if each.holds_when_empty}
+    rows = ssn.snapshot.jobs.tasks[job]
+    pending = [row for row in rows if tasks.status[row] == Status.PENDING]
+    return [row for row in pending if row not in free or int(tasks.shape[row]) in refused]
+
+
+def _placed_before(ssn: Session, rows: list[int], refused: Record | None) -> list[int]:
+    """List the tasks with a node that had their turn before a refused one."""
     tasks = ssn.snapshot.tasks
-    return [row for row in ssn.snapshot.jobs.tasks[job] if int(tasks.status[row]) == Status.PENDING]
+    last = None if refused is None else tasks.row_of[refused.numbers["task"]]
+    earlier = rows[: rows.index(last)] if last in rows else []
+    return [row for row in earlier if int(tasks.status[row]) != Status.PENDING]
 
 
 def _place_in_domain(ssn: Session, job: int, stmt: Statement) -> None:

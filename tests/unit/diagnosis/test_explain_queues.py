@@ -172,3 +172,16 @@ def test_a_refused_node_group_names_the_queue_whose_affinity_counts(world: Any, 
         "node n1: node does not satisfy the node group affinity "
         "(nodegroup for queue a, whose affinity is that of queue team)"
     )
+
+
+def test_pods_placed_before_a_refused_one_are_asked_for_and_not_in_use(world: Any) -> None:
+    """The queue could take two of the gang, but not those for which there are nodes."""
+    group = pod_group("j", min_member=2)
+    shapes: list[Any] = [{"cpu": 1}, {"cpu": 1, "spec": {"nodeSelector": {"pool": "none"}}}]
+    pods = [pod(f"j-{i}", group="j", **shape) for i, shape in enumerate([*shapes, {"cpu": 3}])]
+    there = [queue("default", capability={"cpu": 3}), node("n1", cpu=16), group, *pods]
+    found = cause(asked(world, there, FLAT), Cause.QUEUE_OVER_CAPABILITY)
+    assert found.text == (
+        "queue default would hold more than it may with the 2 pods that the gang needs: "
+        "cpu needs 4, in use or reserved 0, limit 3 (over by 1)"
+    )

@@ -451,3 +451,22 @@ def test_new_pods_are_placed_as_if_they_were_there(world: Any, job: Any) -> None
     added = present(what_if(world(there), Question(new_job=new)).job)
     found = present(what_if(world([*there, *new]), Question(job="new")).job)
     assert added.places == found.places == {"default/new-0": "n0", "default/new-1": "n1"}
+
+
+def test_a_job_of_which_pods_are_left_has_not_ended(world: Any, job: Any) -> None:
+    started = "2026-01-15T10:00:00Z"
+    old = job("old", cpu=2, pods=2, nodes=["n1", "n1"], seconds=60, created=started)
+    old[2]["metadata"]["annotations"]["pumice.dev/run-seconds"] = "600"
+    there = world([*WORLD, *old, *job("j", cpu=2)])
+    found = present(what_if(there, Question(job="j")).job)
+    assert "starts in 1 min, once 1 pod of default/old has ended; now: " in found.sentence
+
+
+def test_a_job_that_starts_as_a_pod_is_past_its_time_says_so(world: Any, job: Any) -> None:
+    old = job("old", cpu=3, nodes=["n1"], seconds=60, created="2026-01-15T09:00:00Z")
+    there = world([*WORLD, *old, *job("j", cpu=2)])
+    found = present(what_if(there, Question(job="j")).job)
+    assert (found.state, found.in_s) == ("now", 0.0)
+    assert found.sentence.startswith("default/j starts now, once default/old has ended: 1 pod")
+    small = present(what_if(world([*WORLD, *old, *job("j", cpu=1)]), Question(job="j")).job)
+    assert small.sentence == "default/j starts now: 1 pod on 1 node"

@@ -23,8 +23,9 @@ def _with_conf(target: Target, text: str, edit: Callable[[Conf_], None]) -> Chan
 
 
 def add_action(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Add the missing action."""
-    yield _with_action(target, str(cause.numbers["action"]))
+    """Add the missing action, where the cause names one."""
+    if "action" in cause.numbers:
+        yield _with_action(target, str(cause.numbers["action"]))
 
 
 def evicting(target: Target, _: Finding) -> Iterator[Change | None]:

@@ -3,6 +3,7 @@
 Trials are counted, so that an answer about a large cluster does not take forever.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -46,6 +47,7 @@ _TRIED_FOR_STEP: Final = 10
 
 
 _Identity = tuple[Cause, ObjectRef | None]
+_Working = Callable[[list[Change | None]], "Way | None"]
 
 
 @dataclass(frozen=True)
@@ -120,13 +122,24 @@ class Search:
             if proposal.group in done or len(found) >= WANTED:
                 continue
             least = self._smallest(proposal, prefix)
-            way = None if least is None else self._pruned(prefix, *least, proposal)
-            if way is not None and way.change.text not in found:
-                way = self._proved(way)
+            way = None if least is None else self._way(prefix, *least, proposal, found)
             if way is not None:
                 found.setdefault(way.change.text, way)
                 done |= {proposal.group} - {""}
         return sorted(found.values(), key=lambda way: len(way.change.ops))
+
+    def _way(
+        self, prefix: list[Step], size: int, best: Way, last: Proposal, known: Mapping[str, Way]
+    ) -> Way | None:
+        """Return the least of some joined changes that is proved to work; None if none is."""
+        end = last.make(size) if prefix else None
+        way = self._pruned(prefix, best, end, self._working)
+        if way.change.text in known:
+            return way
+        proved = self._proved(way)
+        if proved is None and way is not best:  # it helps in one cycle only
+            proved = self._proved(self._pruned(prefix, best, end, self._played_with))
+        return proved
 
     def _proved(self, way: Way) -> Way | None:
         """Return a way with its cost; None if the job does not start by it after all.
@@ -274,14 +287,13 @@ class Search:
             return None
         self.plays -= 1
         way = self._played(_joined(steps))
-        return way and self._proved(way)
+        return way and self._proved(self._pruned(steps, way, None, self._played_with))
 
-    def _pruned(self, steps: list[Step], size: int, best: Way, last: Proposal) -> Way:
-        """Leave out what is not needed of the steps before the last one.
+    def _pruned(self, steps: list[Step], best: Way, end: Change | None, working: _Working) -> Way:
+        """Leave out what is not needed of some steps before an end.
 
-        Each of them is the least that removes its own cause; with the last one, less may do.
+        Each of them is the least that removes its own cause; with the others, less may do.
         """
-        end = last.make(size) if steps else None
         kept: list[Change | None] = [step.change for step in steps]
         for place, step in enumerate(steps):
             failed, size = -1, step.size
@@ -289,7 +301,7 @@ class Search:
                 middle = (failed + size) // 2
                 less = step.proposal.make(middle) if middle else None
                 some = [*kept[:place], less, *kept[place + 1 :], end]
-                way = self._working(some) if less is not None or not middle else None
+                way = working(some) if less is not None or not middle else None
                 if way is None:
                     failed = middle
                 else:
@@ -298,15 +310,15 @@ class Search:
 
     def _working(self, changes: list[Change | None]) -> Way | None:
         """Return changes as a way, if they help together: in a cycle, or once all is at rest."""
-        some = [each for each in changes if each is not None]
-        whole = some[0] if len(some) == 1 else chain(some)
-        way = self._seen(whole)
-        if way is not None and way.works:
-            return way
-        if self._starts_unchanged or not self.plays:
+        way = self._seen(_whole(changes))
+        return way if way is not None and way.works else self._played_with(changes)
+
+    def _played_with(self, changes: list[Change | None]) -> Way | None:
+        """Return changes as a way, if they help together once all is at rest."""
+        if self._starts_unchanged or not self.plays or not any(changes):
             return None
         self.plays -= 1
-        return self._played(whole)
+        return self._played(_whole(changes))
 
     # One try
 
@@ -342,8 +354,12 @@ class Search:
 
 def _joined(steps: list[Step], last: Change | None = None) -> Change:
     """Join steps, and a last change, to one."""
-    changes = [*(step.change for step in steps), *([] if last is None else [last])]
-    return changes[0] if len(changes) == 1 else chain(changes)
+    return _whole([*(step.change for step in steps), last])
+
+
+def _whole(changes: list[Change | None]) -> Change:
+    some = [each for each in changes if each is not None]
+    return some[0] if len(some) == 1 else chain(some)
 
 
 def _sizes(largest: int, most: int) -> list[int]:

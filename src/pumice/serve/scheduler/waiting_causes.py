@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions
 from pumice.binder.binder import Binder
 from pumice.framework.job_records import Stage
@@ -22,6 +23,8 @@ if TYPE_CHECKING:  # loaded once a job waits: a scheduler that starts has no use
 
 MOST_EACH_CYCLE: Final = 10
 """Jobs that are examined in one cycle."""
+_NOT_TAKEN: Final = "not taken"
+"""The short form of the record of a job that has none."""
 _OUTSIDE: Final = "extender"
 """A plugin whose service must not be notified of placements that are only tried."""
 
@@ -65,16 +68,19 @@ class WaitingCauses(Observer):
             examiner.decided(ssn, decisions)
             key = examiner.outcome.job
             self._due.pop(key, None)
-            if key in waiting and not examiner.outcome.started:
+            if key in waiting and examiner.outcome.waits:
                 self._take(key, _examined(examiner))
+            elif not examiner.outcome.waits:
+                self._drop(key)
         for key, record in waiting.items():
             if self._records.get(key) != record:
                 self._due[key] = None
-                if ssn.has_plugin(_OUTSIDE):
+                if ssn.has_plugin(_OUTSIDE) and record != _NOT_TAKEN:
                     self._take(key, _recorded(ssn, key, decisions))
         for key in [key for key in self._causes if key not in waiting]:
-            del self._causes[key]
-            self._changed[key] = None
+            self._drop(key)
+        if not decisions.binds and not decisions.pipelined:
+            self._due |= {key: None for key, each in self._causes.items() if _is_brief(each)}
         self._due = {key: None for key in self._due if key in waiting}
         self._records = waiting
         self._metrics.waiting_jobs(Counter(each.code.value for each in self._causes.values()))
@@ -85,8 +91,16 @@ class WaitingCauses(Observer):
         found: dict[str, Hashable] = {}
         for row, record in ssn.records.by_job.items():
             if record.stage is not Stage.DONE:
-                found[keys[row]] = (record.stage, record.why, record.numbers.get("at"))
+                reasons = frozenset(record.numbers.get("nodes") or ())
+                found[keys[row]] = (record.stage, record.why, record.numbers.get("at"), reasons)
+        for row in ssn.waiting_jobs():  # those that no action took, for a gate or lack of an action
+            if row not in ssn.records.by_job:
+                found[keys[row]] = _NOT_TAKEN
         return found
+
+    def _drop(self, key: str) -> None:
+        if self._causes.pop(key, None) is not None:
+            self._changed[key] = None
 
     def _take(self, key: str, cause: "Finding") -> None:
         known = self._causes.get(key)
@@ -105,6 +119,11 @@ class WaitingCauses(Observer):
 def load_examination() -> None:
     """Load what examines jobs, where some are sure to wait soon."""
     import_module("pumice.examine.causes")
+
+
+def _is_brief(cause: "Finding") -> bool:
+    """Return whether a cause is about one cycle only: it is over once a cycle places no pod."""
+    return cause.code is Cause.JOB_AHEAD
 
 
 def _examined(examiner: "Examiner") -> "Finding":

@@ -17,7 +17,7 @@ from pumice.scheduler import Observer, Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler import waiting_causes
 from pumice.serve.scheduler.waiting_causes import MOST_EACH_CYCLE, WaitingCauses
-from pumice.testing import pod, pod_group
+from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"
 
@@ -147,3 +147,35 @@ def test_another_observer_sees_each_session_as_well(plane: Any) -> None:
     plane.scheduler.scheduler = Scheduler(parse_conf(DEFAULT_CONF))
     plane.scheduler.cycle(WaitingCauses(Metrics(), seen))
     assert seen.calls == ["opened", "decided"]
+
+
+def test_a_job_that_a_gate_holds_back_says_so(plane: Any) -> None:
+    submit(plane, "held", 1, spec={"schedulingGates": [{"name": "hold"}]})
+    run(plane)
+    assert marks(plane, "held")[WAITING_CAUSE] == "Gated"
+
+
+def test_jobs_ahead_are_not_blamed_once_a_cycle_places_none(plane: Any) -> None:
+    """A node becomes free, and is taken by another job in the cycle that examines the first."""
+    submit(plane, "old", 4)
+    run(plane, 2)
+    submit(plane, "late", 3)
+    run(plane, 1)
+    plane.cluster.delete("Pod", "default", "old-0", grace_s=0)
+    plane.cluster.create(priority_class("high", value=10))
+    plane.cluster.create(pod_group("first", phase=None, priority_class="high"))
+    plane.cluster.create(pod("first-0", group="first", cpu=4, priority_class="high"))
+    run(plane, 1)
+    assert marks(plane, "late")[WAITING_CAUSE] == "JobAhead"
+    run(plane, 3)
+    assert marks(plane, "late")[WAITING_CAUSE] == "InsufficientResource"
+
+
+def test_a_gang_that_lost_a_pod_and_has_none_to_place_does_not_wait(plane: Any) -> None:
+    plane.cluster.create(pod_group("g", phase=None, min_member=2))
+    for i in range(2):
+        plane.cluster.create(pod(f"g-{i}", group="g", cpu=1))
+    run(plane)
+    plane.cluster.delete("Pod", "default", "g-1")
+    run(plane, 40)
+    assert WAITING_CAUSE not in marks(plane, "g")
