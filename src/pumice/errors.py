@@ -20,7 +20,8 @@
     │   ├── RejectedError                an object or a change that the cluster refuses
     │   │   ├── DeniedError              one that admission refuses, in its own words
     │   │   └── ForbiddenError           one that the cluster itself does not admit
-    │   │       └── NamespaceTerminatingError  an object for a namespace that is being deleted
+    │   │       ├── NamespaceTerminatingError  an object for a namespace that is being deleted
+    │   │       └── QuotaExceededError   an object that a resource quota has no room for
     │   ├── UnavailableError             out of reach, overloaded or too slow; try again later
     │   └── FencedError                  a write held back: this process may not write now
     └── InvariantError                   Pumice itself is wrong; carries its story
@@ -345,6 +346,10 @@ class ForbiddenError(RejectedError):
 
 class NamespaceTerminatingError(ForbiddenError):
     """A creation in a namespace that is being deleted."""
+
+
+class QuotaExceededError(ForbiddenError):
+    """A creation that a resource quota has no room for, or that states too little for it."""
 
 
 class UnavailableError(ClusterError):
