@@ -1,7 +1,7 @@
 """What a resource quota refused: it is tried again once a quota of its namespace has more room.
 
-Used by the controllers' loop on a cluster in memory, where quotas can be watched at no cost.  A time
-to try again would be a guess: a quota has room when pods of others end, or when it is changed.
+Used by the controllers' loop on a cluster in memory, where quotas can be watched at no cost.  A
+time to try again would be a guess: a quota has room when pods of others end, or when it is changed.
 """
 
 from collections.abc import Hashable, Mapping

@@ -75,7 +75,7 @@ class ControlPlane:
         self.controllers = ControllerLoop(
             self.cluster, controllers, self.clock, tables=self.cluster.tables
         )
-        self.upkeep = StatusUpkeep(self.cluster)
+        self.upkeep = StatusUpkeep(self.cluster, world.counted_elsewhere)
         self.replacements = Replacements(self.cluster)
 
     def _linked(self) -> list[Manifest]:

@@ -52,10 +52,12 @@ class Store(Protocol):
 # What is used
 
 
-def quota_status(quota: Manifest, listed: Listing) -> Manifest:
-    """Compute the status of a quota."""
+def quota_status(
+    quota: Manifest, listed: Listing, elsewhere: Mapping[str, Amount] | None = None
+) -> Manifest:
+    """Compute the status of a quota, with what it counts ``elsewhere`` than in the objects."""
     hard = dict((quota.get("spec") or {}).get("hard") or {})
-    total: Amounts = {}
+    total: Amounts = dict(elsewhere or {})
     for pod in listed("Pod"):
         if in_scope(quota, pod):
             total = plus(total, usage_of(pod))
@@ -146,6 +148,15 @@ class QuotaRefusal:
             f"exceeded quota: {self.quota}, requested: {requested}, used: {used}, limited: {hard}"
         )
 
+    def plain(self, pod: str) -> str:
+        """Write the refusal of a pod for users."""
+        why = f"it must state {self.unstated}" if self.unstated else ""
+        compared = (
+            f"{each.name} needs {each.requested}, in use {each.used}, limit {each.hard}"
+            for each in self.exceeded
+        )
+        return f"resource quota {self.quota} refuses pod {pod}: {why or '; '.join(compared)}"
+
 
 class QuotaRoom:
     """One quota with what is used of it; pods are tried and added one by one."""
@@ -194,7 +205,9 @@ class QuotaRoom:
             name: sorted(container for container, usage in stated.items() if name not in usage)
             for name in self._stated
         }
-        return "; ".join(f"{name} for: {','.join(found)}" for name, found in missing.items() if found)
+        return "; ".join(
+            f"{name} for: {','.join(found)}" for name, found in missing.items() if found
+        )
 
 
 def refusals(rooms: Iterable[QuotaRoom], pod: Manifest, usage: Amounts) -> list[QuotaRefusal]:
@@ -272,7 +285,8 @@ def _nothing() -> None:
 def _forbidden(pod: Manifest, why: QuotaRefusal) -> QuotaExceededError:
     meta = pod["metadata"]
     message = f'pods "{meta["name"]}" is forbidden: {why.problem}'
-    return QuotaExceededError("Pod", meta["namespace"], meta["name"], message)
+    plain = why.plain(str(meta["name"]))
+    return QuotaExceededError("Pod", meta["namespace"], meta["name"], message, plain)
 
 
 def _name(manifest: Manifest) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pumice.api.kinds import Manifest
+from pumice.api.quantity import Amount
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status
@@ -102,8 +103,12 @@ def refusal(pod: Manifest, budgets: Iterable[Manifest]) -> str:
 class StatusUpkeep:
     """Works on one embedded cluster; ``sync`` costs nothing while there is nothing to keep."""
 
-    def __init__(self, cluster: EmbeddedCluster) -> None:
+    def __init__(
+        self, cluster: EmbeddedCluster, elsewhere: Mapping[str, Mapping[str, Amount]] | None = None
+    ) -> None:
+        """Make one; ``elsewhere`` is what quotas, by key, count besides the pods of the cluster."""
         self._cluster = cluster
+        self._elsewhere = elsewhere or {}
         self._seen = -1
 
     def sync(self) -> int:
@@ -130,7 +135,9 @@ class StatusUpkeep:
         return budget_status(budget, pods, rfc3339(self._cluster.now()))
 
     def _quota(self, quota: Manifest) -> Manifest:
-        return quota_status(quota, self._listing(quota))
+        meta = quota["metadata"]
+        beyond = self._elsewhere.get(f"{meta['namespace']}/{meta['name']}", {})
+        return quota_status(quota, self._listing(quota), beyond)
 
     def _listing(self, quota: Manifest) -> Listing:
         home = quota["metadata"]["namespace"]

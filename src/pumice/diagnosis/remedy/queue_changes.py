@@ -6,11 +6,13 @@ from fractions import Fraction
 from typing import Any, Final
 
 from pumice.api.annotations import NODE_GROUP
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import nearest
 from pumice.diagnosis.changes import Add, Change, patched
+from pumice.diagnosis.cluster_state import key_of
 from pumice.diagnosis.expected import open_queue
+from pumice.diagnosis.refused_pods import needed_pods, raised_limits, refused_count
 from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.examine.findings import Finding
 
@@ -180,13 +182,39 @@ def heavier(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
         yield make, _MOST_WEIGHT
 
 
+def quota_for_pods(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
+    """Raise the resource quotas that refuse pods: size n gives room to n - 1 more than needed."""
+    world, group = target.world, target.group
+    del cause  # all quotas that refuse are raised together
+
+    def make(n: int) -> Change | None:
+        texts, ops = [], []
+        for quota, limits in raised_limits(world, group, n - 1):
+            key, old = key_of(quota), quota["spec"]["hard"]
+            texts.append(f"{quota['metadata']['name']}: {_amounts(old, limits)}")
+            ops.append(patched(RESOURCE_QUOTA, key, quota, _with_limits(quota, limits)))
+        text = f"raise resource quota {' and '.join(texts)}"
+        return Change(text, tuple(ops)) if ops else None
+
+    yield make, 1 + refused_count(world, group) - len(needed_pods(world, group))
+
+
+def _with_limits(quota: Manifest, limits: Mapping[str, str]) -> Manifest:
+    """Return a quota with other limits, in its spec and in its status."""
+    new = dict(quota)
+    for part in ("spec", "status"):
+        if (quota.get(part) or {}).get("hard") is not None:
+            new[part] = {**quota[part], "hard": {**quota[part]["hard"], **limits}}
+    return new
+
+
 def wider_quota(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Raise the resource quota that is overrun; its pods may already count in it."""
     about, numbers = cause.about, cause.numbers
-    if about is None or about.kind != "ResourceQuota":
+    if about is None or about.kind != RESOURCE_QUOTA:
         return
     key = f"{about.namespace}/{about.name}"
-    quota = target.world.of_kind("ResourceQuota").get(key)
+    quota = target.world.of_kind(RESOURCE_QUOTA).get(key)
     if quota is None:
         return
 
@@ -194,12 +222,9 @@ def wider_quota(target: Target, cause: Finding) -> Iterator[Change | Sized | Non
         old = {**((quota.get("spec") or {}).get("hard") or {})}
         old = {**((quota.get("status") or {}).get("hard") or {}), **old}
         hard = _raised(old, (numbers, *numbers.get("more", ())), n)
-        new = dict(quota)
-        for part in ("spec", "status"):
-            if (quota.get(part) or {}).get("hard") is not None:
-                new[part] = {**quota[part], "hard": {**quota[part]["hard"], **hard}}
         text = f"raise resource quota {about.name}: {_amounts(old, hard)}"
-        return Change(text, (patched("ResourceQuota", key, quota, new),)) if hard else None
+        new = _with_limits(quota, hard)
+        return Change(text, (patched(RESOURCE_QUOTA, key, quota, new),)) if hard else None
 
     yield make, _TIMES * _PARTS
 
