@@ -348,7 +348,9 @@ def windows(random: Dice) -> Scene:
 
 def quotas(random: Dice) -> Scene:
     """A namespace may use less than the nodes have, so that jobs wait for their pods."""
-    stage = Stage(random, PLAIN, [node(f"n{i}", cpu=8, memory="64Gi") for i in range(2)], idle=False)
+    stage = Stage(
+        random, PLAIN, [node(f"n{i}", cpu=8, memory="64Gi") for i in range(2)], idle=False
+    )
     stage.store.quotas = PodQuotas(stage.store)
     for name in ["team", "other"][: random.randint(1, 2)]:
         hard = {random.choice(["cpu", "requests.cpu", "pods"]): str(random.randint(3, 6))}

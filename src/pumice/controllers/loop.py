@@ -217,7 +217,7 @@ class ControllerLoop:
             listener(change)
         kind, old, new = change
         if kind == RESOURCE_QUOTA and self.quota_waits:
-            for item in self.quota_waits.released_by(old, new):
+            for item in sorted(self.quota_waits.released_by(old, new), key=self._age):
                 self._enqueue(item)
         moved = old if old is not None and _moved(old, new) else None
         for index, concerns, is_content in self._interested[kind]:
@@ -225,6 +225,12 @@ class ControllerLoop:
                 self._ask(index, concerns, kind, new, is_content)
             if moved is not None:
                 self._ask(index, concerns, kind, moved)
+
+    def _age(self, item: Item) -> tuple[str, str]:
+        """Return by what to try objects in turn, oldest first, whenever each was refused."""
+        _, key = item
+        found = self.view.get(key.kind, key.namespace, key.name) or {}
+        return str((found.get("metadata") or {}).get("creationTimestamp") or ""), key.name
 
     def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
         self._queue[item] = int(is_idle)

@@ -15,7 +15,7 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 class QuotaWaits(Generic[_Item]):
-    """What waits for quotas, in the order in which it was refused first."""
+    """What waits for quotas."""
 
     def __init__(self) -> None:
         self._errors: dict[_Item, QuotaExceededError] = {}

@@ -186,34 +186,42 @@ def _less(
 
 
 def raised_limits(
-    world: ClusterState, group: str, more: int = 0
+    world: ClusterState, group: str, size: int
 ) -> list[tuple[Manifest, dict[str, str]]]:
     """Return the quotas to raise, each with new limits, so that the gang gets its pods.
 
-    That many further pods that are refused get room, too.
+    From size 2 on refused pods of jobs whose turn is before have room, too: they would take that
+    of the gang.  Each further size has room for one more of its own pods.
     """
     needed = needed_pods(world, group)
     if not needed or any(why.unstated for each in needed for why in each.why):
         return []
     taken = set(map(id, needed))
     rest = [each for each in world.refusals[group].pods if id(each) not in taken]
-    pods = needed + rest[:more]
+    pods = [*needed, *rest[: max(0, size - 2)], *(_ahead(world, group) if size > 1 else ())]
     found = []
     for left in world.refusals[group].quotas:
         mine = [each.usage for each in pods if in_scope(left.quota, each.pod)]
-        wanted = {
-            entry: Amount(
-                left.used[entry].nano + sum(one[entry].nano for one in mine if entry in one),
-                hard.form,
-            )
-            for entry, hard in left.hard.items()
-        }
-        raised = {
-            entry: str(each) for entry, each in wanted.items() if each.nano > left.hard[entry].nano
-        }
+        raised = {}
+        for entry, hard in left.hard.items():
+            wanted = left.used[entry].nano + sum(one[entry].nano for one in mine if entry in one)
+            if wanted > hard.nano:
+                raised[entry] = str(Amount(wanted, hard.form))
         if raised:
             found.append((left.quota, raised))
     return found
+
+
+def _ahead(world: ClusterState, group: str) -> list[RefusedPod]:
+    """List the refused pods of jobs in the same namespace that get their pods earlier."""
+    home, groups = group.partition("/")[0], [*world.refusals]
+    before = groups[: groups.index(group)]
+    return [
+        pod
+        for each in before
+        if each.partition("/")[0] == home
+        for pod in world.refusals[each].pods
+    ]
 
 
 # Notes

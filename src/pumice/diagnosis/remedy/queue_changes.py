@@ -183,29 +183,21 @@ def heavier(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
 
 
 def quota_for_pods(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
-    """Raise the resource quotas that refuse pods: size n gives room to n - 1 more than needed."""
+    """Raise the resource quotas that refuse pods which the gang needs, all together."""
     world, group = target.world, target.group
     del cause  # all quotas that refuse are raised together
 
     def make(n: int) -> Change | None:
         texts, ops = [], []
-        for quota, limits in raised_limits(world, group, n - 1):
+        for quota, limits in raised_limits(world, group, n):
             key, old = key_of(quota), quota["spec"]["hard"]
             texts.append(f"{quota['metadata']['name']}: {_amounts(old, limits)}")
-            ops.append(patched(RESOURCE_QUOTA, key, quota, _with_limits(quota, limits)))
+            new = {**quota, "spec": {**quota["spec"], "hard": {**old, **limits}}}
+            ops.append(patched(RESOURCE_QUOTA, key, quota, new))
         text = f"raise resource quota {' and '.join(texts)}"
         return Change(text, tuple(ops)) if ops else None
 
-    yield make, 1 + refused_count(world, group) - len(needed_pods(world, group))
-
-
-def _with_limits(quota: Manifest, limits: Mapping[str, str]) -> Manifest:
-    """Return a quota with other limits, in its spec and in its status."""
-    new = dict(quota)
-    for part in ("spec", "status"):
-        if (quota.get(part) or {}).get("hard") is not None:
-            new[part] = {**quota[part], "hard": {**quota[part]["hard"], **limits}}
-    return new
+    yield make, 2 + refused_count(world, group) - len(needed_pods(world, group))
 
 
 def wider_quota(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
@@ -222,8 +214,11 @@ def wider_quota(target: Target, cause: Finding) -> Iterator[Change | Sized | Non
         old = {**((quota.get("spec") or {}).get("hard") or {})}
         old = {**((quota.get("status") or {}).get("hard") or {}), **old}
         hard = _raised(old, (numbers, *numbers.get("more", ())), n)
+        new = dict(quota)
+        for part in ("spec", "status"):
+            if (quota.get(part) or {}).get("hard") is not None:
+                new[part] = {**quota[part], "hard": {**quota[part]["hard"], **hard}}
         text = f"raise resource quota {about.name}: {_amounts(old, hard)}"
-        new = _with_limits(quota, hard)
         return Change(text, (patched(RESOURCE_QUOTA, key, quota, new),)) if hard else None
 
     yield make, _TIMES * _PARTS
