@@ -82,62 +82,47 @@ def lacks_pods(decisions: Decisions, group: str) -> bool:
 
 
 def quota_findings(world: ClusterState, group: str) -> list[Finding]:
-    """List the quotas that refuse pods which the gang of a job needs."""
+    """List the quotas that have no room for the refused pods that the gang of a job needs."""
     needed = needed_pods(world, group)
     if not needed:
         return []
-    names = dict.fromkeys(why.quota for each in needed for why in each.why)
-    by_name = {each.quota["metadata"]["name"]: each for each in world.refusals[group].quotas}
-    return [_finding(world, group, by_name[name], needed) for name in sorted(names)]
+    found = (_finding(world, group, left, needed) for left in world.refusals[group].quotas)
+    return [each for each in found if each is not None]
 
 
-def _finding(world: ClusterState, group: str, left: QuotaLeft, needed: list[RefusedPod]) -> Finding:
+def _finding(
+    world: ClusterState, group: str, left: QuotaLeft, needed: list[RefusedPod]
+) -> Finding | None:
+    """Return what keeps a quota from admitting pods; None if it has room for them."""
     name, namespace = left.quota["metadata"]["name"], group.partition("/")[0]
+    mine = [each for each in needed if in_scope(left.quota, each.pod)]
     about = ObjectRef(RESOURCE_QUOTA, name, namespace)
-    refused = _refused_by(name, world.refusals[group].pods)
-    mine = _refused_by(name, needed)
-    pods = world.pods_by_group[group]
-    part = part_of_its(len(refused), len(pods), "pod")
-    text = f"resource quota {name} refuses {part}"
-    counts = {"pods": len(refused), "needed": len(mine)}
-    if len(refused) < len(pods):
-        text += f", and the gang needs {len(mine)} of them"
+    part = part_of_its(len(mine), len(world.pods_by_group[group]), "pod")
+    numbers: dict[str, Any] = {"pods": refused_count(world, group), "needed": len(mine)}
     unstated = [why.unstated for each in mine for why in each.why if why.quota == name]
     if any(unstated):
-        stated = next(filter(None, unstated))
-        what = {"unstated": stated}
-        return Finding(
-            Cause.QUOTA_EXCEEDED, f"{text}: they must state {stated}", about, {**what, **counts}
-        )
+        numbers["unstated"] = stated = next(filter(None, unstated))
+        text = f"resource quota {name} refuses {part}, which must state {stated}"
+        return Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
     shorts = _shorts(left, mine)
+    if not shorts:
+        return None
     first, *more = map(_numbers, shorts)
-    numbers = {**first, "more": more} if more else first
+    numbers = {**first, **({"more": more} if more else {}), **numbers}
+    numbers |= _less(world, group, left, mine)
     compared = "; ".join(map(compared_amounts, shorts))
-    less = _less(world, group, left, mine)
-    return Finding(
-        Cause.QUOTA_EXCEEDED, f"{text}: {compared}", about, {**numbers, **counts, **less}
-    )
-
-
-def _refused_by(quota: str, pods: Iterable[RefusedPod]) -> list[RefusedPod]:
-    return [each for each in pods if any(why.quota == quota for why in each.why)]
+    text = f"resource quota {name} has no room for {part}, which the gang needs: {compared}"
+    return Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
 
 
 def _shorts(left: QuotaLeft, pods: list[RefusedPod]) -> list[Short]:
-    """Compare what pods would use together with what a quota has."""
-    name = left.quota["metadata"]["name"]
-    entries = {
-        one.name for each in pods for why in each.why if why.quota == name for one in why.exceeded
-    }
-    return [
-        _short(
-            entry,
-            left.used[entry].nano,
-            sum(each.usage[entry].nano for each in pods if entry in each.usage),
-            left.hard[entry].nano,
-        )
-        for entry in sorted(entries)
-    ]
+    """Compare what pods would use together with what a quota has; return what is too little."""
+    found = []
+    for entry, hard in sorted(left.hard.items()):
+        request = sum(each.usage[entry].nano for each in pods if entry in each.usage)
+        if request and left.used[entry].nano + request > hard.nano:
+            found.append(_short(entry, left.used[entry].nano, request, hard.nano))
+    return found
 
 
 def _short(entry: str, used: int, request: int, limit: int) -> Short:
