@@ -1,7 +1,7 @@
 """Which pods that are still to be made resource quotas would refuse, as an API server does.
 
 A job gets its pods once it is admitted to its queue.  So the pods of admitted jobs take the room of
-quotas first, then those of jobs that wait for admission, each the oldest job first.
+quotas first, the oldest job first, then those of jobs that wait for admission, by name.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -147,7 +147,7 @@ def _home(manifest: Manifest) -> str:
 
 
 def _turn(key: str, group: Manifest) -> tuple[bool, str, str]:
-    """Return by what jobs get their pods in turn."""
-    phase = str((group.get("status") or {}).get("phase") or "")
-    created = (group.get("metadata") or {}).get("creationTimestamp")
-    return phase in NOT_BEGUN, str(created or ""), key
+    """Return by what jobs get their pods in turn; those admitted together are taken by name."""
+    if str((group.get("status") or {}).get("phase") or "") in NOT_BEGUN:
+        return True, "", key
+    return False, str(group["metadata"].get("creationTimestamp") or ""), key
