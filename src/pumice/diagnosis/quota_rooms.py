@@ -123,8 +123,9 @@ def counted_elsewhere(
     Input may lack pods that a cluster counts.
     """
     found = {}
-    for room in QuotaRooms(quotas, pods, usage):
-        stated = (room.quota.get("status") or {}).get("used") or {}
+    counted = [one for one in quotas if (one.get("status") or {}).get("used")]
+    for room in QuotaRooms(counted, pods, usage) if counted else ():
+        stated = room.quota["status"]["used"]
         beyond = {
             name: Amount(more, amount.form)
             for name, used in room.used.items()

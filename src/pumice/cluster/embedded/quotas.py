@@ -52,28 +52,31 @@ class Store(Protocol):
 # What is used
 
 
-def quota_status(
-    quota: Manifest, listed: Listing, elsewhere: Mapping[str, Amount] | None = None
-) -> Manifest:
-    """Compute the status of a quota, with what it counts ``elsewhere`` than in the objects."""
-    hard = dict((quota.get("spec") or {}).get("hard") or {})
-    total: Amounts = dict(elsewhere or {})
-    for pod in listed("Pod"):
-        if in_scope(quota, pod):
-            total = plus(total, usage_of(pod))
-    used = {
-        name: str(total.get(name, _NOTHING)) if limits_pods(name) else _n_objects(name, listed)
-        for name in hard
-    }
-    return {"hard": hard, "used": used}
-
-
 def usage_of(pod: Manifest) -> Amounts:
     """Return what a pod uses by the names of quotas; one that has ended is only an object."""
     usage = pod_usage(pod.get("spec") or {}, amount_or_nothing)
     if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
         return {OBJECT_COUNT: usage[OBJECT_COUNT]}
     return usage
+
+
+def quota_status(
+    quota: Manifest,
+    listed: Listing,
+    elsewhere: Mapping[str, Amount] | None = None,
+    usage: Callable[[Manifest], Amounts] = usage_of,
+) -> Manifest:
+    """Compute the status of a quota, with what it counts ``elsewhere`` than in the objects."""
+    hard = dict((quota.get("spec") or {}).get("hard") or {})
+    total: Amounts = dict(elsewhere or {})
+    for pod in listed("Pod"):
+        if in_scope(quota, pod):
+            total = plus(total, {name: each for name, each in usage(pod).items() if name in hard})
+    used = {
+        name: str(total.get(name, _NOTHING)) if limits_pods(name) else _n_objects(name, listed)
+        for name in hard
+    }
+    return {"hard": hard, "used": used}
 
 
 def _n_objects(name: str, listed: Listing) -> str:

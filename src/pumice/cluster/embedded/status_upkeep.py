@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pumice.api.kinds import Manifest
+from pumice.api.pod_resources import Amounts
 from pumice.api.quantity import Amount
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
-from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status
+from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status, usage_of
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 BUDGETS = "PodDisruptionBudget.policy"
@@ -109,6 +110,9 @@ class StatusUpkeep:
         """Make one; ``elsewhere`` is what quotas, by key, count besides the pods of the cluster."""
         self._cluster = cluster
         self._elsewhere = elsewhere or {}
+        self._usage: dict[int, tuple[Manifest, Amounts]] = {}
+        """By the identity of pods; and that of the last time."""
+        self._usage_before: dict[int, tuple[Manifest, Amounts]] = {}
         self._seen = -1
 
     def sync(self) -> int:
@@ -117,6 +121,7 @@ class StatusUpkeep:
         if cluster.version == self._seen:
             return 0
         written = 0
+        self._usage_before, self._usage = self._usage, {}
         for kind, work_out in ((BUDGETS, self._budget), (QUOTAS, self._quota)):
             for manifest in cluster.list(kind)[0]:
                 meta, old = manifest["metadata"], manifest.get("status") or {}
@@ -137,7 +142,14 @@ class StatusUpkeep:
     def _quota(self, quota: Manifest) -> Manifest:
         meta = quota["metadata"]
         beyond = self._elsewhere.get(f"{meta['namespace']}/{meta['name']}", {})
-        return quota_status(quota, self._listing(quota), beyond)
+        return quota_status(quota, self._listing(quota), beyond, self._usage_of)
+
+    def _usage_of(self, pod: Manifest) -> Amounts:
+        """Return what a pod uses of quotas; of one that has not changed since it is known."""
+        known = self._usage.get(id(pod)) or self._usage_before.get(id(pod))
+        # the pod is kept with it, so that its identity is not reused
+        known = self._usage[id(pod)] = known or (pod, usage_of(pod))
+        return known[1]
 
     def _listing(self, quota: Manifest) -> Listing:
         home = quota["metadata"]["namespace"]
