@@ -349,21 +349,10 @@ class NamespaceTerminatingError(ForbiddenError):
 
 
 class QuotaExceededError(ForbiddenError):
-    """A creation that a resource quota has no room for, or that states too little for it.
+    """A creation that a resource quota has no room for, or that states too little for it."""
 
-    ``plain`` is the same in our words; a cluster that is asked over HTTP gives none.
-    """
-
-    def __init__(
-        self,
-        kind: str = "",
-        namespace: str = "",
-        name: str = "",
-        problem: str = "",
-        plain: str = "",
-    ) -> None:
-        super().__init__(kind, namespace, name, problem)
-        self.plain = plain
+    plain: str = ""
+    """The problem in our words; a real cluster does not give them."""
 
 
 class UnavailableError(ClusterError):

@@ -288,8 +288,9 @@ def _nothing() -> None:
 def _forbidden(pod: Manifest, why: QuotaRefusal) -> QuotaExceededError:
     meta = pod["metadata"]
     message = f'pods "{meta["name"]}" is forbidden: {why.problem}'
-    plain = why.plain(str(meta["name"]))
-    return QuotaExceededError("Pod", meta["namespace"], meta["name"], message, plain)
+    error = QuotaExceededError("Pod", meta["namespace"], meta["name"], message)
+    error.plain = why.plain(str(meta["name"]))
+    return error
 
 
 def _name(manifest: Manifest) -> str:
