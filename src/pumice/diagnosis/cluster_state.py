@@ -205,11 +205,20 @@ class ClusterState:
     @cached_property
     def refusals(self) -> Mapping[str, Refusals]:
         """Pods still to be made that quotas would refuse, by the key of their pod group."""
+        rooms = self._quota_rooms()
+        return {} if rooms is None else rooms.refusals(self.pods_by_group, self.groups)
+
+    def why_refused(self, pod: Manifest) -> str:
+        """Return how quotas would refuse a new pod; empty if they would not."""
+        rooms = self._quota_rooms()
+        return "" if rooms is None else rooms.why_refused(pod)
+
+    def _quota_rooms(self) -> QuotaRooms | None:
+        """Return the quotas with the existing pods counted, None if there are no quotas."""
         quotas = self._lists.get(RESOURCE_QUOTA)
         if not quotas:
-            return {}
-        rooms = QuotaRooms(quotas, self.pods, self.quota_usage, self.counted_elsewhere)
-        return rooms.refusals(self.pods_by_group, self.groups)
+            return None
+        return QuotaRooms(quotas, self.pods, self.quota_usage, self.counted_elsewhere)
 
     @property
     def admitted_objects(self) -> Sequence[Manifest]:

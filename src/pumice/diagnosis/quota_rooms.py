@@ -84,6 +84,12 @@ class QuotaRooms:
         for rooms in self._rooms.values():
             yield from rooms
 
+    def why_refused(self, pod: Manifest) -> str:
+        """Return how an API server would refuse a new pod; empty if it would not."""
+        found = [room for room in self._rooms.get(_home(pod), ()) if room.covers(pod)]
+        why = refusals(found, pod, self._usage(pod))
+        return why[0].problem if why else ""
+
     def refusals(
         self, by_group: Mapping[str, list[Manifest]], groups: Mapping[str, Manifest]
     ) -> dict[str, Refusals]:

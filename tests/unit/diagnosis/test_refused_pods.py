@@ -16,6 +16,8 @@ from pumice.diagnosis.refused_pods import quota_notes, raised_limits
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Question, what_if
+from pumice.errors import InputError
+from pumice.testing import pod, pod_group
 from tests.present import present
 
 NODE = {
@@ -260,3 +262,10 @@ def test_existing_pods_are_told_from_those_to_be_made(tmp_path: Path) -> None:
     assert ran.exit_code == 0
     assert "1 running; resource quotas refuse 1 more" in ran.stdout
     assert f"refuse its only missing pod, without which it can start: {refusal(1, 1)}" in ran.stderr
+
+
+def test_a_new_pod_that_a_quota_refuses_cannot_be_submitted(tmp_path: Path) -> None:
+    world = load_world([written(tmp_path, quota("2"), made("old", "big"), job("big", 1))])
+    new = pod_group("new", min_member=2), pod("a", group="new", cpu=1), pod("b", group="new", cpu=1)
+    with pytest.raises(InputError, match=r"default/b: .* found 'exceeded quota: team, "):
+        what_if(world, Question(new_job=new))
