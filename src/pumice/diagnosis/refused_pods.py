@@ -10,13 +10,15 @@ from pumice.api.annotations import TASK_SPEC
 from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions, Short
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
-from pumice.api.quantity import Amount, base_units
+from pumice.api.quantity import Amount
+from pumice.api.quota_amounts import OBJECT_COUNT
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.quota_rooms import QuotaLeft, RefusedPod
 from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.limits import compared_numbers
 from pumice.framework.refusals import Why
 from pumice.framework.waiting_reason import compared_amounts
 
@@ -107,9 +109,7 @@ def _finding(
     shorts = _shorts(left, mine)
     if not shorts:
         return None
-    first, *more = map(_numbers, shorts)
-    numbers = {**first, **({"more": more} if more else {}), **numbers}
-    numbers |= _less(world, group, left, mine)
+    numbers |= {**compared_numbers(shorts), **_less(world, group, left, mine)}
     compared = "; ".join(map(compared_amounts, shorts))
     text = f"resource quota {name} has no room for {part}, which the gang needs: {compared}"
     return Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
@@ -121,24 +121,8 @@ def _shorts(left: QuotaLeft, pods: list[RefusedPod]) -> list[Short]:
     for entry, hard in sorted(left.hard.items()):
         request = sum(each.usage[entry].nano for each in pods if entry in each.usage)
         if request and left.used[entry].nano + request > hard.nano:
-            found.append(_short(entry, left.used[entry].nano, request, hard.nano))
+            found.append(Short.of_nano(entry, left.used[entry].nano, request, hard.nano))
     return found
-
-
-def _short(entry: str, used: int, request: int, limit: int) -> Short:
-    """Write nano units in those of the tables."""
-    per_unit = _NANO if _plain(entry) in ("memory", "pods") else _NANO // 1000
-    return Short(entry, used / per_unit, request / per_unit, limit / per_unit)
-
-
-def _plain(entry: str) -> str:
-    return entry.removeprefix("requests.").removeprefix("limits.")
-
-
-def _numbers(short: Short) -> dict[str, Any]:
-    name, over = short.resource, short.used + short.request - short.limit
-    numbers = {key: base_units(name, getattr(short, key)) for key in ("used", "request", "limit")}
-    return {"resource": name, **numbers, "over": base_units(name, over)}
 
 
 def _less(
@@ -155,15 +139,16 @@ def _less(
     asked, lacks = {}, {}
     for short in _shorts(left, needed):
         entry = short.resource
-        if entry.startswith("limits.") or "pods" in entry:
-            continue
+        if entry.startswith("limits.") or entry in ("pods", OBJECT_COUNT):
+            continue  # scaled requests change neither
+        resource = entry.removeprefix("requests.")
         all_of_it = [
             one[entry].nano for one in (*held, *(each.usage for each in needed)) if entry in one
         ]
         mine = sum(one[entry].nano for one in held if entry in one)
         room = (left.hard[entry].nano - left.used[entry].nano + mine) / len(all_of_it)
-        asked[_plain(entry)] = max(all_of_it) / _NANO
-        lacks[_plain(entry)] = (max(all_of_it) - room) / _NANO
+        asked[resource] = max(all_of_it) / _NANO
+        lacks[resource] = (max(all_of_it) - room) / _NANO
     return {"requests": asked, "lacks": lacks} if asked else {}
 
 
