@@ -302,7 +302,7 @@ def _settled(outcome: JobOutcome, state: str, refused: int) -> str:
 def _remaining(world: ClusterState, job: str) -> Counter[str]:
     """Count the pods by status that are left of a Volcano job whose pod group is gone."""
     title = world.title(job)
-    left = (pod for pod in world.pods if owner_of(pod) == title)
+    left = (pod for pod in world.pods if owner_of(pod) == title and not is_expected(pod))
     return Counter(str((pod.get("status") or {}).get("phase") or "Pending") for pod in left)
 
 
