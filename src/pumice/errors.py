@@ -114,11 +114,8 @@ class InputError(PumiceError, ValueError):
         hint: str = "",
     ) -> None:
         super().__init__()
-        self.wanted = wanted
-        self.found = found
-        self.field = field
-        self.file = file
-        self.hint = hint
+        self.wanted, self.found, self.hint = wanted, found, hint
+        self.field, self.file = field, file
 
     def __str__(self) -> str:
         return _sentence(self._where(), self.wanted, self.found, self.hint)
@@ -195,9 +192,7 @@ class PluginError(PumiceError):
 
     def __init__(self, plugin: str = "", hook: str = "", problem: str = "") -> None:
         super().__init__()
-        self.plugin = plugin
-        self.hook = hook
-        self.problem = problem
+        self.plugin, self.hook, self.problem = plugin, hook, problem
 
     def __str__(self) -> str:
         hook = f", hook '{self.hook}'" if self.hook else ""
@@ -229,8 +224,7 @@ class ServiceError(PumiceError):
 
     def __init__(self, url: str = "", problem: str = "") -> None:
         super().__init__()
-        self.url = url
-        self.problem = problem
+        self.url, self.problem = url, problem
 
     def __str__(self) -> str:
         return f"{self.url}: {self.problem}" if self.url else self.problem
@@ -266,9 +260,7 @@ class ClusterError(PumiceError):
         self, kind: str = "", namespace: str = "", name: str = "", problem: str = ""
     ) -> None:
         super().__init__()
-        self.kind = kind
-        self.namespace = namespace
-        self.name = name
+        self.kind, self.namespace, self.name = kind, namespace, name
         self.problem = problem
 
     def __str__(self) -> str:
