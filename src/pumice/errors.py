@@ -20,7 +20,8 @@
     │   ├── RejectedError                an object or a change that the cluster refuses
     │   │   ├── DeniedError              one that admission refuses, in its own words
     │   │   └── ForbiddenError           one that the cluster itself does not admit
-    │   │       └── NamespaceTerminatingError  an object for a namespace that is being deleted
+    │   │       ├── NamespaceTerminatingError  an object for a namespace that is being deleted
+    │   │       └── QuotaExceededError   an object that a resource quota has no room for
     │   ├── UnavailableError             out of reach, overloaded or too slow; try again later
     │   └── FencedError                  a write held back: this process may not write now
     └── InvariantError                   Pumice itself is wrong; carries its story
@@ -113,11 +114,8 @@ class InputError(PumiceError, ValueError):
         hint: str = "",
     ) -> None:
         super().__init__()
-        self.wanted = wanted
-        self.found = found
-        self.field = field
-        self.file = file
-        self.hint = hint
+        self.wanted, self.found, self.hint = wanted, found, hint
+        self.field, self.file = field, file
 
     def __str__(self) -> str:
         return _sentence(self._where(), self.wanted, self.found, self.hint)
@@ -194,9 +192,7 @@ class PluginError(PumiceError):
 
     def __init__(self, plugin: str = "", hook: str = "", problem: str = "") -> None:
         super().__init__()
-        self.plugin = plugin
-        self.hook = hook
-        self.problem = problem
+        self.plugin, self.hook, self.problem = plugin, hook, problem
 
     def __str__(self) -> str:
         hook = f", hook '{self.hook}'" if self.hook else ""
@@ -228,8 +224,7 @@ class ServiceError(PumiceError):
 
     def __init__(self, url: str = "", problem: str = "") -> None:
         super().__init__()
-        self.url = url
-        self.problem = problem
+        self.url, self.problem = url, problem
 
     def __str__(self) -> str:
         return f"{self.url}: {self.problem}" if self.url else self.problem
@@ -265,9 +260,7 @@ class ClusterError(PumiceError):
         self, kind: str = "", namespace: str = "", name: str = "", problem: str = ""
     ) -> None:
         super().__init__()
-        self.kind = kind
-        self.namespace = namespace
-        self.name = name
+        self.kind, self.namespace, self.name = kind, namespace, name
         self.problem = problem
 
     def __str__(self) -> str:
@@ -345,6 +338,13 @@ class ForbiddenError(RejectedError):
 
 class NamespaceTerminatingError(ForbiddenError):
     """A creation in a namespace that is being deleted."""
+
+
+class QuotaExceededError(ForbiddenError):
+    """A creation that a resource quota has no room for, or that states too little for it."""
+
+    plain: str = ""
+    """The problem in our words; a real cluster does not give them."""
 
 
 class UnavailableError(ClusterError):

@@ -15,6 +15,7 @@ import numpy as np
 from pumice.api.conf import parse_conf
 from pumice.api.objects import KINDS
 from pumice.clock import VirtualClock
+from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.diagnosis.cluster_state import ClusterState, title_of
 from pumice.diagnosis.sources import load_world
@@ -345,6 +346,26 @@ def windows(random: Dice) -> Scene:
     return stage.scene(random.choice([25, 100, 130, 200]), late)
 
 
+def quotas(random: Dice) -> Scene:
+    """A namespace may use less than the nodes have, so that jobs wait for their pods."""
+    stage = Stage(
+        random, PLAIN, [node(f"n{i}", cpu=8, memory="64Gi") for i in range(2)], idle=False
+    )
+    stage.store.quotas = PodQuotas(stage.store)
+    for name in ["team", "other"][: random.randint(1, 2)]:
+        hard = {random.choice(["cpu", "requests.cpu", "pods"]): str(random.randint(3, 6))}
+        meta = {"name": name, "namespace": "default"}
+        head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta}
+        stage.store.create({**head, "spec": {"hard": hard}})
+    for i in range(random.randint(4, 8)):
+        pods, cpu = random.randint(1, 4), random.randint(1, 2)
+        least, runs = random.randint(1, pods), float(random.randint(5, 60))
+        add = partial(stage.job, f"q{i}", pods, cpu, runs, minAvailable=least)
+        stage.at(random.randint(0, 9), add)
+    new = partial(stage.job, "new", random.randint(2, 4), 1, 20.0)
+    return stage.scene(random.randint(10, 20), new)
+
+
 FAMILIES: dict[str, tuple[Callable[[Dice], Scene], int]] = {
     "chain": (chain_of_jobs, 12),
     "gangs": (gangs, 12),
@@ -353,5 +374,6 @@ FAMILIES: dict[str, tuple[Callable[[Dice], Scene], int]] = {
     "cooldown": (cooldown, 6),
     "waiting time": (waiting_time, 6),
     "windows": (windows, 6),
+    "quotas": (quotas, 20),
 }
 """Name to the maker of scenes and how many are played."""

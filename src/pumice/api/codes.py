@@ -16,6 +16,7 @@ class Cause(StrEnum):
     INVALID = "Invalid"
     OTHER_SCHEDULER = "OtherScheduler"
     PRIORITY_CLASS_MISSING = "PriorityClassMissing"
+    QUOTA_EXCEEDED = "QuotaExceeded"
     DEPENDS_ON = "DependsOn"
     NO_PODS = "NoPods"
     TOO_FEW_PODS = "TooFewPods"
@@ -83,6 +84,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.INVALID: "The admission rules refuse the job, or a plugin calls it invalid.",
     Cause.OTHER_SCHEDULER: "The pods name another scheduler.",
     Cause.PRIORITY_CLASS_MISSING: "The pods cannot be created: no such priority class.",
+    Cause.QUOTA_EXCEEDED: "A resource quota refuses pods that the gang needs.",
     Cause.DEPENDS_ON: "Pods are not created yet: their task depends on one that is not ready.",
     Cause.NO_PODS: "The pod group is admitted and has no pods.",
     Cause.TOO_FEW_PODS: "The pod group has fewer pods than its gang needs.",

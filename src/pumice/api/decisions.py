@@ -14,6 +14,7 @@ from pumice.api.devices import ClaimReservation
 CLUSTER: Final = "cluster"
 RESOURCE_QUOTA: Final = "resource quota "
 """The name of a limit that is not a queue's; for a quota its own name follows."""
+_NANO: Final = 10**9
 
 
 class Bind(msgspec.Struct, frozen=True):
@@ -139,6 +140,13 @@ class Short(msgspec.Struct, frozen=True):
     used: float
     request: float
     limit: float
+
+    @classmethod
+    def of_nano(cls, resource: str, used: int, request: int, limit: int) -> "Short":
+        """Make one of whole nano units; those of the tables depend on the resource."""
+        name = resource.removeprefix("requests.").removeprefix("limits.")
+        per_unit = _NANO if name in ("memory", "pods") else _NANO // 1000
+        return cls(resource, used / per_unit, request / per_unit, limit / per_unit)
 
     def numbers(self) -> dict[str, Any]:
         """Return them as the numbers of a refusal."""

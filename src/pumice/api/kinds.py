@@ -29,6 +29,7 @@ QUEUE: Final = "Queue.scheduling.volcano.sh"
 VOLUME: Final = "PersistentVolume"
 RESOURCE_CLAIM: Final = "ResourceClaim.resource.k8s.io"
 RESOURCE_CLAIM_TEMPLATE: Final = "ResourceClaimTemplate.resource.k8s.io"
+RESOURCE_QUOTA: Final = "ResourceQuota"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
 """Names of kinds, as ``kind_of`` returns them, that more than one module uses."""
 

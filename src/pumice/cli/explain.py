@@ -19,7 +19,7 @@ from pumice.diagnosis.forecast import span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.other_names import maker_named
 from pumice.diagnosis.questions import unknown_votes
-from pumice.diagnosis.refused_pods import refused_pods
+from pumice.diagnosis.refused_pods import quota_notes
 from pumice.diagnosis.waiting_jobs import WaitingJob, waiting_jobs
 from pumice.examine.findings import Position
 
@@ -60,7 +60,7 @@ def explain(
     lacking = missing_input(world) if files else []  # a cluster shows what it has
     _print_notes([*lacking, *unknown_votes(world)])
     if job is None:
-        _print_notes(refused_pods(world))
+        _print_notes(quota_notes(world))
         _print_all(waiting_jobs(world, default_s=default_runtime), output, world.plain)
         end_if_plugins_failed(world)
         return
@@ -68,7 +68,7 @@ def explain(
         found = explain_job(
             world, job, cycles=cycles, unblock=not no_unblock, default_s=default_runtime
         )
-    _print_notes(refused_pods(world, [found.job]))
+    _print_notes(quota_notes(world, [found.job]))
     if output == "table":
         _print(found, world.plain)
     else:
@@ -126,11 +126,14 @@ def _start(forecast: Mapping[str, Any] | None) -> str:
 
 def _pods(found: Explanation) -> str:
     """Count the pods by status, those that exist and those to be made."""
+    more = " more" if found.pods else ""
+    refused = f"; resource quotas refuse {found.refused:,}{more}" if found.refused else ""
     if found.expected and found.expected == sum(found.pods.values()):
-        return f"{counted(found.expected, 'pod')}, not made yet"
+        return f"{counted(found.expected, 'pod')}, not made yet{refused}"
     none = "no pods left" if found.state == "finished" else "no pods"
     pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or none
-    return f"{pods}; {found.expected:,} of them not made yet" if found.expected else pods
+    unmade = f"; {found.expected:,} of them not made yet" if found.expected else ""
+    return f"{pods}{unmade}{refused}"
 
 
 def _print(found: Explanation, say: Say) -> None:

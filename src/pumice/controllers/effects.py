@@ -3,14 +3,49 @@
 The only part of the controllers that writes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import cast
 
+from pumice.api.annotations import JOB_NAME, TASK_SPEC
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Propagation
 from pumice.controllers.base import Create, Delete, Effect, Patch, Record, Update, UpdateStatus
-from pumice.errors import NamespaceTerminatingError, NotFoundError
+from pumice.errors import NamespaceTerminatingError, NotFoundError, QuotaExceededError
+
+
+def carry_out_all(cluster: Cluster, effects: Iterable[Effect]) -> None:
+    """Carry effects out in turn, up to one that fails.
+
+    A pod that a quota refuses keeps no other pod from being created: a smaller one may have room.
+    Pods of the same task ask for the same, and are not tried.
+
+    Raises:
+        ClusterError: of the first that failed.
+    """
+    refused: QuotaExceededError | None = None
+    tasks: set[tuple[str, str]] = set()
+    for effect in effects:
+        if refused is not None and _likeness(effect) != (Create, "Pod"):
+            raise refused
+        if tasks and isinstance(effect, Create) and _task(effect.manifest) in tasks:
+            continue
+        try:
+            carry_out(cluster, effect)
+        except QuotaExceededError as error:
+            if not isinstance(effect, Create):
+                raise
+            refused = refused or error
+            tasks.add(_task(effect.manifest))
+    if refused is not None:
+        raise refused
+
+
+def _task(manifest: Manifest) -> tuple[str, str]:
+    """Name the task of a pod by its job, and itself where there is none."""
+    meta = manifest["metadata"]
+    marks = meta.get("annotations") or {}
+    return str(marks.get(JOB_NAME) or meta.get("name")), str(marks.get(TASK_SPEC) or "")
 
 
 def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:

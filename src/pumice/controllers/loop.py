@@ -13,13 +13,14 @@ from typing import Final
 
 import msgspec
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
 from pumice.controllers.base import Contented, Controller, Key, Plan, View
-from pumice.controllers.effects import carry_out
+from pumice.controllers.effects import carry_out_all
 from pumice.controllers.namespace_holds import NamespaceHolds
 from pumice.controllers.ownership import SOURCE
+from pumice.controllers.quota_waits import QuotaWaits
 from pumice.controllers.view import Change, ClusterView, Tables
 from pumice.errors import (
     AlreadyExistsError,
@@ -27,10 +28,13 @@ from pumice.errors import (
     ConflictError,
     NamespaceTerminatingError,
     NotFoundError,
+    QuotaExceededError,
 )
 
 _FIRST_DELAY_S: Final = 0.005
 _LONGEST_DELAY_S: Final = 1000.0
+_LONGEST_FOR_QUOTA_S: Final = 60.0
+"""The same for a pod that a quota refuses: it has room as soon as pods of others end."""
 _REMEMBERED: Final = 1000
 _RECORDED_AFTER: Final = 8
 """Failures in a row, about a second's, after which an event is written on the object."""
@@ -58,8 +62,9 @@ class ControllerLoop:
 
     With a ``clock`` virtual time stops where a controller has to reconcile again.  Objects of the
     kinds ``looked_up`` are read one by one; their changes are not noticed.  ``tables`` are those of
-    a cluster in memory: kinds that have not changed are not watched again.  Delays are measured by
-    ``steady``, so that a wall clock that is set back delays nothing.
+    a cluster in memory: kinds that have not changed are not watched again, and what a resource
+    quota refuses waits for the quota, not for a time.  Delays are measured by ``steady``, so that a
+    wall clock that is set back delays nothing.
     """
 
     def __init__(
@@ -77,6 +82,10 @@ class ControllerLoop:
         self._controllers = tuple(controllers)
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
+        self.quota_waits: QuotaWaits[Item] | None = None
+        if tables is not None:
+            self.quota_waits = QuotaWaits()
+            kinds[RESOURCE_QUOTA] = None
         self.view = ClusterView(cluster, kinds, looked_up, tables)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
         """The latest failures, oldest first."""
@@ -131,13 +140,18 @@ class ControllerLoop:
         self._notice()
         while self._queue and count < limit:
             item, idle = self._queue.popitem(last=False)
-            if idle and (item[0] == _NOBODY or not (self._due or self._attempts)):
+            if idle and (item[0] == _NOBODY or not self._has_failed):
                 count += self._pass_over(item, idle, limit - count)
                 continue
             count += 1
             if self._look(item):
                 self._notice()
         return count
+
+    @property
+    def _has_failed(self) -> bool:
+        """Whether something is to be reconciled again that failed."""
+        return bool(self._due or self._attempts or self.quota_waits)
 
     def _pass_over(self, item: Item, idle: int, most: int) -> int:
         """Count reconciliations that do nothing; those beyond the most keep their turn."""
@@ -202,12 +216,21 @@ class ControllerLoop:
         for listener in self.on_change:
             listener(change)
         kind, old, new = change
+        if kind == RESOURCE_QUOTA and self.quota_waits:
+            for item in sorted(self.quota_waits.released_by(old, new), key=self._age):
+                self._enqueue(item)
         moved = old if old is not None and _moved(old, new) else None
         for index, concerns, is_content in self._interested[kind]:
             if new is not None:
                 self._ask(index, concerns, kind, new, is_content)
             if moved is not None:
                 self._ask(index, concerns, kind, moved)
+
+    def _age(self, item: Item) -> tuple[str, str]:
+        """Return by what to try objects in turn, oldest first, whenever each was refused."""
+        _, key = item
+        found = self.view.get(key.kind, key.namespace, key.name) or {}
+        return str((found.get("metadata") or {}).get("creationTimestamp") or ""), key.name
 
     def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
         self._queue[item] = int(is_idle)
@@ -240,24 +263,24 @@ class ControllerLoop:
         index, key = item
         if self._due:
             self._due.pop(item, None)
-        done = 0
+        plan = Plan()
         try:
             plan = self._controllers[index].reconcile(key, self.view)
             if plan.effects and self._held_back(item, plan):
                 return False
-            for effect in plan.effects:
-                done += 1
-                carry_out(self._cluster, effect)
+            carry_out_all(self._cluster, plan.effects)
         except Exception as error:  # noqa: BLE001  # hurts this object only
             self._failed(item, error)
-            return done > 0
-        self._succeeded(item, plan)
-        return done > 0
+        else:
+            self._succeeded(item, plan)
+        return bool(plan.effects)
 
     def _succeeded(self, item: Item, plan: Plan) -> None:
         """Schedule the further reconciliations of a plan that was carried out."""
         if self._attempts:
             self._attempts.pop(item, None)
+        if self.quota_waits:
+            self.quota_waits.forget(item)
         for key in plan.look_at:
             self._enqueue((item[0], key))
         if plan.again_in_s is not None:
@@ -278,6 +301,11 @@ class ControllerLoop:
                 self._report(item, error, 1)
             self._postpone(item, self._holds.left_s(error.namespace, now))
             return
+        over_quota = isinstance(error, QuotaExceededError)
+        if isinstance(error, QuotaExceededError) and self.quota_waits is not None:
+            if self.quota_waits.add(item, error):
+                self._report(item, error, _RECORDED_AFTER)
+            return
         attempts = self._attempts.get(item, 0) + 1
         self._attempts[item] = attempts
         stale = isinstance(error, ConflictError | NotFoundError | AlreadyExistsError)
@@ -286,7 +314,8 @@ class ControllerLoop:
             return
         if attempts >= _RECORDED_AFTER or not self._was_deleted(item, error):
             self._report(item, error, attempts)
-        self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), _LONGEST_DELAY_S))
+        longest = _LONGEST_FOR_QUOTA_S if over_quota else _LONGEST_DELAY_S
+        self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), longest))
 
     def _was_deleted(self, item: Item, error: Exception) -> bool:
         """Return whether an object is gone, and the watch may not have told so yet."""
@@ -308,7 +337,10 @@ class ControllerLoop:
 
     def _record_failure(self, about: Manifest, error: Exception) -> None:
         """Write an event on the object: its owner cannot read our log."""
-        message = f"tried {_RECORDED_AFTER} times, still retrying: {error}"
+        tried = f"tried {_RECORDED_AFTER} times, still retrying"
+        if self.quota_waits is not None and isinstance(error, QuotaExceededError):
+            tried = "waits until the resource quota has room"
+        message = f"{tried}: {error}"
         with suppress(ClusterError):  # the failure is kept anyway
             self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)
 

@@ -3,6 +3,7 @@
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.manifest_causes import manifest_findings
+from pumice.diagnosis.refused_pods import quota_findings
 from pumice.examine.causes import session_causes
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding
@@ -13,4 +14,11 @@ def causes_of(world: ClusterState, examiner: Examiner) -> list[Finding]:
     job = examiner.outcome.job
     pods = world.pods_by_group.get(job, ())
     unmade = bool(pods) and all(map(is_expected, pods))
-    return session_causes(examiner, manifest_findings(world, job), unmade=unmade)
+    # in a later cycle they may have been made
+    lacking = sum(examiner.outcome.counts.values()) < len(pods)
+    return session_causes(
+        examiner,
+        manifest_findings(world, job),
+        refused=quota_findings(world, job) if lacking else [],
+        unmade=unmade,
+    )

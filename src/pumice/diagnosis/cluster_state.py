@@ -4,7 +4,7 @@ A world is a value: changing it makes another one, so an answer can try changes 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -14,13 +14,16 @@ from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.kinds import SCHEDULER_NAME, Manifest
+from pumice.api.kinds import RESOURCE_QUOTA, SCHEDULER_NAME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
+from pumice.api.pod_resources import Amounts
 from pumice.api.wording import first_of
+from pumice.cluster.embedded.quotas import usage_of
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.made_once import MadeOnce
 from pumice.diagnosis.other_names import Member, owner_sentence, unread_sentence
+from pumice.diagnosis.quota_rooms import Elsewhere, QuotaRooms, Refusals, counted_elsewhere
 from pumice.diagnosis.restored_objects import RestoredObjects
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
@@ -115,14 +118,20 @@ class ClusterState:
         default_factory=partial(MadeOnce, from_manifest), repr=False, compare=False
     )
     """Makes typed objects of manifests; shared with worlds made from this one."""
+    counted_elsewhere: Elsewhere = field(default_factory=dict, compare=False)
+    """What resource quotas counted besides the pods of the first world."""
+    quota_usage: MadeOnce[Amounts] = field(
+        default_factory=partial(MadeOnce, usage_of), repr=False, compare=False
+    )
+    """Returns what pods use of quotas; shared as ``_typed`` is."""
     writes: int = field(default=0, compare=False)
     """How many writes to embedded clusters led from the first world to this one."""
     restored: RestoredObjects = field(default_factory=RestoredObjects, repr=False, compare=False)
     """The objects in an embedded cluster; shared as ``_typed`` is."""
 
-    def typed(self) -> list[KubeObject]:
-        """Return all objects as the deciding core reads them; each is read once."""
-        return list(map(self._typed, self.objects))
+    def typed(self, objects: Iterable[Manifest] | None = None) -> list[KubeObject]:
+        """Return objects, by default all, as the deciding core reads them; each is read once."""
+        return list(map(self._typed, self.objects if objects is None else objects))
 
     def typed_one(self, manifest: Manifest) -> KubeObject:
         """Return one object as the deciding core reads it."""
@@ -190,6 +199,43 @@ class ClusterState:
         for one in self.pods:
             found.setdefault(group_of(one), []).append(one)
         return found
+
+    # Resource quotas
+
+    @cached_property
+    def refusals(self) -> Mapping[str, Refusals]:
+        """Pods still to be made that quotas would refuse, by the key of their pod group."""
+        rooms = self._quota_rooms()
+        return {} if rooms is None else rooms.refusals(self.pods_by_group, self.groups)
+
+    def why_refused(self, pod: Manifest) -> str:
+        """Return how quotas would refuse a new pod; empty if they would not."""
+        rooms = self._quota_rooms()
+        return "" if rooms is None else rooms.why_refused(pod)
+
+    def _quota_rooms(self) -> QuotaRooms | None:
+        """Return the quotas with the existing pods counted, None if there are no quotas."""
+        quotas = self._lists.get(RESOURCE_QUOTA)
+        if not quotas:
+            return None
+        return QuotaRooms(quotas, self.pods, self.quota_usage, self.counted_elsewhere)
+
+    @property
+    def admitted_objects(self) -> Sequence[Manifest]:
+        """All objects but the pods that quotas would refuse."""
+        if not self.refusals:
+            return self.objects
+        pods = (each.pod for refused in self.refusals.values() for each in refused.pods)
+        refused = set(map(id, pods))
+        return [one for one in self.objects if id(one) not in refused]
+
+    def with_counts(self) -> "ClusterState":
+        """Return the same world, which knows what its quotas count besides its pods."""
+        quotas = self._lists.get(RESOURCE_QUOTA)
+        if not quotas:
+            return self
+        beyond = counted_elsewhere(quotas, self.pods, self.quota_usage)
+        return replace(self, counted_elsewhere=beyond)
 
     def title(self, key: str) -> str:
         """Return the display name of a pod group: that of its job, pod or set of pods."""

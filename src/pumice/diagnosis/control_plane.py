@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from pumice.api.kinds import JOB, Manifest, kind_of
+from pumice.api.kinds import JOB, RESOURCE_QUOTA, Manifest, kind_of
 from pumice.api.objects import KINDS
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Event
@@ -16,9 +16,10 @@ from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import Controller
 from pumice.controllers.loop import ControllerLoop
+from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.arranged_objects import ArrangedObjects
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.expected import expand_jobs, is_expected
+from pumice.diagnosis.expected import NOT_BEGUN, expand_jobs, is_expected
 from pumice.diagnosis.replacements import Replacements
 from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
 
@@ -75,7 +76,7 @@ class ControlPlane:
         self.controllers = ControllerLoop(
             self.cluster, controllers, self.clock, tables=self.cluster.tables
         )
-        self.upkeep = StatusUpkeep(self.cluster)
+        self.upkeep = StatusUpkeep(self.cluster, world.counted_elsewhere)
         self.replacements = Replacements(self.cluster)
 
     def _linked(self) -> list[Manifest]:
@@ -124,6 +125,8 @@ class ControlPlane:
         }
         jobs = {key: one for key, one in self._world.jobs.items() if ("Job", key) not in gone}
         jobs |= {key: one for (kind, key), one in changed.items() if kind == "Job"}
+        if self._world.of_kind(RESOURCE_QUOTA):
+            changed = {name: one for name, one in changed.items() if not self._is_new(one, jobs)}
         touched = {key.rpartition("/")[2] for _, key in self._touched}
         kept = []
         for one in self._world.objects:
@@ -136,6 +139,16 @@ class ControlPlane:
         new = [one for (kind, _), one in changed.items() if kind != "Job"]
         writes = self._world.writes + 1
         return replace(self._world, objects=(*kept, *new), jobs=jobs, writes=writes)
+
+    def _is_new(self, one: Manifest, jobs: Mapping[str, Manifest]) -> bool:
+        """Return whether a controller has just made a pod, of a job that has not begun.
+
+        It stays expected: quotas, of which a plane has none, may refuse it.
+        """
+        if one["kind"] != "Pod" or ("Pod", key_of(one)) in self._given:
+            return False
+        job = jobs.get(owner_of(one))
+        return job is not None and phase_of(job) in NOT_BEGUN
 
     def _cleaned(self, name: Name, stored: Manifest) -> Manifest:
         """Return an object without stamps that its file lacks."""

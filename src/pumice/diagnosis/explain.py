@@ -5,12 +5,12 @@ that code again on copies of the cluster.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pumice.api.codes import Cause
-from pumice.api.kinds import Manifest, queue_of
+from pumice.api.kinds import RESOURCE_QUOTA, Manifest, queue_of
 from pumice.api.wording import counted, first_of, part_of_its, verb
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
@@ -21,7 +21,7 @@ from pumice.diagnosis.forecast import Forecast, forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
 from pumice.diagnosis.questions import unknown_votes
-from pumice.diagnosis.refused_pods import refused_pods
+from pumice.diagnosis.refused_pods import quota_notes, refused_count
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.timeline import Timeline
@@ -87,6 +87,8 @@ class Explanation:
     """Number of pods by status."""
     expected: int = 0
     """How many of them do not exist yet: a controller makes them once the job is admitted."""
+    refused: int = 0
+    """How many further pods it is to get that resource quotas refuse."""
     causes: list[Finding] = field(default_factory=list)
     not_evicted: list[SparedPods] = field(default_factory=list)
     funnel: list[FunnelRow] = field(default_factory=list)
@@ -113,6 +115,7 @@ class Explanation:
             "minMember": self.min_member,
             "pods": dict(self.pods),
             "expected": self.expected,
+            "refused": self.refused,
             "causes": [each.to_data() for each in self.causes],
             "notEvicted": [each.to_data() for each in self.not_evicted],
             "funnel": [each.to_data() for each in self.funnel],
@@ -146,11 +149,8 @@ def explain_job(
     examiner = _examine(replay, job, cycles)
     outcome = with_stated(world, examiner.outcome)
     state = state_of(world, outcome)
-    waits = state == "waits"
-    causes = causes_of(world, examiner) if state == "waits" else []
-    missing = [each.about for each in causes if each.code is Cause.QUEUE_MISSING]
-    if missing and missing[0] is not None:
-        causes += _causes_in_queue(world, job, missing[0].name, causes)
+    waits, refused = state == "waits", refused_count(world, job)
+    causes = _causes(world, examiner) if waits else []
     examination = examiner.examination
     funnel = examination.funnel if examination is not None else None
     rows = funnel_rows(funnel) if funnel is not None and state == "waits" else []
@@ -164,12 +164,13 @@ def explain_job(
         job=job,
         name=world.title(job),
         state=state,
-        text=causes[0].text if causes else _settled(outcome, state),
+        text=causes[0].text if causes else _settled(outcome, state, refused),
         queue=outcome.queue,
         phase=outcome.phase,
         min_member=outcome.min_member,
         pods=outcome.counts or _remaining(world, job),
-        expected=sum(map(is_expected, world.pods_by_group.get(job, ()))),
+        expected=sum(map(is_expected, world.pods_by_group.get(job, ()))) - refused,
+        refused=refused,
         causes=causes,
         not_evicted=examiner.spared if state == "waits" else [],
         funnel=rows,
@@ -185,8 +186,8 @@ def explain_job(
 
 
 def _notes(world: ClusterState, job: str) -> list[str]:
-    """List what is missing from an answer about a job, and where it assumes too much."""
-    refused = refused_pods(world, [job])
+    """List what is missing from an answer about a job, and the pods that it starts without."""
+    refused = quota_notes(world, [job])
     return [*world.notes, *missing_input(world), *refused, *unknown_votes(world)]
 
 
@@ -201,17 +202,38 @@ def _forecast(
     return forecast(world, job, default_s=default_s).to_data()
 
 
-def _causes_in_queue(
-    world: ClusterState, job: str, queue: str, known: list[Finding]
-) -> list[Finding]:
-    """List the reasons why a job would wait if its queue existed."""
-    with_queue = world.with_objects([open_queue(queue)])
-    examiner = _examine(Replay(with_queue), job, 1)
+def _causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
+    """List the reasons why a job waits, also those behind a missing queue and behind quotas."""
+    job, found = examiner.outcome.job, causes_of(world, examiner)
+    missing = [each.about for each in found if each.code is Cause.QUEUE_MISSING]
+    if missing and missing[0] is not None:
+        found += _causes_in(world.with_objects([open_queue(missing[0].name)]), job, found)
+    quotas = {each.about for each in found if each.code is Cause.QUOTA_EXCEEDED}
+    if quotas:
+        names = {each.name for each in quotas if each is not None}
+        found += _causes_in(world.edited(_without_quotas(job.partition("/")[0], names)), job, found)
+    return found
+
+
+def _causes_in(other: ClusterState, job: str, known: list[Finding]) -> list[Finding]:
+    """List the further reasons why a job would wait in a world where one of them is gone."""
+    examiner = _examine(Replay(other), job, 1)
     if _session_state(examiner.outcome) != "waits" or examiner.outcome.makes_room:
         return []
     codes = {each.code for each in known}
-    found = causes_of(with_queue, examiner)
+    found = causes_of(other, examiner)
     return [each for each in found if each.code not in codes and each.code is not Cause.JOB_AHEAD]
+
+
+def _without_quotas(home: str, names: set[str]) -> Callable[[Manifest], Manifest | None]:
+    """Return an edit that leaves some resource quotas of a namespace out."""
+
+    def edit(one: Manifest) -> Manifest | None:
+        meta = one["metadata"]
+        named = one["kind"] == RESOURCE_QUOTA and meta["name"] in names
+        return None if named and (meta.get("namespace") or "default") == home else one
+
+    return edit
 
 
 def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
@@ -262,12 +284,13 @@ def _session_state(outcome: JobOutcome) -> str:
     return "runs" if outcome.ready > outcome.counts.get("Succeeded", 0) else "finished"
 
 
-def _settled(outcome: JobOutcome, state: str) -> str:
+def _settled(outcome: JobOutcome, state: str, refused: int) -> str:
     if state == "starts":
         n, nodes = len(outcome.binds), len(set(outcome.binds.values()))
         when = "now" if outcome.cycle == 1 else f"in cycle {outcome.cycle}"
         more = f"; {outcome.pending} more {'waits' if outcome.pending == 1 else 'wait'}"
         more = more if outcome.pending else ""
+        more += f"; resource quotas refuse {refused} more" if refused else ""
         return f"it starts {when}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
     if state == "evicted":
         return _going(outcome)
@@ -279,7 +302,7 @@ def _settled(outcome: JobOutcome, state: str) -> str:
 def _remaining(world: ClusterState, job: str) -> Counter[str]:
     """Count the pods by status that are left of a Volcano job whose pod group is gone."""
     title = world.title(job)
-    left = (pod for pod in world.pods if owner_of(pod) == title)
+    left = (pod for pod in world.pods if owner_of(pod) == title and not is_expected(pod))
     return Counter(str((pod.get("status") or {}).get("phase") or "Pending") for pod in left)
 
 

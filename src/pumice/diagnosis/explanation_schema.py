@@ -69,6 +69,7 @@ EXPLANATION: Final[dict[str, Any]] = {
         minMember=_COUNT,
         pods={"type": "object", "additionalProperties": _COUNT},
         expected=_COUNT,
+        refused=_COUNT,
         causes=_list(
             _record(
                 code={"enum": [each.value for each in Cause]},

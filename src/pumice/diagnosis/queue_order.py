@@ -6,11 +6,13 @@ from the cycle itself.
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pumice.api.decisions import Decisions
+from pumice.api.wording import counted
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.refused_pods import lacks_pods, quota_findings
 from pumice.diagnosis.replay import Replay
 from pumice.examine.job_outcome import waiting_lines
 from pumice.examine.order_keys import Keys, difference, job_keys, ordering_hooks, queue_keys
@@ -51,13 +53,16 @@ class QueueOrder:
 
 def queue_order(world: ClusterState) -> QueueOrder:
     """Return the order in which the next cycle will consider queues and jobs."""
-    watcher = _Watcher()
+    watcher = _Watcher(world)
     Replay(world).decide(watcher)
     return watcher.order
 
 
 class _Watcher(Observer):
     """Asks for the order when a session opens, and adds the outcome when it is decided."""
+
+    def __init__(self, world: ClusterState) -> None:
+        self._world = world
 
     def opened(self, ssn: Session) -> None:
         """Put queues and jobs in order."""
@@ -75,26 +80,24 @@ class _Watcher(Observer):
         """Add when each job had its turn, and the result."""
         for queue, rows in self._rows.items():
             turns = [
-                _with_outcome(ssn, line, row, decisions)
+                self._with_outcome(ssn, line, row, decisions)
                 for line, row in zip(self.order.jobs[queue], rows, strict=True)
             ]
             self.order.jobs[queue] = turns
 
+    def _with_outcome(self, ssn: Session, line: Line, row: int, decisions: Decisions) -> Line:
+        turn = ssn.records.turns.get(row)
+        own = {ssn.snapshot.tasks.keys[each] for each in ssn.snapshot.jobs.tasks[row]}
+        bound = sum(pod in own for pod in decisions.binds)
+        outcome = counted(bound, "pod") + " bound" if bound else self._why(line.name, decisions)
+        return replace(line, turn=None if turn is None else turn + 1, outcome=outcome)
 
-def _with_outcome(ssn: Session, line: Line, row: int, decisions: Decisions) -> Line:
-    turn = ssn.records.turns.get(row)
-    own = {ssn.snapshot.tasks.keys[each] for each in ssn.snapshot.jobs.tasks[row]}
-    bound = sum(pod in own for pod in decisions.binds)
-    why = decisions.explanations.get(line.name, "")
-    outcome = f"{bound} pod{'s' * (bound != 1)} bound" if bound else why or "nothing to place"
-    return Line(
-        name=line.name,
-        keys=line.keys,
-        values=line.values,
-        after=line.after,
-        turn=None if turn is None else turn + 1,
-        outcome=outcome,
-    )
+    def _why(self, job: str, decisions: Decisions) -> str:
+        """Return why a job got no node; a session knows of no quota that refuses pods."""
+        refused = quota_findings(self._world, job) if lacks_pods(decisions, job) else []
+        if refused:
+            return refused[0].text
+        return decisions.explanations.get(job) or "nothing to place"
 
 
 def _job_lines(ssn: Session, rows: list[int]) -> list[Line]:

@@ -1,6 +1,7 @@
 """A world on the deciding core: the decisions of the next cycle, without effect.
 
-Used by every answer about one cycle; ``timeline`` adds time.
+Pods that are still to be made and that a resource quota would refuse are not there.  Used by every
+answer about one cycle; ``timeline`` adds time.
 """
 
 from pumice.api.decisions import Decisions
@@ -20,14 +21,15 @@ class Replay:
         self.world = world
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._ingest = Ingest(Snapshot())
+        objects = world.admitted_objects
         self.objects: dict[tuple[str, str], Manifest] = {
-            (one["kind"], key_of(one)): one for one in world.objects
+            (one["kind"], key_of(one)): one for one in objects
         }
-        self._snapshot = self._ingest.load(world.typed())
+        self._snapshot = self._ingest.load(world.typed(objects))
 
     def become(self, world: ClusterState) -> None:
         """Turn into another world."""
-        new = {(one["kind"], key_of(one)): one for one in world.objects}
+        new = {(one["kind"], key_of(one)): one for one in world.admitted_objects}
         for name, old in self.objects.items():
             if name not in new:
                 self._ingest.delete(from_manifest(old))

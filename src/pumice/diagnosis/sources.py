@@ -162,6 +162,7 @@ def load_world(
         notes=tuple(pile.notes),
     )
     _ = world.scheduler_conf  # report a bad configuration before anything else
+    world = world.with_counts()
     return _measured(world) if pile.is_live else world
 
 

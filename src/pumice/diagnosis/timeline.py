@@ -13,12 +13,13 @@ import numpy as np
 
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import ENDED_PHASES, POD_GROUP, Manifest
+from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
 from pumice.binder import Binder
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.controllers import all_controllers
 from pumice.controllers.ownership import controller_of
@@ -68,6 +69,8 @@ class Timeline:
             objects = objects.edited(self._unending)
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
+        if world.of_kind(RESOURCE_QUOTA):
+            self.cluster.quotas = PodQuotas(self.cluster)
         self._groups = self.cluster.tables.table(POD_GROUP)
         timed = (one["kind"] == "PodGroup" for one in objects.timed)
         self._groups_end = default_s is not None or any(timed)
@@ -244,6 +247,14 @@ class Timeline:
         space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
         return key if group is None else title_of(group)
+
+    def refusal(self, job: str) -> str:
+        """Return how a resource quota refuses pods of a Volcano job now; empty if none does."""
+        waits = self.plane.controllers.quota_waits
+        for (_, key), error in waits.errors.items() if waits else ():
+            if f"{key.namespace}/{key.name}" == job:
+                return error.plain
+        return ""
 
     def endless(self) -> int:
         """Count the pods that run and have no known end."""

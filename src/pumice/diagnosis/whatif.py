@@ -18,7 +18,7 @@ from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.known_pods import PodTallies, Tally, phase_of
 from pumice.diagnosis.manifest_causes import ended_phase, manifest_findings
-from pumice.diagnosis.refused_pods import refused_pods
+from pumice.diagnosis.refused_pods import lacks_pods, quota_notes
 from pumice.diagnosis.timeline import Timeline
 
 
@@ -69,7 +69,7 @@ class Answer:
 
     changes: list[str]
     notes: list[str]
-    """What the input lacks, and pods that quotas would refuse."""
+    """What the input lacks, and pods that quotas would refuse and jobs can start without."""
     settled: bool
     """Whether the changed cluster comes to rest; if not, all below is a moment of a storm."""
     storm: dict[str, Any] | None
@@ -174,10 +174,15 @@ class Played:
             state = self.decisions.pod_groups.get(key_of(group))
             phase = state.phase if state is not None else "not scheduled"
             waits = mine is None or mine.unplaced
-            why = waiting_text(self.decisions, key_of(group)) if waits else ""
+            why = self.why(key_of(group), name) if waits else ""
             had_some = mine is None and any(name in side.had_pods for side in sides)
             found[name] = _state(mine, phase, had_some=had_some), why
         return found
+
+    def why(self, group: str, title: str) -> str:
+        """Return why a job waits; empty if it does not."""
+        refused = self.timeline.refusal(title) if lacks_pods(self.decisions, group) else ""
+        return refused or waiting_text(self.decisions, group)
 
     def pending(self, job: str) -> int:
         """Count the pods of a job that wait."""
@@ -228,7 +233,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     differing = [] if before is after else before.differing(after)
     return Answer(
         changes=[change.text for change in changes],
-        notes=[*missing_input(world), *refused_pods(changed)],
+        notes=[*missing_input(world), *quota_notes(changed)],
         settled=storm is None,
         storm=None if storm is None else storm.to_dict(),
         job=answer,
@@ -267,7 +272,7 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
     if settled is not None:
         return settled
     waits = played.pending(job)
-    why = waiting_text(played.decisions, played.timeline.group(_group(world, job)))
+    why = played.why(played.timeline.group(_group(world, job)), job)
     course.play([job])
     seen = course.forecast(job)
     return JobAnswer(

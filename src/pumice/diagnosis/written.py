@@ -15,7 +15,7 @@ from pumice.controllers.podgroup import PodGroupController
 from pumice.diagnosis.arranged_objects import ArrangedObjects
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.control_plane import ControlPlane, expanded, no_keys, seed_of
-from pumice.errors import InputError, NotFoundError, RejectedError
+from pumice.errors import InputError, NotFoundError, QuotaExceededError, RejectedError
 
 _SMALL: Final = ("Queue", "PriorityClass", "StorageClass")
 """Kinds that every write may need."""
@@ -64,6 +64,7 @@ class Written:
             return self._settled(plane, made)
         try:
             stored = plane.cluster.create(made)
+            self._check_quotas(stored)
         except RejectedError as error:
             raise InputError(
                 wanted="an object that the cluster accepts", found=error.problem, field=key_of(new)
@@ -120,6 +121,12 @@ class Written:
                 else None
             )
         )
+
+    def _check_quotas(self, new: Manifest) -> None:
+        """Refuse a new pod, with its defaults, that a resource quota has no room for."""
+        why = self._world.why_refused(new) if new["kind"] == "Pod" else ""
+        if why:
+            raise QuotaExceededError("Pod", *_place(new), why)
 
     def _plane(self, one: Manifest) -> ControlPlane:
         controllers = (PodGroupController(), JobController(keys=no_keys))

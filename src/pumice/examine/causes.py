@@ -1,5 +1,6 @@
 """Causes for which a job of a session waits, the decisive one first."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pumice.api.codes import Cause
@@ -14,17 +15,24 @@ _NAMED: Final = 3
 
 
 def session_causes(
-    examiner: Examiner, early: list[Finding] | None = None, *, unmade: bool = False
+    examiner: Examiner,
+    early: list[Finding] | None = None,
+    *,
+    refused: Sequence[Finding] = (),
+    unmade: bool = False,
 ) -> list[Finding]:
     """List the causes for which a job waits, the decisive one first.
 
-    ``early`` are those found before any session.  The pods of an ``unmade`` job in the session are
-    only expected: a cluster does not have them yet.
+    ``early`` are those found before any session, ``refused`` are quotas that refuse pods, which the
+    session does not have then.  The pods of an ``unmade`` job in the session are only expected: a
+    cluster does not have them yet.
     """
     outcome, examination = examiner.outcome, examiner.examination
     if outcome.makes_room:
         return [_waits_for_evicted(outcome)]
-    later = examination.findings(unmade=unmade) if examination is not None else []
+    later = [*refused]
+    if examination is not None:
+        later = examination.findings(refused, unmade=unmade)
     later = [at_its_turn(each, outcome) for each in later]
     if early:  # causes that keep pods from being created, or from being ours, are reported once
         later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]

@@ -69,7 +69,8 @@ def refused(
     return _queue_overrun(ssn, code, numbers, job, admitting=admitting)
 
 
-def _details(shorts: Sequence[Short]) -> dict[str, Any]:
+def compared_numbers(shorts: Sequence[Short]) -> dict[str, Any]:
+    """Return the amounts compared as the numbers of a finding: of the first, and of more."""
     first, *more = (_short_numbers(each) for each in shorts)
     return {**first, "more": more} if more else first
 
@@ -81,7 +82,7 @@ def _compared(shorts: Iterable[Short]) -> str:
 def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) -> Finding:
     """Return the finding that a job would exceed the cluster, or a resource quota."""
     at, shorts = str(numbers["at"]), short_of(numbers)
-    details, compared = _details(shorts), _compared(shorts)
+    details, compared = compared_numbers(shorts), _compared(shorts)
     if at == CLUSTER:
         factor = numbers.get("factor", 1.0)
         details["factor"] = factor
@@ -103,7 +104,7 @@ def _queue_overrun(
         at, shorts = _at_whose_limit(ssn, used, at, shorts)
     words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
     pods = numbers.get("pods", 0)
-    details = _details(shorts) | ({"pods": pods} if pods else {})
+    details = compared_numbers(shorts) | ({"pods": pods} if pods else {})
     gang = f" with {_part(ssn, job, pods)}" if pods else ""
     text = f"queue {at} would hold more than it {words}{gang}: {_compared(shorts)}"
     if _is_whole_cluster(ssn, at, shorts[0]):

@@ -1,6 +1,6 @@
 """Causes in the session against a job as the cycle begins, other jobs aside: gate by gate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -38,16 +38,24 @@ class Examination:
     starts: bool = False
     """Whether it would start as the only job."""
 
-    def findings(self, *, unmade: bool = False) -> list[Finding]:
+    def findings(self, refused: Sequence[Finding] = (), *, unmade: bool = False) -> list[Finding]:
         """List all, the decisive one first: the one order of causes.
+
+        Pods that quotas ``refused`` are missing, so that is not a cause beside the quotas.  A quota
+        that keeps the job from being admitted is named once.
 
         A job gets its pods once it is admitted.  While they are ``unmade``, a scheduler knows of no
         node that refuses them, so what keeps the job from being admitted is decisive, also for
         those who know the pods that it will have.
         """
+        invalid = self.invalid
+        if refused:
+            invalid = [each for each in invalid if each.code not in _MISSING]
+            known = {each.about for each in self.admission}
+            refused = [each for each in refused if each.about not in known]
         if unmade and self.admission:
-            return distinct([*self.invalid, *self.admission, *self._in_order()])
-        return distinct([*self.invalid, *self._in_order()])
+            return distinct([*invalid, *self.admission, *refused, *self._in_order()])
+        return distinct([*invalid, *refused, *self._in_order()])
 
     def _in_order(self) -> list[Finding]:
         """List what is wrong with its queue and its nodes; of the two, what holds longer first."""
@@ -74,6 +82,7 @@ class Examination:
         )
 
 
+_MISSING: Final = (Cause.NO_PODS, Cause.TOO_FEW_PODS, Cause.ROLE_SHORT)
 _CLOSED: Final = (Cause.QUEUE_CLOSED, Cause.QUEUE_MISPLACED)
 
 

@@ -18,8 +18,6 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import over_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
-_NANO = 10**9
-
 
 @dataclass(kw_only=True)
 class ResourceQuotas(Plugin, name="resourcequota"):
@@ -43,7 +41,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         for quota in self._quotas.get(namespace, ()):
             hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
             short = [
-                _short(name, used[name] + admitted[name], needs[name], hard[name])
+                Short.of_nano(name, used[name] + admitted[name], needs[name], hard[name])
                 for name in sorted(needs.keys() & hard.keys())
                 if used[name] + admitted[name] + needs[name] > hard[name]
             ]
@@ -59,16 +57,6 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         admitted.update(_amounts(job.group.spec.min_resources))
 
 
-def _short(name: str, used: int, request: int, limit: int) -> Short:
-    """Write nano units in those of the tables."""
-    per_unit = _NANO if _plain(name) in ("memory", "pods") else _NANO // 1000
-    return Short(name, used / per_unit, request / per_unit, limit / per_unit)
-
-
 def _amounts(quantities: ResourceList | None) -> Counter[str]:
     """Read a resource list exactly, in nano units; a missing name counts as zero."""
     return Counter({name: parse_quantity(text) for name, text in (quantities or {}).items()})
-
-
-def _plain(name: str) -> str:
-    return name.removeprefix("requests.").removeprefix("limits.")

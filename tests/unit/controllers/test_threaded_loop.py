@@ -14,9 +14,16 @@ from pumice.controllers.effects import batches
 from pumice.controllers.lookups import Lookups
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.controllers.view import ClusterView
-from pumice.errors import ClusterError, ConflictError, NotFoundError
+from pumice.errors import (
+    ClusterError,
+    ConflictError,
+    NotFoundError,
+    QuotaExceededError,
+    RejectedError,
+)
 from pumice.metrics import Metrics
 from pumice.testing import pod, queue
+from tests.present import present
 
 
 class Late:
@@ -345,6 +352,31 @@ def test_an_object_that_keeps_failing_is_reported_why() -> None:
     assert event["message"] == (
         "tried 8 times, still retrying: Secret default/keys: may not be created"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "longest_s"), [(QuotaExceededError, 60.0), (RejectedError, 1000.0)]
+)
+def test_what_a_quota_refuses_is_tried_once_a_minute(
+    error: type[ClusterError], longest_s: float
+) -> None:
+    clock = VirtualClock()
+    cluster = EmbeddedCluster(clock)
+
+    class Refused(Owner):
+        def reconcile(self, key: Any, view: Any) -> Any:
+            raise error("Pod", "default", "x", "refused")
+
+    cluster.create(queue("bad"))
+    loop = ThreadedLoop(cluster, [Refused()])
+    try:
+        for _ in range(30):
+            loop.run_until_quiet()
+            clock.advance_to(present(loop.next_at()))
+        loop.run_until_quiet()
+        assert present(loop.next_at()) - clock.now() == longest_s
+    finally:
+        loop.close()
 
 
 def test_all_creations_are_tried_though_one_fails(cluster: Any, loop_of: Any) -> None:

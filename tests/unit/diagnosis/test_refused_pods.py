@@ -1,4 +1,4 @@
-"""Answers about pods that are still to be made name the quotas that would refuse them."""
+"""Answers about pods that are still to be made obey the quotas that would refuse them."""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +7,18 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from pumice.api.annotations import RUN_SECONDS
 from pumice.cli.main import main
-from pumice.diagnosis.explain import explain_job
-from pumice.diagnosis.refused_pods import refused_pods
+from pumice.diagnosis.changes import Change
+from pumice.diagnosis.explain import Explanation, explain_job
+from pumice.diagnosis.queue_order import queue_order
+from pumice.diagnosis.refused_pods import quota_notes, raised_limits
 from pumice.diagnosis.sources import load_world
+from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Question, what_if
+from pumice.errors import InputError
+from pumice.testing import pod, pod_group
+from tests.present import present
 
 NODE = {
     "apiVersion": "v1",
@@ -21,27 +28,31 @@ NODE = {
 }
 
 
-def quota(cpu: str, **status: Any) -> dict[str, Any]:
+def quota(cpu: str, name: str = "team", status: Any = None) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": {"name": "team"},
+        "metadata": {"name": name},
         "spec": {"hard": {"requests.cpu": cpu}},
-        "status": status,
+        "status": status or {},
     }
 
 
-def job(name: str, replicas: int) -> dict[str, Any]:
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+def task(name: str, replicas: int, cpu: str = "1", **fields: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    template = {
+        "metadata": {"annotations": {RUN_SECONDS: "60"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    return {"name": name, "replicas": replicas, "template": template, **fields}
+
+
+def job(name: str, replicas: int, least: int = 1, *tasks: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": name, "uid": f"uid-{name}"},
-        "spec": {
-            "minAvailable": 1,
-            "tasks": [{"name": "w", "replicas": replicas, "template": template}],
-        },
+        "spec": {"minAvailable": least, "tasks": tasks or [task("w", replicas)]},
     }
 
 
@@ -77,45 +88,160 @@ def written(folder: Path, *objects: dict[str, Any]) -> Path:
     return file
 
 
-def refusal(pod: str, used: int, hard: int) -> str:
+def refusal(used: int, hard: int) -> str:
     return (
-        f'pods "{pod}" is forbidden: exceeded quota: team, requested: requests.cpu=1, '
+        "exceeded quota: team, requested: requests.cpu=1, "
         f"used: requests.cpu={used}, limited: requests.cpu={hard}"
     )
 
 
-def test_pods_beyond_a_quota_are_noted_and_earlier_ones_count(tmp_path: Path) -> None:
-    world = load_world([written(tmp_path, quota("2"), job("big", 4))])
+def explained(folder: Path, name: str, *objects: dict[str, Any]) -> Explanation:
+    return explain_job(load_world([written(folder, *objects)]), name)
+
+
+def codes(found: Explanation) -> list[str]:
+    return [each.code.value for each in found.causes]
+
+
+def test_a_job_that_can_start_without_refused_pods_starts(tmp_path: Path) -> None:
+    world = load_world([written(tmp_path, quota("2"), job("big", 4, 2))])
     note = (
-        f"default/big: the cluster would refuse 2 of its 4 missing pods: {refusal('big-w-2', 2, 2)}"
+        "default/big: the cluster would refuse 2 of its 4 missing pods, without which it can "
+        f"start: {refusal(2, 2)}"
     )
-    assert refused_pods(world) == [note]
-    assert note in explain_job(world, "big").notes
-    assert note in what_if(world, Question(job="big")).notes
+    assert quota_notes(world) == [note]
+    found = explain_job(world, "big")
+    assert (found.state, found.expected, found.refused) == ("starts", 2, 2)
+    assert found.text == "it starts now: 2 pods on 1 node; resource quotas refuse 2 more"
+    assert note in found.notes
+    answer = what_if(world, Question(job="big"))
+    assert note in answer.notes
+    assert len(present(answer.job).places) == 2
 
 
-def test_a_job_that_is_not_asked_about_is_not_named(tmp_path: Path) -> None:
-    world = load_world([written(tmp_path, quota("1"), job("big", 2), job("small", 1))])
-    assert not [note for note in explain_job(world, "small").notes if "refuse" in note]
+def test_a_gang_that_needs_refused_pods_waits_for_the_quota(tmp_path: Path) -> None:
+    found = explained(tmp_path, "big", quota("2"), job("big", 4, 3))
+    assert (found.state, found.expected, found.refused) == ("waits", 2, 2)
+    assert codes(found) == ["QuotaExceeded"]
+    assert found.text == (
+        "resource quota team has no room for 1 of its 4 pods, which the gang needs: "
+        "requests.cpu needs 1, in use or reserved 2, limit 2 (over by 1)"
+    )
+    cause = found.causes[0]
+    assert present(cause.about).to_data() == {
+        "kind": "ResourceQuota",
+        "namespace": "default",
+        "name": "team",
+    }
+    expected = {"resource": "requests.cpu", "used": 2, "request": 1, "limit": 2, "over": 1}
+    assert {key: cause.numbers[key] for key in expected} == expected
+    assert (cause.numbers["pods"], cause.numbers["needed"]) == (2, 1)
+    assert not [note for note in found.notes if "refuse" in note]
+
+
+def test_remedies_are_true_when_applied(tmp_path: Path) -> None:
+    world = load_world([written(tmp_path, quota("2"), job("big", 4, 4))])
+    remedies = {each.text: each for each in explain_job(world, "big").remedies}
+    assert list(remedies) == [
+        "raise resource quota team: requests.cpu from 2 to 4",
+        "lower minAvailable from 4 to 2",
+        "ask for less: cpu 500m a pod",
+    ]
+    for remedy in remedies.values():
+        changed = Change.from_data(remedy.changes)(world)
+        assert explain_job(changed, "big").state == "starts", remedy.text
+        assert present(what_if(changed, Question(job="big")).job).state == "now", remedy.text
+
+
+def test_all_quotas_that_refuse_are_causes_and_are_raised_together(tmp_path: Path) -> None:
+    found = explained(tmp_path, "big", quota("2"), quota("3", "wide"), job("big", 4, 4))
+    assert codes(found) == ["QuotaExceeded", "QuotaExceeded"]
+    text = "raise resource quota team: requests.cpu from 2 to 4 and wide: requests.cpu from 3 to 4"
+    assert text in [each.text for each in found.remedies]
+
+
+def test_room_is_raised_for_jobs_that_are_before_too(tmp_path: Path) -> None:
+    found = explained(tmp_path, "second", quota("1"), job("first", 3, 3), job("second", 2, 2))
+    assert found.remedies[0].text == "raise resource quota team: requests.cpu from 1 to 5"
+
+
+def test_causes_behind_a_quota_are_listed(tmp_path: Path) -> None:
+    found = explained(tmp_path, "big", quota("2"), job("big", 4, 4, task("w", 4, "6")))
+    assert "QuotaExceeded" in codes(found)
+    assert "InsufficientResource" in codes(found)
+    assert "TooFewPods" not in codes(found)
+
+
+def test_a_role_that_lacks_refused_pods_waits(tmp_path: Path) -> None:
+    tasks = task("first", 2, minAvailable=1), task("last", 2, minAvailable=1)
+    found = explained(tmp_path, "big", quota("2"), job("big", 0, 2, *tasks))
+    assert codes(found) == ["QuotaExceeded"]
+    assert found.causes[0].numbers["needed"] == 1
+
+
+def test_pods_that_state_too_little_are_refused(tmp_path: Path) -> None:
+    bare = task("w", 1)
+    bare["template"]["spec"]["containers"][0]["resources"] = {}
+    found = explained(tmp_path, "big", quota("9"), job("big", 0, 1, bare))
+    assert codes(found) == ["QuotaExceeded"]
+    assert found.text == (
+        "resource quota team refuses its only pod, which must state requests.cpu for: c"
+    )
+    assert (
+        raised_limits(load_world([written(tmp_path, quota("9"), job("x", 0, 1, bare))]), "x", 1)
+        == []
+    )
+
+
+def test_a_job_starts_once_another_has_ended(tmp_path: Path) -> None:
+    world = load_world([written(tmp_path, quota("3"), job("first", 3, 3), job("second", 2, 2))])
+    found = explain_job(world, "second")
+    assert codes(found) == ["QuotaExceeded"]
+    assert present(found.forecast)["text"] == (
+        "it starts in 1 min 1 s, once default/first has ended"
+    )
+    answer = what_if(world, Question(job="second"))
+    assert present(answer.job).in_s == 61
+    why = "resource quota team refuses pod second-w-0: requests.cpu needs 1, in use 3, limit 3"
+    assert answer.waiting == {"default/second": why}
+    assert why in present(answer.job).sentence
+
+
+def test_lists_of_jobs_name_the_same_cause(tmp_path: Path) -> None:
+    world = load_world([written(tmp_path, quota("2"), job("big", 4, 3))])
+    [line] = waiting_jobs(world, foresee=False)
+    assert line.cause.code.value == "QuotaExceeded"
+    [ordered] = queue_order(world).jobs["default"]
+    assert ordered.outcome == line.cause.text
+
+
+def test_the_plugin_and_the_api_server_are_not_both_named(tmp_path: Path) -> None:
+    conf = tmp_path / "scheduler.conf"
+    conf.write_text(
+        "actions: enqueue, allocate\n"
+        "tiers: [{plugins: [{name: gang}, {name: resourcequota}, {name: predicates}]}]\n"
+    )
+    counted = {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "0"}}
+    file = written(tmp_path, quota("2", status=counted), job("big", 4, 3))
+    found = explain_job(load_world([file], conf=conf), "big")
+    assert codes(found) == ["NotAdmitted"]
 
 
 def test_what_a_cluster_counted_decides(tmp_path: Path) -> None:
     counted = {"hard": {"requests.cpu": "5"}, "used": {"requests.cpu": "5"}}
-    world = load_world([written(tmp_path, quota("5", **counted), job("big", 1))])
-    why = refusal("big-w-0", 5, 5)
-    assert refused_pods(world) == [
-        f"default/big: the cluster would refuse its only missing pod: {why}"
-    ]
+    world = load_world([written(tmp_path, quota("5", status=counted), job("big", 1))])
+    assert codes(explain_job(world, "big")) == ["QuotaExceeded"]
+    assert present(what_if(world, Question(job="big")).job).state == "never"
 
 
 @pytest.mark.parametrize("cpu", ["4", "100"])
-def test_pods_with_room_are_not_noted(tmp_path: Path, cpu: str) -> None:
-    assert refused_pods(load_world([written(tmp_path, quota(cpu), job("big", 4))])) == []
+def test_pods_with_room_are_not_refused(tmp_path: Path, cpu: str) -> None:
+    assert load_world([written(tmp_path, quota(cpu), job("big", 4))]).refusals == {}
 
 
 def test_many_jobs_are_counted(tmp_path: Path) -> None:
-    jobs = [job(f"j{i}", 1) for i in range(5)]
-    found = refused_pods(load_world([written(tmp_path, quota("0"), *jobs)]))
+    jobs = [job(f"j{i}", 0, 1, task("a", 1), task("b", 1, "6")) for i in range(5)]
+    found = quota_notes(load_world([written(tmp_path, quota("5"), *jobs)]))
     assert len(found) == 4
     assert found[-1] == "quotas refuse pods of 2 more jobs"
 
@@ -134,5 +260,12 @@ def test_existing_pods_are_told_from_those_to_be_made(tmp_path: Path) -> None:
     file = written(tmp_path, quota("1"), job("big", 2), group, made("big-w-0", "big"))
     ran = CliRunner().invoke(main, ["explain", "big", "-f", str(file)])
     assert ran.exit_code == 0
-    assert "1 running; 1 of them not made yet" in ran.stdout
-    assert f"refuse its only missing pod: {refusal('big-w-1', 1, 1)}" in ran.stderr
+    assert "1 running; resource quotas refuse 1 more" in ran.stdout
+    assert f"refuse its only missing pod, without which it can start: {refusal(1, 1)}" in ran.stderr
+
+
+def test_a_new_pod_that_a_quota_refuses_cannot_be_submitted(tmp_path: Path) -> None:
+    world = load_world([written(tmp_path, quota("2"), made("old", "big"), job("big", 1))])
+    new = pod_group("new", min_member=2), pod("a", group="new", cpu=1), pod("b", group="new", cpu=1)
+    with pytest.raises(InputError, match=r"default/b: .* found 'exceeded quota: team, "):
+        what_if(world, Question(new_job=new))

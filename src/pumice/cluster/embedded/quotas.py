@@ -2,20 +2,22 @@
 
 A real cluster has a controller that counts what is used, and an API server that adds a pod to that
 count when it admits it, so that no second pod gets the same room.  ``quota_status`` is the first,
-``PodQuotas`` the second.
+``PodQuotas`` the second.  ``QuotaRoom`` is for both, and for answers about pods yet to be made.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
-from pumice.api.kinds import ENDED_PHASES, Manifest
+from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
 from pumice.api.pod_resources import Amounts, is_pod_level, plus
 from pumice.api.qos import QosClass, manifest_qos_class
 from pumice.api.quantity import Amount, amount_or_nothing
 from pumice.api.quota_amounts import OBJECT_COUNT, limits_pods, pod_usage
-from pumice.errors import ForbiddenError
+from pumice.errors import QuotaExceededError
 
-QUOTAS: Final = "ResourceQuota"
+QUOTAS: Final = RESOURCE_QUOTA
 _COUNTED: Final = {
     "services": "Service",
     "configmaps": "ConfigMap",
@@ -50,25 +52,31 @@ class Store(Protocol):
 # What is used
 
 
-def quota_status(quota: Manifest, listed: Listing) -> Manifest:
-    """Compute the status of a quota."""
+def usage_of(pod: Manifest) -> Amounts:
+    """Return what a pod uses by the names of quotas; one that has ended is only an object."""
+    usage = pod_usage(pod.get("spec") or {}, amount_or_nothing)
+    if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
+        return {OBJECT_COUNT: usage[OBJECT_COUNT]}
+    return usage
+
+
+def quota_status(
+    quota: Manifest,
+    listed: Listing,
+    elsewhere: Mapping[str, Amount] | None = None,
+    usage: Callable[[Manifest], Amounts] = usage_of,
+) -> Manifest:
+    """Compute the status of a quota, with what it counts ``elsewhere`` than in the objects."""
     hard = dict((quota.get("spec") or {}).get("hard") or {})
-    total: Amounts = {}
+    total: Amounts = dict(elsewhere or {})
     for pod in listed("Pod"):
-        if _in_scope(quota, pod):
-            total = plus(total, _usage(pod))
+        if in_scope(quota, pod):
+            total = plus(total, {name: each for name, each in usage(pod).items() if name in hard})
     used = {
         name: str(total.get(name, _NOTHING)) if limits_pods(name) else _n_objects(name, listed)
         for name in hard
     }
     return {"hard": hard, "used": used}
-
-
-def _usage(pod: Manifest) -> Amounts:
-    usage = pod_usage(pod.get("spec") or {}, amount_or_nothing)
-    if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
-        return {OBJECT_COUNT: usage[OBJECT_COUNT]}
-    return usage
 
 
 def _n_objects(name: str, listed: Listing) -> str:
@@ -79,7 +87,8 @@ def _n_objects(name: str, listed: Listing) -> str:
 # Scopes
 
 
-def _in_scope(quota: Manifest, pod: Manifest) -> bool:
+def in_scope(quota: Manifest, pod: Manifest) -> bool:
+    """Return whether a quota counts a pod."""
     spec = quota.get("spec") or {}
     terms = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
     terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
@@ -108,6 +117,108 @@ def _matches(term: Mapping[str, Any], pod: Manifest) -> bool:
     return bool(scopes.get(str(name), True))
 
 
+# What has room
+
+
+@dataclass(frozen=True)
+class Exceeded:
+    """An entry of a quota that a pod would exceed."""
+
+    name: str
+    requested: Amount
+    used: Amount
+    hard: Amount
+
+
+@dataclass(frozen=True)
+class QuotaRefusal:
+    """Why a quota refuses a pod: it exceeds entries, or does not state what they count."""
+
+    quota: str
+    exceeded: tuple[Exceeded, ...] = ()
+    unstated: str = ""
+
+    @property
+    def problem(self) -> str:
+        """The refusal in the words of an API server."""
+        if self.unstated:
+            return f"failed quota: {self.quota}: must specify {self.unstated}"
+        requested, used, hard = (
+            ",".join(f"{each.name}={getattr(each, side)}" for each in self.exceeded)
+            for side in ("requested", "used", "hard")
+        )
+        return (
+            f"exceeded quota: {self.quota}, requested: {requested}, used: {used}, limited: {hard}"
+        )
+
+    def plain(self, pod: str) -> str:
+        """Write the refusal of a pod for users."""
+        why = f"it must state {self.unstated}" if self.unstated else ""
+        compared = (
+            f"{each.name} needs {each.requested}, in use {each.used}, limit {each.hard}"
+            for each in self.exceeded
+        )
+        return f"resource quota {self.quota} refuses pod {pod}: {why or '; '.join(compared)}"
+
+
+class QuotaRoom:
+    """One quota with what is used of it; pods are tried and added one by one."""
+
+    def __init__(self, quota: Manifest, hard: Mapping[str, Any], used: Mapping[str, Any]) -> None:
+        self.quota = quota
+        self.name: str = quota["metadata"]["name"]
+        self.hard: Amounts = {name: amount_or_nothing(each) for name, each in hard.items()}
+        self.used: Amounts = {name: amount_or_nothing(each) for name, each in used.items()}
+        self._stated = sorted(_STATED & hard.keys())
+
+    def covers(self, pod: Manifest) -> bool:
+        """Return whether the quota counts a pod."""
+        return in_scope(self.quota, pod)
+
+    def refusal(self, pod: Manifest, usage: Amounts) -> QuotaRefusal | None:
+        """Return why a pod with this usage is refused, None if it is not."""
+        unstated = self._unstated(pod) if self._stated else ""
+        if unstated:
+            return QuotaRefusal(self.name, unstated=unstated)
+        over = tuple(
+            Exceeded(name, usage[name], self.used[name], hard)
+            for name, hard in sorted(self.hard.items())
+            if name in usage
+            and usage[name].nano
+            and self.used[name].nano + usage[name].nano > hard.nano
+        )
+        return QuotaRefusal(self.name, over) if over else None
+
+    def add(self, usage: Amounts) -> None:
+        """Count a pod."""
+        self.used = plus(self.used, {name: usage[name] for name in self.used.keys() & usage.keys()})
+
+    def _unstated(self, pod: Manifest) -> str:
+        """Return what containers of a pod leave out although the quota counts it."""
+        spec = pod.get("spec") or {}
+        whole = spec.get("resources") or {}
+        if any(is_pod_level(name) for side in whole.values() for name in side or ()):
+            return ""
+        containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+        stated = {
+            each["name"]: pod_usage({"containers": [each]}, amount_or_nothing)
+            for each in containers
+        }
+        missing = {
+            name: sorted(container for container, usage in stated.items() if name not in usage)
+            for name in self._stated
+        }
+        return "; ".join(
+            f"{name} for: {','.join(found)}" for name, found in missing.items() if found
+        )
+
+
+def refusals(rooms: Iterable[QuotaRoom], pod: Manifest, usage: Amounts) -> list[QuotaRefusal]:
+    """List why quotas refuse a pod, as an API server asks them: what is not stated first."""
+    found = [each for room in rooms if (each := room.refusal(pod, usage)) is not None]
+    return sorted(found, key=lambda each: not each.unstated)
+
+
 # What is admitted
 
 
@@ -125,38 +236,36 @@ class PodQuotas:
         """Return the same quotas for a dry run."""
         return PodQuotas(self._cluster, counts=False)
 
-    def check(self, pod: Manifest) -> None:
-        """Check that a new pod, with its defaults, fits each quota.
+    def admit(self, pod: Manifest) -> Callable[[], None]:
+        """Check that a new pod, with its defaults, fits each quota; return what counts it.
 
         Raises:
-            ForbiddenError: it does not, or leaves out an amount that a quota needs.
+            QuotaExceededError: it does not, or leaves out an amount that a quota needs.
         """
-        quotas = self._quotas_of(pod)
-        if not quotas:
-            return
-        for quota in quotas:
-            _check_stated(quota, pod)
-        usage = _usage(pod)
-        for quota in quotas:
-            _check_room(quota, pod, usage)
+        rooms = self._rooms_of(pod)
+        if not rooms:
+            return _nothing
+        usage = usage_of(pod)
+        found = refusals(rooms, pod, usage)
+        if found:
+            raise _forbidden(pod, found[0])
+        return partial(self._count, rooms, usage) if self._counts else _nothing
 
-    def count(self, pod: Manifest) -> None:
+    def _count(self, rooms: Sequence[QuotaRoom], usage: Amounts) -> None:
         """Add a pod that is now stored to what is used."""
-        if not self._counts:
-            return
-        for quota in self._quotas_of(pod):
-            meta, used = quota["metadata"], quota["status"]["used"]
-            more = {name: each for name, each in _usage(pod).items() if name in used}
-            total = plus({name: amount_or_nothing(text) for name, text in used.items()}, more)
-            spelled = {name: str(total[name]) if name in more else used[name] for name in used}
-            self._cluster.merge_status(QUOTAS, meta["namespace"], meta["name"], {"used": spelled})
+        for room in rooms:
+            meta, old = room.quota["metadata"], room.quota["status"]["used"]
+            room.add(usage)
+            used = {name: str(room.used[name]) if name in usage else old[name] for name in old}
+            self._cluster.merge_status(QUOTAS, meta["namespace"], meta["name"], {"used": used})
 
-    def _quotas_of(self, pod: Manifest) -> list[Manifest]:
-        """Return the quotas that a pod counts for, each with its status, by name."""
+    def _rooms_of(self, pod: Manifest) -> list[QuotaRoom]:
+        """Return the quotas that a pod counts for, by name."""
         listed = self._cluster.list(QUOTAS, pod["metadata"]["namespace"])[0]
-        return [
-            self._counted(quota) for quota in sorted(listed, key=_name) if _in_scope(quota, pod)
-        ]
+        if not listed:
+            return []
+        mine = [self._counted(each) for each in sorted(listed, key=_name) if in_scope(each, pod)]
+        return [QuotaRoom(one, one["status"]["hard"], one["status"]["used"]) for one in mine]
 
     def _counted(self, quota: Manifest) -> Manifest:
         """Return a quota with its status; that of one not counted yet is computed now.
@@ -172,46 +281,16 @@ class PodQuotas:
         return {**quota, "status": {**status, **counted}}
 
 
-def _check_stated(quota: Manifest, pod: Manifest) -> None:
-    """Check that each container states what a quota on processors or memory counts."""
-    spec = pod.get("spec") or {}
-    whole = spec.get("resources") or {}
-    if any(is_pod_level(name) for side in whole.values() for name in side or ()):
-        return
-    needed = sorted(_STATED & quota["status"]["hard"].keys())
-    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    stated = {
-        each["name"]: pod_usage({"containers": [each]}, amount_or_nothing) for each in containers
-    }
-    missing = {
-        name: sorted(container for container, usage in stated.items() if name not in usage)
-        for name in needed
-    }
-    lines = [f"{name} for: {','.join(found)}" for name, found in missing.items() if found]
-    if lines:
-        raise _forbidden(pod, f"failed quota: {_name(quota)}: must specify {'; '.join(lines)}")
+def _nothing() -> None:
+    """Count nothing: no quota covers the pod."""
 
 
-def _check_room(quota: Manifest, pod: Manifest, usage: Amounts) -> None:
-    hard = {name: amount_or_nothing(text) for name, text in quota["status"]["hard"].items()}
-    used = {name: amount_or_nothing(text) for name, text in quota["status"]["used"].items()}
-    over = sorted(
-        name
-        for name in usage.keys() & hard.keys()
-        if usage[name].nano and used[name].nano + usage[name].nano > hard[name].nano
-    )
-    if over:
-        requested, taken, limited = (
-            ",".join(f"{name}={amounts[name]}" for name in over) for amounts in (usage, used, hard)
-        )
-        problem = f"exceeded quota: {_name(quota)}, requested: {requested}, used: {taken}"
-        raise _forbidden(pod, f"{problem}, limited: {limited}")
-
-
-def _forbidden(pod: Manifest, problem: str) -> ForbiddenError:
+def _forbidden(pod: Manifest, why: QuotaRefusal) -> QuotaExceededError:
     meta = pod["metadata"]
-    message = f'pods "{meta["name"]}" is forbidden: {problem}'
-    return ForbiddenError("Pod", meta["namespace"], meta["name"], message)
+    message = f'pods "{meta["name"]}" is forbidden: {why.problem}'
+    error = QuotaExceededError("Pod", meta["namespace"], meta["name"], message)
+    error.plain = why.plain(str(meta["name"]))
+    return error
 
 
 def _name(manifest: Manifest) -> str:

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pumice.api.kinds import Manifest
+from pumice.api.pod_resources import Amounts
+from pumice.api.quantity import Amount
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
-from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status
+from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status, usage_of
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 BUDGETS = "PodDisruptionBudget.policy"
@@ -102,8 +104,15 @@ def refusal(pod: Manifest, budgets: Iterable[Manifest]) -> str:
 class StatusUpkeep:
     """Works on one embedded cluster; ``sync`` costs nothing while there is nothing to keep."""
 
-    def __init__(self, cluster: EmbeddedCluster) -> None:
+    def __init__(
+        self, cluster: EmbeddedCluster, elsewhere: Mapping[str, Mapping[str, Amount]] | None = None
+    ) -> None:
+        """Make one; ``elsewhere`` is what quotas, by key, count besides the pods of the cluster."""
         self._cluster = cluster
+        self._elsewhere = elsewhere or {}
+        self._usage: dict[int, tuple[Manifest, Amounts]] = {}
+        """By the identity of pods; and that of the last time."""
+        self._usage_before: dict[int, tuple[Manifest, Amounts]] = {}
         self._seen = -1
 
     def sync(self) -> int:
@@ -112,6 +121,7 @@ class StatusUpkeep:
         if cluster.version == self._seen:
             return 0
         written = 0
+        self._usage_before, self._usage = self._usage, {}
         for kind, work_out in ((BUDGETS, self._budget), (QUOTAS, self._quota)):
             for manifest in cluster.list(kind)[0]:
                 meta, old = manifest["metadata"], manifest.get("status") or {}
@@ -130,7 +140,16 @@ class StatusUpkeep:
         return budget_status(budget, pods, rfc3339(self._cluster.now()))
 
     def _quota(self, quota: Manifest) -> Manifest:
-        return quota_status(quota, self._listing(quota))
+        meta = quota["metadata"]
+        beyond = self._elsewhere.get(f"{meta['namespace']}/{meta['name']}", {})
+        return quota_status(quota, self._listing(quota), beyond, self._usage_of)
+
+    def _usage_of(self, pod: Manifest) -> Amounts:
+        """Return what a pod uses of quotas; of one that has not changed since it is known."""
+        known = self._usage.get(id(pod)) or self._usage_before.get(id(pod))
+        # the pod is kept with it, so that its identity is not reused
+        known = self._usage[id(pod)] = known or (pod, usage_of(pod))
+        return known[1]
 
     def _listing(self, quota: Manifest) -> Listing:
         home = quota["metadata"]["namespace"]

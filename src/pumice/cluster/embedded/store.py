@@ -41,12 +41,11 @@ before; returns the object to store, or raises RejectedError."""
 class Gate(Protocol):
     """A limit on pods that counts those that are stored."""
 
-    def check(self, pod: Manifest) -> None:
-        """Refuse a new pod, with its defaults, that there is no room for."""
-        ...
+    def admit(self, pod: Manifest) -> Callable[[], None]:
+        """Refuse a new pod, with its defaults, that there is no room for.
 
-    def count(self, pod: Manifest) -> None:
-        """Count a pod that is now stored."""
+        Return what counts the pod, to be called once it is stored.
+        """
         ...
 
 
@@ -166,17 +165,17 @@ class EmbeddedCluster:
                 metadata = new["metadata"]
             check_owners(kind.name, new)
             fill_in(kind.name, new, has_status=kind.has_status)
+            count = None
             if kind.name == "Pod":
                 prioritised(new, self._tables.table(PRIORITY_CLASS).all())
-                if self.quotas is not None:
-                    self.quotas.check(new)
+                count = None if self.quotas is None else self.quotas.admit(new)
             elif kind.name == "Service":
                 self._services += 1
                 assign_cluster_ip(new, self._services)
             self._identity.stamp(new["metadata"], self.now())
             self._tables.put(table, new, None)
-            if self.quotas is not None and kind.name == "Pod":
-                self.quotas.count(new)
+            if count is not None:
+                count()
             if metadata.get("ownerReferences"):
                 ref = Ref(kind.name, metadata.get("namespace", ""), metadata["name"])
                 self._garbage.enqueue(ref, new)

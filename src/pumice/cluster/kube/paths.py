@@ -18,6 +18,7 @@ from pumice.errors import (
     GoneError,
     NamespaceTerminatingError,
     NotFoundError,
+    QuotaExceededError,
     RejectedError,
     UnauthorizedError,
     UnavailableError,
@@ -29,6 +30,8 @@ ObjectKey = tuple[str, str, str]
 _KINDS: Final = {kind.name: kind for kind in (*BUILT_IN, *ONLY_REAL)}
 _PLAIN: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 """Names that are the same in a path, as nearly all are."""
+_OVER_QUOTA: Final = re.compile(r" is forbidden: (?:exceeded|failed) quota: ")
+"""How an API server refuses an object for a resource quota; no other field says so."""
 _REASONS: Final[Mapping[str, type[ClusterError]]] = {
     "AlreadyExists": AlreadyExistsError,
     "Conflict": ConflictError,
@@ -139,6 +142,8 @@ def refusal(status: Any, key: ObjectKey, code: int = 0) -> ClusterError:
     make = _REASONS.get(str(body.get("reason"))) or _CODES.get(code)
     if "NamespaceTerminating" in _causes(body):
         make = NamespaceTerminatingError
+    elif code == 403 and _OVER_QUOTA.search(str(body.get("message"))):
+        make = QuotaExceededError
     if make is None:
         make = UnavailableError if code >= 500 else RejectedError
     problem = str(body.get("message") or f"the server answered with {code} and no message")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import BIND_COMPLETED, HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
-from pumice.api.kinds import ENDED_PHASES, Manifest
+from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import counted, first_of, verb
 from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
@@ -91,8 +91,10 @@ def endings(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Wait for running jobs to end: each alone, those ahead first, then the smallest; then more."""
     running: dict[str, list[str]] = {}
     ahead = set(cause.numbers.get("jobs", ()))
+    about = cause.about
+    home = about.namespace if about is not None and about.kind == RESOURCE_QUOTA else ""
     for pod in target.world.of_kind("Pod").values():
-        if is_expected(pod):
+        if is_expected(pod) or (home and pod["metadata"].get("namespace") != home):
             continue
         phase, group = (pod.get("status") or {}).get("phase"), group_of(pod)
         holds = phase == "Running" or (pod.get("spec") or {}).get("nodeName")

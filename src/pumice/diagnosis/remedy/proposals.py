@@ -68,6 +68,12 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.DEPENDS_ON: (job_changes.no_dependencies,),
     Cause.OTHER_SCHEDULER: (job_changes.our_scheduler,),
     Cause.PRIORITY_CLASS_MISSING: (job_changes.new_priority_class,),
+    Cause.QUOTA_EXCEEDED: (
+        queue_changes.quota_for_pods,
+        job_changes.ask_for_less,
+        gang_changes.smaller_gang,
+        cluster_changes.endings,
+    ),
     Cause.TOO_FEW_PODS: (gang_changes.gang_of_those_there,),
     Cause.ROLE_SHORT: (gang_changes.fewer_of_role,),
     Cause.GATED: (job_changes.without_gates,),
@@ -122,6 +128,9 @@ _FOR_ROOM: Final = frozenset(
 
 
 _GROUPS: Final[Mapping[_Maker, str]] = {
+    job_changes.ask_for_less: "less",
+    cluster_changes.endings: "wait",
+    gang_changes.smaller_gang: "gang",
     gang_changes.fewer_of_role: "gang",
     gang_changes.gang_of_those_there: "gang",
     gang_changes.valid_gang: "gang",

@@ -6,11 +6,13 @@ from fractions import Fraction
 from typing import Any, Final
 
 from pumice.api.annotations import NODE_GROUP
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import nearest
 from pumice.diagnosis.changes import Add, Change, patched
+from pumice.diagnosis.cluster_state import key_of
 from pumice.diagnosis.expected import open_queue
+from pumice.diagnosis.refused_pods import needed_pods, raised_limits, refused_count
 from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.examine.findings import Finding
 
@@ -180,13 +182,31 @@ def heavier(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
         yield make, _MOST_WEIGHT
 
 
+def quota_for_pods(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
+    """Raise the resource quotas that refuse pods which the gang needs, all together."""
+    world, group = target.world, target.group
+    del cause  # all quotas that refuse are raised together
+
+    def make(n: int) -> Change | None:
+        texts, ops = [], []
+        for quota, limits in raised_limits(world, group, n):
+            key, old = key_of(quota), quota["spec"]["hard"]
+            texts.append(f"{quota['metadata']['name']}: {_amounts(old, limits)}")
+            new = {**quota, "spec": {**quota["spec"], "hard": {**old, **limits}}}
+            ops.append(patched(RESOURCE_QUOTA, key, quota, new))
+        text = f"raise resource quota {' and '.join(texts)}"
+        return Change(text, tuple(ops)) if ops else None
+
+    yield make, 2 + refused_count(world, group) - len(needed_pods(world, group))
+
+
 def wider_quota(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Raise the resource quota that is overrun; its pods may already count in it."""
     about, numbers = cause.about, cause.numbers
-    if about is None or about.kind != "ResourceQuota":
+    if about is None or about.kind != RESOURCE_QUOTA:
         return
     key = f"{about.namespace}/{about.name}"
-    quota = target.world.of_kind("ResourceQuota").get(key)
+    quota = target.world.of_kind(RESOURCE_QUOTA).get(key)
     if quota is None:
         return
 
@@ -199,7 +219,7 @@ def wider_quota(target: Target, cause: Finding) -> Iterator[Change | Sized | Non
             if (quota.get(part) or {}).get("hard") is not None:
                 new[part] = {**quota[part], "hard": {**quota[part]["hard"], **hard}}
         text = f"raise resource quota {about.name}: {_amounts(old, hard)}"
-        return Change(text, (patched("ResourceQuota", key, quota, new),)) if hard else None
+        return Change(text, (patched(RESOURCE_QUOTA, key, quota, new),)) if hard else None
 
     yield make, _TIMES * _PARTS
 

@@ -19,6 +19,7 @@ from pumice.errors import (
     GoneError,
     NamespaceTerminatingError,
     NotFoundError,
+    QuotaExceededError,
     RejectedError,
     UnauthorizedError,
     UnavailableError,
@@ -94,6 +95,9 @@ def test_the_body_of_a_deletion(grace_s: int | None, uid: str, more: Any) -> Non
     }
 
 
+OVER_QUOTA = (
+    'pods "x" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=2, limited: cpu=2'
+)
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}
 
 
@@ -107,6 +111,8 @@ TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}
         ({"reason": "Timeout"}, 504, UnavailableError),
         ({"reason": "Forbidden"}, 403, RejectedError),
         ({"reason": "Forbidden", "details": TERMINATING}, 403, NamespaceTerminatingError),
+        ({"reason": "Forbidden", "message": OVER_QUOTA}, 403, QuotaExceededError),
+        ({"reason": "Forbidden", "message": "exceeded quota: x"}, 403, RejectedError),
         ({"reason": "Forbidden", "details": {"causes": ["odd", {}]}}, 403, RejectedError),
         ({"reason": "Forbidden", "details": {"causes": None}}, 403, RejectedError),
         ({"reason": "Forbidden", "details": "odd"}, 403, RejectedError),

@@ -1,0 +1,146 @@
+"""Pods that a resource quota refuses are made once it has room, without a time to wait for."""
+
+from typing import Any
+
+import pytest
+
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.quotas import PodQuotas
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers.quota_waits import QuotaWaits
+from pumice.errors import QuotaExceededError
+from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.testing import node, pod
+
+NAME = {"name": "team", "namespace": "default"}
+
+
+@pytest.fixture
+def plane() -> Any:
+    cluster = EmbeddedCluster(VirtualClock(1000.0))
+    cluster.quotas = PodQuotas(cluster)
+    made = EmbeddedControlPlane(cluster=cluster)
+    cluster.create(node("n", cpu=8, memory="8Gi"))
+    head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": NAME}
+    cluster.create({**head, "spec": {"hard": {"cpu": "2"}}})
+    return made
+
+
+def job(name: str, *cpus: int, runs: int = 0) -> Any:
+    marks = {"pumice.dev/run-seconds": str(runs)} if runs else {}
+    tasks = [
+        {
+            "name": f"t{i}",
+            "replicas": 1,
+            "template": {
+                "metadata": {"annotations": marks},
+                "spec": {
+                    "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}]
+                },
+            },
+        }
+        for i, cpu in enumerate(cpus)
+    ]
+    spec = {"minAvailable": 1, "queue": "default", "schedulerName": "volcano", "tasks": tasks}
+    meta = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": meta,
+        "spec": {**spec, "maxRetry": 3},
+    }
+
+
+def pods(plane: Any) -> set[str]:
+    return {one["metadata"]["name"] for one in plane.cluster.list("Pod")[0]}
+
+
+def test_a_smaller_pod_is_made_beside_a_refused_one(plane: Any) -> None:
+    plane.cluster.create(job("a", 1, 3, 1))
+    plane.run(until=1010.0)
+    assert pods(plane) == {"a-t0-0", "a-t2-0"}
+
+
+def test_nothing_waits_for_a_time(plane: Any) -> None:
+    plane.cluster.create(job("a", 3))
+    plane.run()
+    assert plane.clock.now() < 1010.0
+    [event] = [one for one in plane.cluster.list("Event")[0] if one["reason"] == "FailedSync"]
+    assert event["message"].startswith(
+        "waits until the resource quota has room: Pod default/a-t0-0"
+    )
+
+
+def test_pods_are_made_when_others_end_the_oldest_job_first(plane: Any) -> None:
+    plane.cluster.create(job("old", 2, runs=60))
+    plane.run(until=1005.0)
+    for name in ("b", "a"):  # the order of names is another one
+        plane.cluster.create(job(name, 2))
+        plane.run(until=plane.clock.now() + 5)
+    assert pods(plane) == {"old-t0-0"}
+    plane.run(until=1100.0)
+    assert pods(plane) == {"old-t0-0", "b-t0-0"}
+
+
+@pytest.mark.parametrize("how", ["raised", "deleted"])
+def test_pods_are_made_when_the_quota_changes(plane: Any, how: str) -> None:
+    plane.cluster.create(job("a", 3))
+    plane.run(until=90_000.0)
+    if how == "raised":
+        plane.cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"cpu": "3"}}})
+    else:
+        plane.cluster.delete("ResourceQuota", "default", "team")
+    plane.run(until=90_002.0)
+    assert pods(plane) == {"a-t0-0"}
+    assert not plane.controllers.quota_waits
+
+
+def test_a_job_that_is_deleted_waits_no_longer(plane: Any) -> None:
+    plane.cluster.create(job("a", 3))
+    plane.run(until=1010.0)
+    assert plane.controllers.quota_waits
+    plane.cluster.delete("Job.batch.volcano.sh", "default", "a")
+    plane.run(until=1020.0)
+    assert not plane.controllers.quota_waits
+
+
+def quota(used: Any, hard: str = "2") -> Any:
+    return {"metadata": NAME, "spec": {"hard": {"cpu": hard}}, "status": {"used": used}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "released"),
+    [
+        (quota({"cpu": "1"}), quota({"cpu": "2"}), False),
+        (quota({"cpu": "2"}), quota({"cpu": "1500m"}), True),
+        (quota({"cpu": "2"}), quota({}), True),
+        (quota({"cpu": "2"}), quota({"cpu": "2"}, hard="3"), True),
+        (quota({"cpu": "2"}), None, True),
+        (None, quota({"cpu": "0"}), False),
+    ],
+)
+def test_what_waits_is_released_by_more_room(old: Any, new: Any, released: bool) -> None:
+    waits: QuotaWaits[str] = QuotaWaits()
+    assert waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    assert not waits.add("item", QuotaExceededError("Pod", "default", "y"))
+    waits.add("elsewhere", QuotaExceededError("Pod", "other", "x"))
+    assert waits.released_by(old, new) == (["item"] if released else [])
+
+
+def test_quotas_are_looked_up_once_a_pod(plane: Any) -> None:
+    listed: list[str] = []
+
+    class Counting:
+        def list(self, kind: str, namespace: str = "") -> Any:
+            listed.append(kind)
+            return plane.cluster.list(kind, namespace)
+
+        def merge_status(self, *args: Any) -> None:
+            plane.cluster.merge_status(*args)
+
+    plane.settle()
+    plane.cluster.quotas = PodQuotas(Counting())
+    plane.cluster.create(pod("x", cpu=1))
+    assert listed == ["ResourceQuota"]
+    used = plane.cluster.get("ResourceQuota", "default", "team")["status"]["used"]
+    assert used == {"cpu": "1"}
