@@ -96,7 +96,8 @@ def test_a_kind_of_pod_that_no_node_can_ever_take_comes_first(world: Any, job: A
 
 def test_a_domain_for_one_pod_is_counted_as_one(world: Any, job: Any) -> None:
     tight = {"mode": "hard", "highestTierAllowed": 1}
-    there = [*WORLD, hyper_node("s0", nodes=["n1"]), *job("old", cpu=3, nodes=["n1"])]
+    there = [*WORLD, node("n2", cpu=4), hyper_node("s0", nodes=["n1"])]
+    there += job("old", cpu=3, nodes=["n1"])
     wanted = job("j", cpu=2, network_topology=tight)
     found = explain_job(world([*there, *wanted], "gang predicates network-topology-aware"), "j")
     assert "its gang needs 1 pod in one" in found.text
