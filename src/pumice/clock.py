@@ -11,11 +11,29 @@ from typing import Protocol
 
 EPOCH = 1_767_225_600.0
 """Default start of virtual time: 2026-01-01T00:00:00Z."""
+SPEED_WINDOW_S = 20.0
+"""For how long another clock is watched to tell its speed: it may be set meanwhile."""
+_STEADY = 0.5
+"""Speeds so near to the machine's are those of a clock that was set, not of one that runs fast."""
+_DATE_S = 1.0
+"""How much later than its date a moment may be: dates have no fractions of a second."""
 
 
 def wall_time() -> float:
     """Return the machine's time in seconds since 1970."""
     return datetime.now(UTC).timestamp()
+
+
+def clock_speed(here_s: float, there_s: float) -> float:
+    """Return how many seconds pass on another clock in one of ours, by what passed on both.
+
+    It is 1 unless the dates of the other clock prove that it is not.
+    """
+    if here_s <= 0.0:
+        return 1.0
+    least, most = (there_s - _DATE_S) / here_s, (there_s + _DATE_S) / here_s
+    is_usual = least <= 1.0 + _STEADY and most >= 1.0 - _STEADY
+    return 1.0 if is_usual else max(0.0, there_s / here_s)
 
 
 class Timer:

@@ -43,7 +43,7 @@ def read_text(path: Path, error: type[InputError] = InputError) -> str:
                 content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as fault:
         found = getattr(fault, "strerror", None) or str(fault)
-        raise error(wanted="a readable file", found=found, file=name) from None
+        raise error(wanted="a readable file", found=Words(found), file=name) from None
     if len(content) > MOST_BYTES:
         raise error(wanted=f"at most {MOST_BYTES >> 20:,} MiB", found=Words("more"), file=name)
     return decoded(content, name, error)

@@ -10,6 +10,13 @@ from pumice.errors import Words
 _TAB: Final = "a tab, where YAML wants spaces"
 _LOOSE_COLON: Final = "a ':' where no key can be: look at the indentation and the quotes"
 _NOTHING: Final = re.compile(r"(?:did|could) not find (?:the )?expected (?P<what>.+)")
+_PLACES: Final = {
+    "block collection": " in a list",
+    "flow sequence": " in a list in brackets",
+    "flow mapping": " in a mapping in braces",
+    "block mapping": " in a mapping",
+}
+"""How the parser names a place, and how an author does."""
 _INSTEAD: Final = re.compile(r"expected (?P<wanted>.+), but (?:found|got) (?P<found>.+)")
 
 
@@ -26,8 +33,9 @@ def fault_words(fault: yaml.MarkedYAMLError, text: str) -> Words:
         return Words("more after the end of the value")
     if problem == "unexpected end of stream" and "quoted" in str(fault.context):
         return Words("a quote that is not closed")
-    context = f" {fault.context}" if fault.context else ""
-    return Words(f"{_thing(problem)}{context}")
+    context = str(fault.context or "")
+    where = next((words for part, words in _PLACES.items() if part in context), "")
+    return Words(f"{_thing(problem)}{where or (context and f' {context}')}")
 
 
 def _unusable_character(fault: yaml.MarkedYAMLError, text: str) -> Words:
@@ -45,7 +53,7 @@ def _unusable_character(fault: yaml.MarkedYAMLError, text: str) -> Words:
 def _thing(problem: str) -> str:
     """Write a problem as what is there, for a sentence that goes on after "found"."""
     if found := _NOTHING.fullmatch(problem):
-        return f"no {found['what']}"
+        return f"no {found['what'].removesuffix(' indicator')}"
     if found := _INSTEAD.fullmatch(problem):
         return f"{found['found']} in place of {found['wanted']}"
     if not problem or problem.startswith(("a ", "an ", "no ", "the ")):

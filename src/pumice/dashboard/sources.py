@@ -12,6 +12,7 @@ from pumice.api.kinds import SCHEDULER_NAME, Manifest
 from pumice.api.objects import FOLLOWED
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
+from pumice.clock import SPEED_WINDOW_S, clock_speed
 from pumice.cluster.base import Cluster, LiveCluster
 from pumice.core.snapshot import Snapshot
 from pumice.dashboard.feed import Feed
@@ -28,8 +29,6 @@ _log = logs.get("dashboard")
 _EVENTS: Final = 50
 _MEASURABLE_S: Final = 2.0
 """How long a clock is watched before its speed is told."""
-_STEADY: Final = 0.5
-"""Speeds so near to 1 are 1: dates of answers are of whole seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,9 +224,10 @@ class FollowedSource:
         passed_s = here - self._began[0]
         if passed_s < _MEASURABLE_S:
             return
-        speed = max(0.0, (there - self._began[1]) / passed_s)
-        is_usual = abs(speed - 1.0) < _STEADY
-        self.about = replace(self.about, speed=1.0 if is_usual else round(speed, 1))
+        speed = clock_speed(passed_s, there - self._began[1])
+        self.about = replace(self.about, speed=round(speed, 1))
+        if passed_s > SPEED_WINDOW_S:
+            self._began = here, there
 
     def _reload(self) -> None:
         """Use the configuration that the cluster's scheduler has, if it can be used."""

@@ -96,7 +96,9 @@ class ClusterState:
     seed: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Kinds that scheduling does not read, with how many there were."""
-    passed_over: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    passed_over: Mapping[str, Sequence[str]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     """Their names, with the kind."""
     notes: tuple[str, ...] = ()
     """What a cluster did not show."""
@@ -349,10 +351,7 @@ class ClusterState:
         for kind, instead in _INSTEAD.items():
             if name in self.of_kind(kind):
                 return f"{name} is a {kind.lower()}: {instead}"
-        for key, kind in self.passed_over.items():
-            if name in (key, key.partition("/")[2]):
-                return unread_sentence(kind, key)
-        return ""
+        return unread_sentence(name, self.passed_over)
 
     def _members(self) -> Iterator[Member]:
         """Yield jobs, pod groups and pods with the names of their jobs."""
@@ -384,4 +383,6 @@ def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> s
     if meant:
         return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"
     listed = sorted(known)
+    if len(listed) == 1:
+        return f"the only one is {listed[0]}"
     return f"there are {first_of(listed, _SHOWN)}" if listed else "there is none at all"

@@ -32,7 +32,8 @@ class ObjectPile:
     objects: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)
     jobs: list[Manifest] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
-    passed_over: dict[str, str] = field(default_factory=dict)
+    passed_over: dict[str, list[str]] = field(default_factory=dict)
+    """Names of objects that scheduling does not read, to their kinds."""
     conf: tuple[str, str] | None = None
     now: float | None = None
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -81,8 +82,9 @@ class ObjectPile:
         self.left_out[item["kind"]] += 1
         meta = item.get("metadata")
         if isinstance(meta, Mapping) and isinstance(meta.get("name"), str):
-            key = f"{meta.get('namespace') or 'default'}/{meta['name']}"
-            self.passed_over[key] = item["kind"]
+            space = meta.get("namespace")
+            key = f"{space}/{meta['name']}" if space else meta["name"]
+            self.passed_over.setdefault(key, []).append(item["kind"])
 
     def _keep(self, kind: str, manifests: Sequence[Manifest]) -> None:
         known = self.objects

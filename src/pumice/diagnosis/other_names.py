@@ -28,6 +28,7 @@ _MAKERS: Final = (
     "JobTemplate.flow.volcano.sh",
 )
 """Kinds from which jobs or pods are made."""
+_MAKING: Final = frozenset(kind.partition(".")[0] for kind in _MAKERS)
 
 Member = tuple[Manifest, str]
 """A job, a pod group or a pod, and the name of its job; empty if it has none."""
@@ -44,18 +45,33 @@ def owner_sentence(name: str, members: Iterable[Member]) -> str:
     return "; ".join(_sentence(owner, jobs) for owner, jobs in owned.items())
 
 
-def unread_sentence(kind: str, key: str) -> str:
-    """Describe an object of which no job and no pod is known."""
-    return f"{kind} {key} has no job and no pod here; name a job, a pod group or a pod"
+def unread_sentence(name: str, unread: Mapping[str, Iterable[str]]) -> str:
+    """Describe an object that was not read, of all kinds by name; empty if none has the name.
+
+    What jobs or pods are made from comes first.
+    """
+    spellings = {name, name.removeprefix("default/")}
+    found = [
+        (kind not in _MAKING, kind, key)
+        for key, kinds in unread.items()
+        if not spellings.isdisjoint((key, key.partition("/")[2]))
+        for kind in kinds
+    ]
+    return _without_jobs(*min(found)[1:]) if found else ""
+
+
+def _without_jobs(kind: str, key: str) -> str:
+    space = "default/" if kind in _MAKING and "/" not in key else ""
+    return f"{kind} {space}{key} has no job and no pod here; name a job, a pod group or a pod"
 
 
 def maker_named(cluster: ReadableCluster, name: str) -> str:
     """Describe an object of a cluster from which jobs or pods are made; empty if there is none."""
     space, slash, short = name.rpartition("/")
-    for kind in _MAKERS:
+    for kind in _MAKERS if short else ():
         with suppress(ClusterError):  # not there, not served or not shown
             cluster.get(kind, space if slash else "default", short)
-            return unread_sentence(kind.partition(".")[0], f"{space or 'default'}/{short}")
+            return _without_jobs(kind.partition(".")[0], f"{space or 'default'}/{short}")
     return ""
 
 

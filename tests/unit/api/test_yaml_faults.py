@@ -14,7 +14,7 @@ from pumice.errors import ManifestError
         ("a:\n\tb: 1\n", 2, "a tab, where YAML wants spaces"),
         ("a:\n  b: 1\n\tc: 2\n", 3, "a tab, where YAML wants spaces"),
         ("a: @b\n", 1, "'@', with which no text can begin unless it is in quotes"),
-        ("a: [b\n", 2, "no ',' or ']' while parsing a flow sequence"),
+        ("a: [b\n", 2, "no ',' or ']' in a list in brackets"),
         ('a: "x\n', 2, "a quote that is not closed"),
         ("a: *x\n", 1, "an undefined alias"),
         ("a: b: c\n", 1, "a ':' where no key can be: look at the indentation and the quotes"),

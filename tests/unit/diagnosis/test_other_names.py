@@ -98,6 +98,27 @@ def test_other_objects_are_named(tmp_path: Path, name: str, found: str) -> None:
     assert hint(tmp_path, name, deployment).startswith(found)
 
 
+def test_of_objects_of_one_name_that_which_makes_pods_is_named(tmp_path: Path) -> None:
+    kinds = [("v1", "ServiceAccount"), ("apps/v1", "Deployment"), ("v1", "Service")]
+    there = [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": "web", "namespace": "team"}}
+        for version, kind in kinds
+    ]
+    assert hint(tmp_path, "web", *there).startswith("Deployment team/web has no job")
+    assert hint(tmp_path, "team/web", *there).startswith("Deployment team/web has no job")
+
+
+def test_an_object_without_a_namespace_is_named_as_it_stands(tmp_path: Path) -> None:
+    version = "rbac.authorization.k8s.io/v1"
+    role = {"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": "admin"}}
+    assert hint(tmp_path, "admin", role).startswith("ClusterRole admin has no job")
+
+
+def test_a_name_that_is_only_a_namespace_names_nothing() -> None:
+    cluster = EmbeddedCluster()
+    assert maker_named(cluster, "default/") == ""
+
+
 def test_a_cluster_is_asked_for_what_makes_jobs() -> None:
     cluster = EmbeddedCluster()
     cluster.create({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"}})

@@ -12,13 +12,9 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from secrets import SystemRandom
 
-from pumice.clock import wall_time
+from pumice.clock import SPEED_WINDOW_S, clock_speed, wall_time
 
 _NEAR_S = 2.0
-_MEASURABLE_S = 1.0
-"""How far apart two answers must be for a speed to be told from them."""
-_STEADY = 0.5
-"""Speeds so near to the machine's are those of a clock that was set, not of one that runs fast."""
 _RESERVED: ContextVar[bool] = ContextVar("reserved", default=False)
 """Whether the running task has waited for a turn it has not used yet."""
 
@@ -44,16 +40,17 @@ class ServerTime:
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
-        self._first = (b"", 0.0)
-        self._last = (b"", 0.0)
-        """The date of an answer, and the machine's time when it arrived."""
+        self._first = self._next = self._last = (b"", 0.0)
+        """The dates of answers, and the machine's time when they arrived."""
 
     def notice(self, date: bytes) -> None:
         """Remember the date of an answer that has just arrived."""
         if date:
             self._last = (date, self._timing.wall())
             if not self._first[0]:
-                self._first = self._last
+                self._first = self._next = self._last
+            elif self._last[1] - self._next[1] > SPEED_WINDOW_S:
+                self._first, self._next = self._next, self._last
 
     def now(self) -> float:
         """Return the server's time in seconds since 1970."""
@@ -66,11 +63,10 @@ class ServerTime:
 
     def _speed(self, there: float, at: float) -> float:
         """Return how many seconds pass on the server in one here."""
-        since, apart_s = _seconds(self._first[0]), at - self._first[1]
-        if since is None or since > there or apart_s < _MEASURABLE_S:
+        since = _seconds(self._first[0])
+        if since is None or since > there:
             return 1.0
-        speed = (there - since) / apart_s
-        return speed if abs(speed - 1.0) > _STEADY else 1.0
+        return clock_speed(at - self._first[1], there - since)
 
 
 def _seconds(date: bytes) -> float | None:

@@ -1,6 +1,7 @@
 """The two brakes of the client: turns at a rate, and waits that grow."""
 
 import asyncio
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -154,6 +155,29 @@ def test_a_server_whose_clock_runs_fast_is_ahead_of_its_last_answer() -> None:
     server.notice(b"thu, 01 jan 1970 00:50:00 gmt")  # it was set back
     time.now += 1.0
     assert server.now() == 3001.0
+
+
+def test_a_server_whose_clock_is_only_ahead_does_not_run_fast() -> None:
+    """Dates have no fractions: two answers may seem to be further apart than they are."""
+    time = Time()
+    server = ServerTime(time.timing)
+    time.now = 100.8
+    server.notice(b"thu, 01 jan 1970 00:01:50 gmt")
+    time.now = 102.1
+    server.notice(b"thu, 01 jan 1970 00:01:52 gmt")
+    time.now = 162.1
+    assert server.now() == 172.0
+
+
+def test_a_server_whose_clock_was_set_does_not_run_fast_for_long() -> None:
+    time = Time()
+    server = ServerTime(time.timing)
+    for second in range(100):
+        ahead = 3600 if second > 30 else 0
+        time.now = 100.0 + second
+        server.notice(formatdate(time.now + ahead, usegmt=True).encode())
+    time.now += 30.0
+    assert server.now() == time.now + 3600
 
 
 def test_a_first_date_that_cannot_be_read_hides_no_later_one() -> None:
