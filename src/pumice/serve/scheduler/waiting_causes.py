@@ -73,10 +73,14 @@ class WaitingCauses(Observer):
             elif not examiner.outcome.waits:
                 self._drop(key)
         for key, record in waiting.items():
-            if self._records.get(key) != record:
+            if self._records.get(key) == record:
+                continue
+            if not ssn.has_plugin(_OUTSIDE):
                 self._due[key] = None
-                if ssn.has_plugin(_OUTSIDE) and record != _NOT_TAKEN:
-                    self._take(key, _recorded(ssn, key, decisions))
+            elif record != _NOT_TAKEN:
+                self._take(key, _recorded(ssn, key, decisions))
+            else:
+                self._drop(key)  # the record is all that is known with such a plugin
         for key in [key for key in self._causes if key not in waiting]:
             self._drop(key)
         if not decisions.binds and not decisions.pipelined:

@@ -108,6 +108,20 @@ def test_nothing_is_tried_where_a_service_outside_would_be_told(
     assert not any(asked)
 
 
+def test_a_cause_that_no_longer_holds_is_taken_back_where_none_can_be_examined(
+    plane: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_causes, "_OUTSIDE", "gang")
+    submit(plane, "large", 9)
+    run(plane)
+    assert marks(plane, "large")[WAITING_CAUSE]
+    plane.cluster.delete("Pod", "default", "large-0", grace_s=0)
+    gated = {"schedulingGates": [{"name": "hold"}]}
+    plane.cluster.create(pod("large-1", group="large", cpu=9, spec=gated))
+    run(plane)
+    assert WAITING_CAUSE not in marks(plane, "large")
+
+
 class Written:
     """A binder that takes causes down."""
 
