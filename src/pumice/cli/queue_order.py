@@ -35,7 +35,9 @@ def order(
 
 def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
     if not found["queues"]:
-        click.echo("no job waits in any queue")
+        waits = "in line" if found["without_pods"] else "in any queue"
+        click.echo(f"no job waits {waits}")
+        _print_without_pods(found["without_pods"], say)
         return
     print_heading("Queues with waiting jobs, the first one first")
     plugins = list(found["queues"][0]["keys"])
@@ -60,9 +62,16 @@ def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
         ]
         columns = ("#", "job", *plugins, "after the one before because of", "turn", "outcome")
         print_rows(columns, jobs)
+    _print_without_pods(found["without_pods"], say)
     print_heading("Deciding plugins in order; the first difference counts")
     for kind, plugin, rule in found["rules"]:
         print_text(f"{kind:<7} {plugin or '-':<12} {rule}", indent="  ")
     print_text(
         "turn: when allocate actually took the job; queues take turns, job by job", indent="  "
     )
+
+
+def _print_without_pods(found: Mapping[str, str], say: Callable[[str], str]) -> None:
+    if found:
+        print_heading("Jobs that wait for their pods")
+        print_rows(("job", "why"), [(say(job), say(why)) for job, why in found.items()])

@@ -45,6 +45,8 @@ class QueueOrder:
     jobs: dict[str, list[Line]]
     rules: list[tuple[str, str, str]]
     """Queues or jobs, the plugin, and what it puts first, in the order in which they are asked."""
+    without_pods: dict[str, str] = field(default_factory=dict)
+    """Jobs that are not in line because quotas refuse all their pods, and why."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain data."""
@@ -84,6 +86,10 @@ class _Watcher(Observer):
                 for line, row in zip(self.order.jobs[queue], rows, strict=True)
             ]
             self.order.jobs[queue] = turns
+        in_line = {line.name for lines in self.order.jobs.values() for line in lines}
+        for job in self._world.refusals:
+            if job not in in_line and (found := quota_findings(self._world, job)):
+                self.order.without_pods[job] = found[0].text
 
     def _with_outcome(self, ssn: Session, line: Line, row: int, decisions: Decisions) -> Line:
         turn = ssn.records.turns.get(row)

@@ -17,7 +17,7 @@ from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import InputError
-from pumice.testing import pod, pod_group
+from pumice.testing import pod, pod_group, queue
 from tests.present import present
 
 NODE = {
@@ -213,6 +213,22 @@ def test_lists_of_jobs_name_the_same_cause(tmp_path: Path) -> None:
     assert line.cause.code.value == "QuotaExceeded"
     [ordered] = queue_order(world).jobs["default"]
     assert ordered.outcome == line.cause.text
+
+
+def test_an_admitted_job_whose_pods_are_all_refused_is_named_beside_the_order(
+    tmp_path: Path,
+) -> None:
+    group = pod_group("none", phase="Inqueue", min_member=2)
+    file = written(tmp_path, queue("default"), quota("0"), job("none", 2, 2), group)
+    world = load_world([file])
+    [line] = waiting_jobs(world, foresee=False)
+    order = queue_order(world)
+    assert order.jobs == {}
+    assert order.without_pods == {"default/none": line.cause.text}
+    shown = CliRunner().invoke(main, ["queue", "order", "-f", str(file)])
+    assert shown.output.startswith("no job waits in line")
+    assert "Jobs that wait for their pods" in shown.output
+    assert "resource quota team has no room" in " ".join(shown.output.split())
 
 
 def test_the_plugin_and_the_api_server_are_not_both_named(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ function Why({ name, asked, changed, again }) {
 }
 
 function Pods({ data }) {
-  if (!data.pods.length) return html`<section><h2>Pods</h2><p class="soft">It has no pods yet: they are created once the job is admitted to its queue.</p></section>`;
+  if (!data.pods.length) return html`<section><h2>Pods</h2><p class="soft">It has no pods yet.</p></section>`;
   const rows = data.pods.map((_, i) => i);
   const columns = [
     { key: "pod", title: "pod", width: "minmax(140px, 1.4fr)", card: "lead-cell", cell: (i) => html`<span class="name">${data.pods[i].pod}</span>` },
