@@ -30,6 +30,24 @@ _INT64: Final = 1 << 63
 _LONGEST: Final = 400  # digits; a finite float has at most 309 before the point
 
 
+_FAULTS: Final = {
+    "Expecting value": "no value where one must follow",
+    "Expecting property name enclosed in double quotes": "no name in double quotes",
+    "Unterminated string starting at": "a quote that is not closed",
+    "Illegal trailing comma before end of object": "a comma before the end of an object",
+    "Illegal trailing comma before end of array": "a comma before the end of a list",
+}
+"""What the parser says, and what is there."""
+
+
+def _fault_words(message: str) -> Words:
+    """Describe what is there in place of JSON."""
+    if message.startswith("Expecting "):
+        missing = message.removeprefix("Expecting ").removesuffix(" delimiter")
+        return Words(_FAULTS.get(message, f"no {missing} where one must follow"))
+    return Words(_FAULTS.get(message, message[:1].lower() + message[1:]))
+
+
 class JsonValue(msgspec.Struct, frozen=True):
     """One value of a text, and the line on which it begins."""
 
@@ -82,7 +100,7 @@ def parse_json_stream(text: str, file: str, *, unique: bool = True) -> Iterator[
             content, position = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
             raise ManifestError(
-                wanted=NOT_JSON, found=error.msg, file=f"{file}:{error.lineno}"
+                wanted=NOT_JSON, found=_fault_words(error.msg), file=f"{file}:{error.lineno}"
             ) from None
         except ManifestError as error:
             error.file = f"{file}:{line}"

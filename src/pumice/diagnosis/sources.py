@@ -4,6 +4,7 @@ One function, `load_world`, joins any number of sources.  Files are read lenient
 scheduling does not read are counted and left out.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -187,9 +188,10 @@ def load_job(source: Path | str | Documents, now: float) -> list[Manifest]:
     if not any(one["kind"] in ("Job", "PodGroup", "Pod") for one in found):
         wanted = "a Volcano job, a pod group or pods"
         file = source.file if isinstance(source, Documents) else source
+        others = Counter(one["kind"] for one in found) + Counter(world.left_out)
         raise InputError(
             wanted=wanted,
-            found=Words("none of them"),
+            found=Words(", ".join(f"{n} {kind}" for kind, n in others.items()) or "none of them"),
             file=str(file) if isinstance(file, Path) else "",
         )
     return found

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.wording import counted
 from pumice.core.views import ALL
 from pumice.framework.failing_hooks import Halves, ask_by_halves
 from pumice.framework.refusals import Failed, Reason, Refusal
@@ -165,7 +166,7 @@ def _candidate(found: Any, args: Args, _: Reasons) -> str:
 def _keys(found: Any, args: Args, _: Reasons) -> str:
     n = len(args[0])
     shape = found.shape if isinstance(found, np.ndarray) else np.shape(found)
-    return "" if shape[-1:] == (n,) else f"{n} keys"
+    return "" if shape[-1:] == (n,) else f"a list of {counted(n, 'key')}"
 
 
 def _finite_keys(found: Any, args: Args, reasons: Reasons) -> str:
@@ -174,7 +175,7 @@ def _finite_keys(found: Any, args: Args, reasons: Reasons) -> str:
         return wanted
     column = np.asarray(found)
     good = column.dtype.kind in _NUMBERS and not np.isnan(column).any()
-    return "" if good else f"{len(args[0])} keys that are numbers"
+    return "" if good else f"a list of {counted(len(args[0]), 'key')}, all of them numbers"
 
 
 def _spare_keys(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | None:

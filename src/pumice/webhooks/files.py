@@ -130,6 +130,12 @@ def misread_metadata(manifest: Manifest) -> Iterator[Finding]:
         yield Finding(read.text, ("metadata", *read.path), read.found, read.wanted)
 
 
+def missing_spec(manifest: Manifest) -> Iterator[Finding]:
+    """Yield that an object states nothing, if it does: admission has nothing to complete then."""
+    if "spec" not in manifest:
+        yield Finding("spec: Required value", ("spec",), None, "an object")
+
+
 def value_at(manifest: Any, path: Sequence[Step]) -> Any:
     """Return the value that a path leads to, ABSENT if there is none."""
     value = manifest

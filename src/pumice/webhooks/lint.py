@@ -19,7 +19,7 @@ from pumice.controllers.job.state import replicas_of
 from pumice.controllers.object_index import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Mistyped, Shown, Step, Words, path_text
-from pumice.webhooks.files import Files, is_checked, misread_metadata, name_of
+from pumice.webhooks.files import Files, is_checked, misread_metadata, missing_spec, name_of
 from pumice.webhooks.queue_tree import check_children
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
@@ -53,7 +53,8 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
     if queue is not None:
         found += check_children(queue, files)
     if not verdict.allowed and not found:
-        found.append(next(misread_metadata(manifest), Finding(verdict.message)))
+        reasons = (*misread_metadata(manifest), *missing_spec(manifest), Finding(verdict.message))
+        found.append(reasons[0])
     if verdict.allowed and kind_of(manifest) == JOB:
         found += _refused_pods(verdict.object, files, settings)
     return [_as_written(one, manifest) for one in _once(_of_the_file(found, manifest))]

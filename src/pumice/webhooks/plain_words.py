@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from pumice.api.quantity import WANTED_QUANTITY
+from pumice.api.wording import counted
 
 _ENDS: Final = "a letter or digit first and last"
 _LABEL: Final = f"lower case letters, digits and '-', {_ENDS}"
@@ -94,6 +95,7 @@ _PATTERNS: Final = {
     "^[^:]+$": "a text without ':'",
 }
 _BOUND: Final = re.compile(r"(?P<sign>[<>])= (?P<field>\w+)\[.*\]=(?P<amount>\S+)")
+_ITEMS: Final = re.compile(r"have at least (?P<least>\d+) items")
 _LONGEST: Final = 1000
 """Characters of a message that is put in other words: a longer one quotes its input."""
 
@@ -143,6 +145,8 @@ def plainly(detail: str) -> str:
     if found := _BOUND.fullmatch(detail):
         most = "at most" if found["sign"] == "<" else "at least"
         return f"{most} {found['amount']}, its {found['field']}"
+    if found := _ITEMS.fullmatch(detail):
+        return f"at least {counted(int(found['least']), 'item')}"
     if detail.startswith("match '"):
         pattern = detail.removeprefix("match '").removesuffix("'")
         return _PATTERNS.get(pattern, f"a text that matches '{pattern}'")

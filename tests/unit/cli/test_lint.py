@@ -171,10 +171,11 @@ def test_a_misspelt_event_is_reported_once(lint: Any) -> None:
     assert "spec.policies[0].event: found PodFaild, wanted one of" in lines[0]
 
 
-def test_a_refusal_without_a_field_is_a_sentence_of_its_own(lint: Any) -> None:
+def test_an_object_without_a_spec_lacks_one(lint: Any) -> None:
+    """The webhook of a cluster fails to complete it, and says only that."""
     bare = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: root}\n"
     _, lines = lint("-", given=bare)
-    assert lines[0].startswith("<stdin>:1: Queue root: Internal error occurred: add operation")
+    assert lines[0] == "<stdin>:1: Queue root: spec: wanted an object"
 
 
 def test_an_unknown_field_is_reported_with_the_one_probably_meant(lint: Any) -> None:
@@ -217,6 +218,25 @@ def test_a_file_that_cannot_be_read_is_a_finding(lint: Any) -> None:
         "a.yaml", "missing.yaml", "2 problems in 0 objects",
     ]  # fmt: skip
     assert lines[1] == "missing.yaml:1: No such file or directory; wanted a readable file"
+
+
+JOB_HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.json", '{"a": ', "found no value where one must follow, wanted readable JSON"),
+        ("a.json", '{"a": 1 2}', "found no ',' where one must follow, wanted readable JSON"),
+        ("a.json", '{"a": "b', "found a quote that is not closed, wanted readable JSON"),
+        ("a.yaml", JOB_HEAD, "Job default/a: spec: wanted an object"),
+        ("a.yaml", f"{JOB_HEAD}spec: {{tasks: []}}\n", "found 0, wanted at least 1 item"),
+    ],
+)
+def test_faults_are_told_in_plain_words(lint: Any, name: str, text: str, found: str) -> None:
+    code, lines = lint(name, files={name: text})
+    assert code == 1
+    assert lines[0].endswith(found)
 
 
 def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:

@@ -161,11 +161,11 @@ def test_scores_of_some_nodes_are_checked_for_their_number_alone() -> None:
         (row(1.0, 2.0, 3.0), "", ""),
         (np.zeros((2, 3)), "", ""),
         (np.full(3, INF), "", ""),
-        (np.full(3, NAN), "3 keys that are numbers", ""),
-        (["a", "b", "c"], "3 keys that are numbers", ""),
-        ([1.0], "3 keys", "3 keys"),
-        (np.zeros((3, 2)), "3 keys", "3 keys"),
-        (7, "3 keys", "3 keys"),
+        (np.full(3, NAN), "a list of 3 keys, all of them numbers", ""),
+        (["a", "b", "c"], "a list of 3 keys, all of them numbers", ""),
+        ([1.0], "a list of 3 keys", "a list of 3 keys"),
+        (np.zeros((3, 2)), "a list of 3 keys", "a list of 3 keys"),
+        (7, "a list of 3 keys", "a list of 3 keys"),
     ],
 )
 def test_keys_are_numbers_of_each_row(found: Any, check: str, cheap: str) -> None:
