@@ -270,7 +270,7 @@ class ControllerLoop:
                 return False
             carry_out_all(self._cluster, plan.effects)
         except Exception as error:  # noqa: BLE001  # hurts this object only
-            self._failed(item, error)
+            self._failed(item, error, plan)
         else:
             self._succeeded(item, plan)
         return bool(plan.effects)
@@ -283,8 +283,9 @@ class ControllerLoop:
             self.quota_waits.forget(item)
         for key in plan.look_at:
             self._enqueue((item[0], key))
-        if plan.again_in_s is not None:
-            self._postpone(item, plan.again_in_s)
+        again_in_s = 0.0 if plan.is_part else plan.again_in_s
+        if again_in_s is not None:
+            self._postpone(item, again_in_s)
 
     def _held_back(self, item: Item, plan: Plan) -> bool:
         """Postpone a plan that creates something in a namespace that is being deleted."""
@@ -293,18 +294,22 @@ class ControllerLoop:
             self._postpone(item, wait_s)
         return wait_s > 0
 
-    def _failed(self, item: Item, error: Exception) -> None:
-        """Reconcile again: at once after a first stale read, else with growing delays."""
+    def _failed(self, item: Item, error: Exception, plan: Plan) -> None:
+        """Reconcile again: at once after a first stale read, else with growing delays.
+
+        What a plan has to do at a time is not delayed by a pod that a quota refuses.
+        """
         if isinstance(error, NamespaceTerminatingError):
             now = self._steady()
             if self._holds.refused(error.namespace, now):
                 self._report(item, error, 1)
             self._postpone(item, self._holds.left_s(error.namespace, now))
             return
-        over_quota = isinstance(error, QuotaExceededError)
         if isinstance(error, QuotaExceededError) and self.quota_waits is not None:
             if self.quota_waits.add(item, error):
                 self._report(item, error, _RECORDED_AFTER)
+            if plan.again_in_s is not None:
+                self._postpone(item, plan.again_in_s)
             return
         attempts = self._attempts.get(item, 0) + 1
         self._attempts[item] = attempts
@@ -314,8 +319,11 @@ class ControllerLoop:
             return
         if attempts >= _RECORDED_AFTER or not self._was_deleted(item, error):
             self._report(item, error, attempts)
-        longest = _LONGEST_FOR_QUOTA_S if over_quota else _LONGEST_DELAY_S
-        self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), longest))
+        longest_s = _LONGEST_DELAY_S
+        if isinstance(error, QuotaExceededError):
+            timer_s = _LONGEST_FOR_QUOTA_S if plan.again_in_s is None else plan.again_in_s
+            longest_s = min(timer_s, _LONGEST_FOR_QUOTA_S)
+        self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), longest_s))
 
     def _was_deleted(self, item: Item, error: Exception) -> bool:
         """Return whether an object is gone, and the watch may not have told so yet."""

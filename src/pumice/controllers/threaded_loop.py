@@ -209,7 +209,7 @@ class ThreadedLoop(ControllerLoop):
             self._metrics.looked(name, failed=done.error is not None)
         if done.error is not None:
             self.view.lookups.clear()  # a cached object may be the cause
-            self._failed(item, done.error)
+            self._failed(item, done.error, done.plan)
             return
         self._succeeded(item, done.plan)
 

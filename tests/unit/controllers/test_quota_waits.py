@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import JOB
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -71,6 +72,21 @@ def test_nothing_waits_for_a_time(plane: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("refused", [1, 300])  # more than are tried at a time
+def test_policies_are_followed_in_time_though_pods_are_refused(plane: Any, refused: int) -> None:
+    made = job("a", 1, 3)
+    made["spec"]["tasks"][1]["replicas"] = refused
+    policy = {"event": "PodFailed", "action": "TerminateJob", "timeout": "60s"}
+    plane.cluster.create({**made, "spec": {**made["spec"], "policies": [policy]}})
+    plane.run(until=1010.0)
+    plane.cluster.merge_status("Pod", "default", "a-t0-0", {"phase": "Failed"})
+    plane.run(until=1060.0)
+    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Pending"
+    plane.run(until=1080.0)
+    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Terminated"
+    assert not plane.controllers.quota_waits
+
+
 def test_pods_are_made_when_others_end_the_oldest_job_first(plane: Any) -> None:
     plane.cluster.create(job("old", 2, runs=60))
     plane.run(until=1005.0)
@@ -99,7 +115,7 @@ def test_a_job_that_is_deleted_waits_no_longer(plane: Any) -> None:
     plane.cluster.create(job("a", 3))
     plane.run(until=1010.0)
     assert plane.controllers.quota_waits
-    plane.cluster.delete("Job.batch.volcano.sh", "default", "a")
+    plane.cluster.delete(JOB, "default", "a")
     plane.run(until=1020.0)
     assert not plane.controllers.quota_waits
 

@@ -30,8 +30,8 @@ class Outcome(msgspec.Struct):
     failed: bool = False
     waits_for: Key | None = None
     """The object that would cure the failure."""
-    again_in_s: float | None = None
-    """When to continue with the rest."""
+    is_part: bool = False
+    """Whether there are more pods to make."""
 
 
 def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
@@ -66,7 +66,7 @@ def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase
         pods, more = _pods(expansion, status)
         effects += pods
     effects += _status_update(state, status, following, resources)
-    return Outcome(effects, again_in_s=0.0 if more else None)
+    return Outcome(effects, is_part=more)
 
 
 def _status_update(

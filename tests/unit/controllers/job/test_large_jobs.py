@@ -46,7 +46,7 @@ def test_what_is_made_at_a_time_is_counted_and_the_rest_follows() -> None:
     plan = controller.reconcile(key, stage.loop.view)
     made = [one for one in plan.effects if type(one).__name__ == "Create"]
     assert sum(one.manifest["kind"] == "Pod" for one in made) == BATCH
-    assert plan.again_in_s == 0.0
+    assert plan.is_part
     stage.loop.look_at("job", key)
     stage.settle()
     assert len(stage.pods()) == 2 * BATCH + 1
