@@ -27,7 +27,7 @@ def plane() -> Any:
     return made
 
 
-def job(name: str, *cpus: int, runs: int = 0) -> Any:
+def job(name: str, *cpus: int | str, runs: int = 0) -> Any:
     marks = {"pumice.dev/run-seconds": str(runs)} if runs else {}
     tasks = [
         {
@@ -60,6 +60,25 @@ def test_a_smaller_pod_is_made_beside_a_refused_one(plane: Any) -> None:
     plane.cluster.create(job("a", 1, 3, 1))
     plane.run(until=1010.0)
     assert pods(plane) == {"a-t0-0", "a-t2-0"}
+
+
+@pytest.mark.parametrize("refused", [249, 250, 300, 1000])
+def test_a_large_task_that_is_refused_holds_up_no_other(plane: Any, refused: int) -> None:
+    made = job("a", 3, 1)
+    made["spec"]["tasks"][0]["replicas"] = refused
+    plane.cluster.create(made)
+    plane.run(until=1010.0)
+    assert pods(plane) == {"a-t1-0"}
+
+
+def test_large_tasks_are_completed_beside_one_that_is_refused(plane: Any) -> None:
+    plane.cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"cpu": "5"}}})
+    made = job("a", 8, "10m")
+    for task in made["spec"]["tasks"]:
+        task["replicas"] = 400
+    plane.cluster.create(made)
+    plane.run(until=1010.0)
+    assert len(pods(plane)) == 400
 
 
 def test_nothing_waits_for_a_time(plane: Any) -> None:
