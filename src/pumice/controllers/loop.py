@@ -43,6 +43,8 @@ Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
 _NOBODY: Final = -1
 """Stands for the controllers of reconciliations that do nothing."""
+_RELEASED: Final = -1
+"""Stands in the queue for what is only reconciled because a quota has more room."""
 _Concerns = Callable[[str, Manifest, View], Iterable[Key]]
 _IsContent = Callable[[str, Manifest], bool]
 
@@ -84,7 +86,10 @@ class ControllerLoop:
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
         self.quota_waits: QuotaWaits[Item] | None = None
         if tables is not None:
-            self.quota_waits = QuotaWaits()
+            self.quota_waits = QuotaWaits(
+                lambda namespace: cluster.list(RESOURCE_QUOTA, namespace)[0],
+                lambda: tables.latest.get(RESOURCE_QUOTA, 0),
+            )
             kinds[RESOURCE_QUOTA] = None
         self.view = ClusterView(cluster, kinds, looked_up, tables)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
@@ -101,7 +106,7 @@ class ControllerLoop:
         """Called with each change, before controllers are asked which objects it concerns."""
         self._queue: OrderedDict[Item, int] = OrderedDict()
         """What is to be reconciled; a number stands for so many reconciliations in a row that are
-        known to do nothing."""
+        known to do nothing, or ``_RELEASED``."""
         self._later: list[tuple[float, int, Item]] = []
         self._due: dict[Item, float] = {}
         self._attempts: dict[Item, int] = {}
@@ -140,6 +145,10 @@ class ControllerLoop:
         self._notice()
         while self._queue and count < limit:
             item, idle = self._queue.popitem(last=False)
+            if idle == _RELEASED:
+                idle = 0
+                if self.quota_waits is not None and self.quota_waits.is_refused_again(item):
+                    continue
             if idle and (item[0] == _NOBODY or not self._has_failed):
                 count += self._pass_over(item, idle, limit - count)
                 continue
@@ -162,6 +171,8 @@ class ControllerLoop:
 
     def _notice(self) -> None:
         self._take_changes()
+        if self.quota_waits:
+            self.quota_waits.take_changes()
         now = self._steady()
         while (when := self.next_at()) is not None and when <= now:
             item = heapq.heappop(self._later)[2]
@@ -218,7 +229,7 @@ class ControllerLoop:
         kind, old, new = change
         if kind == RESOURCE_QUOTA and self.quota_waits:
             for item in sorted(self.quota_waits.released_by(old, new), key=self._age):
-                self._enqueue(item)
+                self._queue.setdefault(item, _RELEASED)
         moved = old if old is not None and _moved(old, new) else None
         for index, concerns, is_content in self._interested[kind]:
             if new is not None:
@@ -263,6 +274,8 @@ class ControllerLoop:
         index, key = item
         if self._due:
             self._due.pop(item, None)
+        if self.quota_waits is not None:
+            self.quota_waits.begin()
         plan = Plan()
         try:
             plan = self._controllers[index].reconcile(key, self.view)
