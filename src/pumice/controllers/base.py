@@ -75,6 +75,8 @@ class Plan(msgspec.Struct):
     again_in_s: float | None = None
     look_at: list[Key] = msgspec.field(default_factory=list)
     """Further objects of the same controller to reconcile, each by itself."""
+    is_part: bool = False
+    """Whether there is more to do as soon as this has been done."""
 
 
 class View(Protocol):

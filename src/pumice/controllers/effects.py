@@ -5,7 +5,7 @@ The only part of the controllers that writes.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import Final, cast
 
 from pumice.api.annotations import JOB_NAME, TASK_SPEC
 from pumice.api.kinds import Manifest, kind_of
@@ -13,32 +13,66 @@ from pumice.cluster.base import Cluster, Propagation
 from pumice.controllers.base import Create, Delete, Effect, Patch, Record, Update, UpdateStatus
 from pumice.errors import NamespaceTerminatingError, NotFoundError, QuotaExceededError
 
+_NEW_POD: Final = (Create, "Pod")
+
 
 def carry_out_all(cluster: Cluster, effects: Iterable[Effect]) -> None:
     """Carry effects out in turn, up to one that fails.
 
     A pod that a quota refuses keeps no other pod from being created: a smaller one may have room.
-    Pods of the same task ask for the same, and are not tried.
 
     Raises:
         ClusterError: of the first that failed.
     """
     refused: QuotaExceededError | None = None
-    tasks: set[tuple[str, str]] = set()
+    attempt = Attempt(cluster)
     for effect in effects:
-        if refused is not None and _likeness(effect) != (Create, "Pod"):
+        if refused is not None and _likeness(effect) != _NEW_POD:
             raise refused
-        if tasks and isinstance(effect, Create) and _task(effect.manifest) in tasks:
-            continue
         try:
-            carry_out(cluster, effect)
+            attempt.carry_out(effect)
         except QuotaExceededError as error:
             if not isinstance(effect, Create):
                 raise
             refused = refused or error
-            tasks.add(_task(effect.manifest))
     if refused is not None:
         raise refused
+
+
+class Attempt:
+    """One attempt at a plan; its effects may be carried out by several threads.
+
+    Pods of a task ask for the same: once a quota refuses one, the others are not tried.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._refused: set[tuple[str, str]] = set()
+
+    def carry_out(self, effect: Effect) -> Manifest | None:
+        """Do as ``carry_out``, or nothing for a pod like one that was refused."""
+        if not isinstance(effect, Create):
+            return carry_out(self._cluster, effect)
+        if self._refused and _task(effect.manifest) in self._refused:
+            return None
+        try:
+            return carry_out(self._cluster, effect)
+        except QuotaExceededError:
+            self._refused.add(_task(effect.manifest))
+            raise
+
+
+def one_of_each_task_first(batch: list[Effect]) -> list[list[Effect]]:
+    """Cut new pods into the first of each task, which tell what a quota refuses, and the rest."""
+    if _likeness(batch[0]) != _NEW_POD:
+        return [batch]
+    seen: set[tuple[str, str]] = set()
+    firsts, rest = list[Effect](), list[Effect]()
+    for effect in batch:
+        task = _task(effect.manifest) if isinstance(effect, Create) else ("", "")
+        (rest if task in seen else firsts).append(effect)
+        seen.add(task)
+    return [firsts, rest] if rest else [firsts]
 
 
 def _task(manifest: Manifest) -> tuple[str, str]:

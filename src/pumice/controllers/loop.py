@@ -43,6 +43,8 @@ Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
 _NOBODY: Final = -1
 """Stands for the controllers of reconciliations that do nothing."""
+_RELEASED: Final = -1
+"""Stands in the queue for what is only reconciled because a quota has more room."""
 _Concerns = Callable[[str, Manifest, View], Iterable[Key]]
 _IsContent = Callable[[str, Manifest], bool]
 
@@ -84,7 +86,10 @@ class ControllerLoop:
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
         self.quota_waits: QuotaWaits[Item] | None = None
         if tables is not None:
-            self.quota_waits = QuotaWaits()
+            self.quota_waits = QuotaWaits(
+                lambda namespace: cluster.list(RESOURCE_QUOTA, namespace)[0],
+                lambda: tables.latest.get(RESOURCE_QUOTA, 0),
+            )
             kinds[RESOURCE_QUOTA] = None
         self.view = ClusterView(cluster, kinds, looked_up, tables)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
@@ -101,7 +106,7 @@ class ControllerLoop:
         """Called with each change, before controllers are asked which objects it concerns."""
         self._queue: OrderedDict[Item, int] = OrderedDict()
         """What is to be reconciled; a number stands for so many reconciliations in a row that are
-        known to do nothing."""
+        known to do nothing, or ``_RELEASED``."""
         self._later: list[tuple[float, int, Item]] = []
         self._due: dict[Item, float] = {}
         self._attempts: dict[Item, int] = {}
@@ -140,6 +145,10 @@ class ControllerLoop:
         self._notice()
         while self._queue and count < limit:
             item, idle = self._queue.popitem(last=False)
+            if idle == _RELEASED:
+                idle = 0
+                if self.quota_waits is not None and self.quota_waits.is_refused_again(item):
+                    continue
             if idle and (item[0] == _NOBODY or not self._has_failed):
                 count += self._pass_over(item, idle, limit - count)
                 continue
@@ -162,6 +171,8 @@ class ControllerLoop:
 
     def _notice(self) -> None:
         self._take_changes()
+        if self.quota_waits:
+            self.quota_waits.take_changes()
         now = self._steady()
         while (when := self.next_at()) is not None and when <= now:
             item = heapq.heappop(self._later)[2]
@@ -218,7 +229,7 @@ class ControllerLoop:
         kind, old, new = change
         if kind == RESOURCE_QUOTA and self.quota_waits:
             for item in sorted(self.quota_waits.released_by(old, new), key=self._age):
-                self._enqueue(item)
+                self._queue.setdefault(item, _RELEASED)
         moved = old if old is not None and _moved(old, new) else None
         for index, concerns, is_content in self._interested[kind]:
             if new is not None:
@@ -263,6 +274,8 @@ class ControllerLoop:
         index, key = item
         if self._due:
             self._due.pop(item, None)
+        if self.quota_waits is not None:
+            self.quota_waits.begin()
         plan = Plan()
         try:
             plan = self._controllers[index].reconcile(key, self.view)
@@ -270,7 +283,7 @@ class ControllerLoop:
                 return False
             carry_out_all(self._cluster, plan.effects)
         except Exception as error:  # noqa: BLE001  # hurts this object only
-            self._failed(item, error)
+            self._failed(item, error, plan)
         else:
             self._succeeded(item, plan)
         return bool(plan.effects)
@@ -283,8 +296,9 @@ class ControllerLoop:
             self.quota_waits.forget(item)
         for key in plan.look_at:
             self._enqueue((item[0], key))
-        if plan.again_in_s is not None:
-            self._postpone(item, plan.again_in_s)
+        again_in_s = 0.0 if plan.is_part else plan.again_in_s
+        if again_in_s is not None:
+            self._postpone(item, again_in_s)
 
     def _held_back(self, item: Item, plan: Plan) -> bool:
         """Postpone a plan that creates something in a namespace that is being deleted."""
@@ -293,18 +307,22 @@ class ControllerLoop:
             self._postpone(item, wait_s)
         return wait_s > 0
 
-    def _failed(self, item: Item, error: Exception) -> None:
-        """Reconcile again: at once after a first stale read, else with growing delays."""
+    def _failed(self, item: Item, error: Exception, plan: Plan) -> None:
+        """Reconcile again: at once after a first stale read, else with growing delays.
+
+        What a plan has to do at a time is not delayed by a pod that a quota refuses.
+        """
         if isinstance(error, NamespaceTerminatingError):
             now = self._steady()
             if self._holds.refused(error.namespace, now):
                 self._report(item, error, 1)
             self._postpone(item, self._holds.left_s(error.namespace, now))
             return
-        over_quota = isinstance(error, QuotaExceededError)
         if isinstance(error, QuotaExceededError) and self.quota_waits is not None:
             if self.quota_waits.add(item, error):
                 self._report(item, error, _RECORDED_AFTER)
+            if plan.again_in_s is not None:
+                self._postpone(item, plan.again_in_s)
             return
         attempts = self._attempts.get(item, 0) + 1
         self._attempts[item] = attempts
@@ -314,8 +332,11 @@ class ControllerLoop:
             return
         if attempts >= _RECORDED_AFTER or not self._was_deleted(item, error):
             self._report(item, error, attempts)
-        longest = _LONGEST_FOR_QUOTA_S if over_quota else _LONGEST_DELAY_S
-        self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), longest))
+        longest_s = _LONGEST_DELAY_S
+        if isinstance(error, QuotaExceededError):
+            timer_s = _LONGEST_FOR_QUOTA_S if plan.again_in_s is None else plan.again_in_s
+            longest_s = min(timer_s, _LONGEST_FOR_QUOTA_S)
+        self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), longest_s))
 
     def _was_deleted(self, item: Item, error: Exception) -> bool:
         """Return whether an object is gone, and the watch may not have told so yet."""

@@ -2,9 +2,11 @@
 
 Used by the controllers' loop on a cluster in memory, where quotas can be watched at no cost.  A
 time to try again would be a guess: a quota has room when pods of others end, or when it is changed.
+Many may wait for the same room.  Once it is taken again, quotas are as they were when the others
+were refused, and these need not be tried to be refused once more.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 from pumice.api.kinds import Manifest
@@ -15,10 +17,20 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 class QuotaWaits(Generic[_Item]):
-    """What waits for quotas."""
+    """What waits for quotas.
 
-    def __init__(self) -> None:
+    ``listed`` returns the quotas of a namespace, ``version`` that of the last change of any quota.
+    """
+
+    def __init__(self, listed: Callable[[str], list[Manifest]], version: Callable[[], int]) -> None:
+        self._listed = listed
+        self._version = version
+        self._begun_at = -1
         self._errors: dict[_Item, QuotaExceededError] = {}
+        self._refused_by: dict[_Item, str] = {}
+        """The quotas that an attempt found, where they were the same from its start to its end."""
+        self._present: dict[str, str] = {}
+        """The quotas of namespaces as of the latest changes."""
 
     def __bool__(self) -> bool:
         return bool(self._errors)
@@ -28,15 +40,37 @@ class QuotaWaits(Generic[_Item]):
         """The latest refusal of each."""
         return self._errors
 
+    def begin(self) -> None:
+        """Note the start of an attempt."""
+        self._begun_at = self._version()
+
     def add(self, item: _Item, error: QuotaExceededError) -> bool:
-        """Have something wait; return whether it did not wait yet."""
+        """Have something wait whose attempt was refused; return whether it did not wait yet."""
         is_new = item not in self._errors
         self._errors[item] = error
+        found = _described(self._listed(error.namespace))
+        self._refused_by[item] = found if self._version() == self._begun_at else ""
         return is_new
 
     def forget(self, item: _Item) -> None:
         """Stop waiting with something that is no longer refused."""
         self._errors.pop(item, None)
+        self._refused_by.pop(item, None)
+
+    def take_changes(self) -> None:
+        """Read quotas again before the next answer: they may have changed."""
+        self._present.clear()
+
+    def is_refused_again(self, item: _Item) -> bool:
+        """Return whether an attempt is bound to be refused as before: quotas are as they were."""
+        before = self._refused_by.get(item)
+        if not before:
+            return False
+        home = self._errors[item].namespace
+        present = self._present.get(home)
+        if present is None:
+            present = self._present[home] = _described(self._listed(home))
+        return present == before
 
     def released_by(self, old: Manifest | None, new: Manifest | None) -> list[_Item]:
         """List what to try again after a change of a quota; it waits until that succeeds."""
@@ -59,3 +93,9 @@ def _has_more_room(old: Manifest, new: Manifest | None) -> bool:
 
 def _used(quota: Manifest) -> Mapping[str, Any]:
     return (quota.get("status") or {}).get("used") or {}
+
+
+def _described(quotas: list[Manifest]) -> str:
+    """Write down all that quotas decide by; nothing if they decide by other objects, too."""
+    text = repr([(one["metadata"]["name"], one.get("spec"), one.get("status")) for one in quotas])
+    return "" if "PriorityClass" in text else text

@@ -8,8 +8,9 @@ An object is not reconciled again while its effects are being carried out.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from queue import SimpleQueue
 from typing import Final, Protocol
 
@@ -17,7 +18,7 @@ from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Cluster
 from pumice.controllers.base import Controller, Delete, Effect, Plan
-from pumice.controllers.effects import batches, carry_out
+from pumice.controllers.effects import Attempt, batches, one_of_each_task_first
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.loop import ControllerLoop, Item
 
@@ -44,6 +45,7 @@ class _Done:
 
     item: Item
     plan: Plan
+    is_retry: bool = False
     written: list[Manifest] = field(default_factory=list)
     error: Exception | None = None
 
@@ -162,36 +164,40 @@ class ThreadedLoop(ControllerLoop):
             self._take(_Done(item, plan))
             return
         self._busy[index].add(item)
-        self._workers.submit(self._work, _Done(item, plan))
+        self._workers.submit(self._work, _Done(item, plan, item in self._attempts))
 
     def _work(self, done: _Done) -> None:
-        """Carry a plan out, on a thread of a worker."""
+        """Carry a plan out, on a thread of a worker, up to a batch in which an effect fails."""
+        attempt = Attempt(self._cluster)
         try:
             for batch in batches(done.plan.effects):
-                self._carry_out(batch, done.written)
+                parts = one_of_each_task_first(batch) if done.is_retry else [batch]
+                errors = [each for part in parts for each in self._carry_out(attempt, part, done)]
+                if errors:
+                    done.error = errors[0]
+                    break
         except Exception as error:  # noqa: BLE001  # reported to the thread that reconciles
             done.error = error
         self._done.put(done)
         self._wake.set()
 
-    def _carry_out(self, batch: list[Effect], written: list[Manifest]) -> None:
-        """Carry out effects in parallel; all are tried, then the first failure is raised."""
-        if len(batch) == 1:
-            found = carry_out(self._cluster, batch[0])
-            if found is not None:
-                written.append(found)
-            return
-        futures: list[Future[Manifest | None]] = [
-            self._hands.submit(carry_out, self._cluster, effect) for effect in batch
-        ]
-        errors = [future.exception() for future in futures]
-        for future, error in zip(futures, errors, strict=True):
-            found = None if error is not None else future.result()
-            if found is not None:
-                written.append(found)
-        for error in errors:
-            if error is not None:
-                raise error
+    def _carry_out(self, attempt: Attempt, part: list[Effect], done: _Done) -> list[Exception]:
+        """Carry out effects in parallel; all are tried, then failures are returned."""
+        errors = []
+        for result in self._results(attempt, part):
+            try:
+                found = result()
+            except Exception as error:  # noqa: BLE001  # as above
+                errors.append(error)
+            else:
+                done.written += [] if found is None else [found]
+        return errors
+
+    def _results(self, attempt: Attempt, part: list[Effect]) -> list[Callable[[], Manifest | None]]:
+        """Start effects; return what waits for each: a single one needs no other thread."""
+        if len(part) == 1:
+            return [partial(attempt.carry_out, part[0])]
+        return [self._hands.submit(attempt.carry_out, effect).result for effect in part]
 
     def _take(self, done: _Done) -> None:
         """Process the result of a plan."""
@@ -209,7 +215,7 @@ class ThreadedLoop(ControllerLoop):
             self._metrics.looked(name, failed=done.error is not None)
         if done.error is not None:
             self.view.lookups.clear()  # a cached object may be the cause
-            self._failed(item, done.error)
+            self._failed(item, done.error, done.plan)
             return
         self._succeeded(item, done.plan)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import JOB
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -26,7 +27,7 @@ def plane() -> Any:
     return made
 
 
-def job(name: str, *cpus: int, runs: int = 0) -> Any:
+def job(name: str, *cpus: int | str, runs: int = 0) -> Any:
     marks = {"pumice.dev/run-seconds": str(runs)} if runs else {}
     tasks = [
         {
@@ -61,6 +62,25 @@ def test_a_smaller_pod_is_made_beside_a_refused_one(plane: Any) -> None:
     assert pods(plane) == {"a-t0-0", "a-t2-0"}
 
 
+@pytest.mark.parametrize("refused", [249, 250, 300, 1000])
+def test_a_large_task_that_is_refused_holds_up_no_other(plane: Any, refused: int) -> None:
+    made = job("a", 3, 1)
+    made["spec"]["tasks"][0]["replicas"] = refused
+    plane.cluster.create(made)
+    plane.run(until=1010.0)
+    assert pods(plane) == {"a-t1-0"}
+
+
+def test_large_tasks_are_completed_beside_one_that_is_refused(plane: Any) -> None:
+    plane.cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"cpu": "5"}}})
+    made = job("a", 8, "10m")
+    for task in made["spec"]["tasks"]:
+        task["replicas"] = 400
+    plane.cluster.create(made)
+    plane.run(until=1010.0)
+    assert len(pods(plane)) == 400
+
+
 def test_nothing_waits_for_a_time(plane: Any) -> None:
     plane.cluster.create(job("a", 3))
     plane.run()
@@ -69,6 +89,21 @@ def test_nothing_waits_for_a_time(plane: Any) -> None:
     assert event["message"].startswith(
         "waits until the resource quota has room: Pod default/a-t0-0"
     )
+
+
+@pytest.mark.parametrize("refused", [1, 300])  # more than are tried at a time
+def test_policies_are_followed_in_time_though_pods_are_refused(plane: Any, refused: int) -> None:
+    made = job("a", 1, 3)
+    made["spec"]["tasks"][1]["replicas"] = refused
+    policy = {"event": "PodFailed", "action": "TerminateJob", "timeout": "60s"}
+    plane.cluster.create({**made, "spec": {**made["spec"], "policies": [policy]}})
+    plane.run(until=1010.0)
+    plane.cluster.merge_status("Pod", "default", "a-t0-0", {"phase": "Failed"})
+    plane.run(until=1060.0)
+    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Pending"
+    plane.run(until=1080.0)
+    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Terminated"
+    assert not plane.controllers.quota_waits
 
 
 def test_pods_are_made_when_others_end_the_oldest_job_first(plane: Any) -> None:
@@ -99,7 +134,7 @@ def test_a_job_that_is_deleted_waits_no_longer(plane: Any) -> None:
     plane.cluster.create(job("a", 3))
     plane.run(until=1010.0)
     assert plane.controllers.quota_waits
-    plane.cluster.delete("Job.batch.volcano.sh", "default", "a")
+    plane.cluster.delete(JOB, "default", "a")
     plane.run(until=1020.0)
     assert not plane.controllers.quota_waits
 
@@ -120,11 +155,92 @@ def quota(used: Any, hard: str = "2") -> Any:
     ],
 )
 def test_what_waits_is_released_by_more_room(old: Any, new: Any, released: bool) -> None:
-    waits: QuotaWaits[str] = QuotaWaits()
+    waits: QuotaWaits[str] = QuotaWaits(lambda namespace: [], lambda: 0)
     assert waits.add("item", QuotaExceededError("Pod", "default", "x"))
     assert not waits.add("item", QuotaExceededError("Pod", "default", "y"))
     waits.add("elsewhere", QuotaExceededError("Pod", "other", "x"))
     assert waits.released_by(old, new) == (["item"] if released else [])
+
+
+class Quotas:
+    """Quotas of a namespace and the version of their last change."""
+
+    def __init__(self, used: str, name: str = "cpu") -> None:
+        self.version, self.used, self.name = 1, used, name
+
+    def use(self, used: str) -> None:
+        self.version, self.used = self.version + 1, used
+
+    def waits(self) -> QuotaWaits[str]:
+        return QuotaWaits(lambda namespace: [quota({self.name: self.used})], lambda: self.version)
+
+
+def test_what_was_refused_is_refused_again_by_quotas_as_they_were() -> None:
+    quotas = Quotas("2")
+    waits = quotas.waits()
+    waits.begin()
+    waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    found = []
+    for used in ("2", "1", "2"):
+        quotas.use(used)
+        waits.take_changes()
+        found.append(waits.is_refused_again("item"))
+    assert found == [True, False, True]
+    assert not waits.is_refused_again("other")
+    waits.forget("item")
+    assert not waits.is_refused_again("item")
+
+
+def test_quotas_that_changed_during_an_attempt_prove_nothing() -> None:
+    quotas = Quotas("1")
+    waits = quotas.waits()
+    waits.begin()
+    quotas.use("2")
+    waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    assert not waits.is_refused_again("item")
+
+
+def test_quotas_that_go_by_priority_classes_prove_nothing() -> None:
+    waits = Quotas("2", "PriorityClass").waits()
+    waits.begin()
+    waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    assert not waits.is_refused_again("item")
+
+
+def tried_for(plane: Any, n_jobs: int) -> int:
+    """Run jobs of which two have room at a time; return how many pods were tried in all."""
+    tried: list[str] = []
+
+    class Counting(PodQuotas):
+        def admit(self, pod: Any) -> Any:
+            tried.append(pod["metadata"]["name"])
+            return super().admit(pod)
+
+    plane.cluster.quotas = Counting(plane.cluster)
+    plane.cluster.create(node("large", cpu=100, memory="100Gi"))  # all jobs may have pods
+    for index in range(n_jobs):
+        plane.cluster.create(job(f"j{index:03}", 1, runs=60))
+    plane.run(until=1000.0 + 60 * n_jobs)
+    assert len(pods(plane)) == n_jobs
+    assert not plane.controllers.quota_waits
+    return len(tried)
+
+
+def test_each_job_is_tried_a_few_times_however_many_wait(plane: Any) -> None:
+    assert tried_for(plane, 40) <= 40 * 3
+
+
+def test_a_job_without_room_holds_up_no_smaller_one_behind_it(plane: Any) -> None:
+    plane.cluster.create(job("first", 1, runs=60))
+    plane.cluster.create(job("second", 1, runs=100))
+    plane.run(until=1005.0)
+    for name, cpu in (("large", 2), ("small", 1), ("next", 1)):
+        plane.cluster.create(job(name, cpu, runs=100))
+        plane.run(until=plane.clock.now() + 5)
+    plane.run(until=1080.0)
+    assert pods(plane) == {"first-t0-0", "second-t0-0", "small-t0-0"}
+    plane.run(until=1500.0)
+    assert pods(plane) >= {"large-t0-0", "next-t0-0"}
 
 
 def test_quotas_are_looked_up_once_a_pod(plane: Any) -> None:

@@ -1,12 +1,11 @@
 """Reconciliation of a job that is to run: everything it needs exists, every pod is counted."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 import msgspec
 
-from pumice.api.kinds import CLAIM, JOB, QUEUE
+from pumice.api.kinds import CLAIM, JOB, QUEUE, Manifest
 from pumice.controllers.base import Create, Effect, Key, Patch, Record, Update, UpdateStatus
 from pumice.controllers.job.expand import Expansion, is_forwarded, wanted_pods
 from pumice.controllers.job.names import FORWARDING
@@ -20,7 +19,7 @@ from pumice.controllers.job.volumes import claims
 from pumice.controllers.ownership import SOURCE
 
 BATCH: Final = 250
-"""Pods created for a job before other jobs have their turn."""
+"""Pods created for a job before other jobs have their turn; more if it has more tasks."""
 
 
 class Outcome(msgspec.Struct):
@@ -30,8 +29,8 @@ class Outcome(msgspec.Struct):
     failed: bool = False
     waits_for: Key | None = None
     """The object that would cure the failure."""
-    again_in_s: float | None = None
-    """When to continue with the rest."""
+    is_part: bool = False
+    """Whether there are more pods to make."""
 
 
 def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
@@ -66,7 +65,7 @@ def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase
         pods, more = _pods(expansion, status)
         effects += pods
     effects += _status_update(state, status, following, resources)
-    return Outcome(effects, again_in_s=0.0 if more else None)
+    return Outcome(effects, is_part=more)
 
 
 def _status_update(
@@ -138,8 +137,8 @@ def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
     state = expansion.state
     effects: list[Effect] = []
     counts = Counts()
-    left = BATCH
-    for task in state.tasks:
+    made = _new_pods(expansion)
+    for task, news in zip(state.tasks, made, strict=True):
         name = str(task.get("name") or "")
         wanted = wanted_pods(state, task)
         for pod in wanted.values():
@@ -147,9 +146,8 @@ def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
                 counts.add_terminating()
             else:
                 counts.add(pod)
-        for pod in islice(expansion.new_pods(task), left):
+        for pod in news:
             effects.append(Create(pod))
-            left -= 1
             if name:  # without a name a pod belongs to no task and is never found again
                 counts.add_phase(name, "Pending")
         surplus = {one: pod for one, pod in state.pods.get(name, {}).items() if one not in wanted}
@@ -160,4 +158,26 @@ def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
     status.set_counts(counts)
     status.set_count("minAvailable", state.min_available)
     status.manifest.pop("runningDuration", None)
-    return effects, not left
+    return effects, sum(map(len, made)) >= BATCH
+
+
+def _new_pods(expansion: Expansion) -> list[list[Manifest]]:
+    """Write the next pods of each task, as evenly as they are missing.
+
+    Every task gets a turn, so that a large one whose pods a quota refuses holds up no other.
+    """
+    made: list[list[Manifest]] = [[] for _ in expansion.tasks]
+    turns = [
+        (news, expansion.new_pods(task)) for news, task in zip(made, expansion.tasks, strict=True)
+    ]
+    left = max(BATCH, len(turns))
+    while turns:
+        unfinished = []
+        for news, pods in turns[:left]:
+            found = next(pods, None)
+            if found is not None:
+                news.append(found)
+                unfinished.append((news, pods))
+        turns = unfinished
+        left -= len(unfinished)
+    return made

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from pumice.controllers.base import Key
+import pytest
+
+from pumice.controllers.base import Create, Key
 from pumice.controllers.job.names import MOST_HOSTS, hosts, pod_index
 from pumice.controllers.job.sync import BATCH
 from pumice.testing.recorded.stage import NAMESPACE
@@ -46,11 +48,32 @@ def test_what_is_made_at_a_time_is_counted_and_the_rest_follows() -> None:
     plan = controller.reconcile(key, stage.loop.view)
     made = [one for one in plan.effects if type(one).__name__ == "Create"]
     assert sum(one.manifest["kind"] == "Pod" for one in made) == BATCH
-    assert plan.again_in_s == 0.0
+    assert plan.is_part
     stage.loop.look_at("job", key)
     stage.settle()
     assert len(stage.pods()) == 2 * BATCH + 1
     assert stage.status["pending"] == 2 * BATCH + 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "made"),
+    [
+        ([100, 0, 150], [100, 0, 150]),
+        ([1, BATCH, BATCH], [1, 125, 124]),
+        ([HUGE, 2], [BATCH - 2, 2]),
+        ([2] * (BATCH + 1), [1] * (BATCH + 1)),
+    ],
+)
+def test_every_task_has_its_turn(missing: list[int], made: list[int]) -> None:
+    tasks = [task(f"t{i:03}", replicas, minAvailable=0) for i, replicas in enumerate(missing)]
+    stage = admitted(job(*tasks, name="j", minAvailable=1))
+    assert [*stage.loop.view.refresh()]
+    (controller,) = (one for one in stage.loop._controllers if one.name == "job")
+    plan = controller.reconcile(Key(JOB, NAMESPACE, "j"), stage.loop.view)
+    pods = [one.manifest for one in plan.effects if isinstance(one, Create)]
+    order = [one["metadata"]["name"].split("-")[1] for one in pods if one["kind"] == "Pod"]
+    assert order == [f"t{i:03}" for i, number in enumerate(made) for _ in range(number)]
+    assert plan.is_part
 
 
 def test_a_task_that_waits_for_two_billion_pods_costs_nothing() -> None:

@@ -67,6 +67,15 @@ def test_restart_partition_kills_the_partition_of_the_pod() -> None:
     assert stage.status["retryCount"] == 1
 
 
+def test_a_timer_that_only_brings_the_job_in_step_ends() -> None:
+    stage = Stage().start(job(policies=[policy("PodFailed", "SyncJob", timeout="10s")]))
+    stage.put("j-w-0", "Failed")
+    stage.clock.advance_to(stage.clock.now() + 11)
+    assert stage.loop.run_until_quiet(limit=50) < 50
+    assert stage.phase == "Running"
+    assert stage.loop.next_at() is None
+
+
 def test_container_restarts_of_a_task_add_up_to_task_failed() -> None:
     given = job(task("w", 2, maxRetry=3), policies=[policy("TaskFailed", "AbortJob")])
     stage = Stage().start(given)
