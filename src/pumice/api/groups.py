@@ -144,11 +144,26 @@ class PriorityClass(KubeObject):
     preemption_policy: str = ""
 
 
+class ScopeRequirement(Part):
+    """One condition on the scope of a pod."""
+
+    scope_name: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(Part):
+    """Conditions on the scopes of a pod that must all hold."""
+
+    match_expressions: tuple[ScopeRequirement, ...] = ()
+
+
 class ResourceQuotaSpec(Part):
     """Bounds of a namespace; a quota with scopes counts only some pods."""
 
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector | None = None
 
     def __post_init__(self) -> None:
         check_amounts(self.hard, "hard")

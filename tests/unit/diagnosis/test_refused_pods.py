@@ -193,6 +193,27 @@ def test_pods_that_state_too_little_are_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("selector", "field"),
+    [
+        ([1], "spec.scopeSelector"),
+        ({"matchExpressions": ["x"]}, "spec.scopeSelector.matchExpressions[0]"),
+        (
+            {"matchExpressions": [{"scopeName": "BestEffort", "operator": "Is"}]},
+            "spec.scopeSelector.matchExpressions[0].operator",
+        ),
+    ],
+)
+def test_an_odd_scope_selector_is_an_error_of_its_file(
+    tmp_path: Path, selector: Any, field: str
+) -> None:
+    odd = quota("2")
+    odd["spec"]["scopeSelector"] = selector
+    with pytest.raises(InputError) as caught:
+        load_world([written(tmp_path, odd, job("big", 4))])
+    assert caught.value.field == field
+
+
 def test_a_job_starts_once_another_has_ended(tmp_path: Path) -> None:
     world = load_world([written(tmp_path, quota("3"), job("first", 3, 3), job("second", 2, 2))])
     found = explain_job(world, "second")

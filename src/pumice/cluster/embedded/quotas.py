@@ -113,8 +113,27 @@ def _matches(term: Mapping[str, Any], pod: Manifest) -> bool:
         "NotTerminating": not ends,
         "BestEffort": not asks,
         "NotBestEffort": asks,
+        "CrossNamespacePodAffinity": _reaches_namespaces(spec),
     }
-    return bool(scopes.get(str(name), True))
+    return scopes.get(str(name), False)  # other scopes are not about pods
+
+
+def _reaches_namespaces(spec: Mapping[str, Any]) -> bool:
+    """Return whether a pod is placed by pods of namespaces that it states."""
+    affinity = spec.get("affinity") or {}
+    for side in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(side) or {}
+        terms = [*(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())]
+        weighted = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [each.get("podAffinityTerm") or {} for each in weighted]
+        if any(each.get("namespaces") or _selects_namespaces(each) for each in terms):
+            return True
+    return False
+
+
+def _selects_namespaces(term: Mapping[str, Any]) -> bool:
+    """Return whether a term has a selector, if only an empty one, which selects all."""
+    return term.get("namespaceSelector") is not None
 
 
 # What has room

@@ -98,6 +98,46 @@ def test_a_quota_limits_pods_of_its_scopes_and_its_namespace(cluster: Any) -> No
     assert "exceeded quota: q, requested: pods=1, used: pods=0" in refusal(cluster, pod("x"))
 
 
+ELSEWHERE = [
+    {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaces": ["a"]}]}},
+    {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": {"namespaceSelector": {}}}
+            ]
+        }
+    },
+]
+AT_HOME = [
+    None,
+    {"nodeAffinity": {}},
+    {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}},
+]
+
+
+@pytest.mark.parametrize("affinity", ELSEWHERE)
+def test_a_quota_may_limit_pods_that_depend_on_other_namespaces(
+    cluster: Any, affinity: Any
+) -> None:
+    quota(cluster, pods="0", scopes=["CrossNamespacePodAffinity"])
+    assert "exceeded quota: q," in refusal(cluster, asking("x", {}, affinity=affinity))
+
+
+@pytest.mark.parametrize("affinity", AT_HOME)
+def test_pods_that_depend_on_their_own_namespace_are_not_limited_by_it(
+    cluster: Any, affinity: Any
+) -> None:
+    quota(cluster, pods="0", scopes=["CrossNamespacePodAffinity"])
+    cluster.create(asking("x", {}, affinity=affinity))
+    assert cluster.peek("Pod", "default", "x") is not None
+
+
+def test_a_scope_that_is_not_about_pods_counts_none(cluster: Any) -> None:
+    quota(cluster, pods="0", scopes=["VolumeAttributesClass"])
+    cluster.create(pod("x"))
+    assert cluster.peek("Pod", "default", "x") is not None
+
+
 def test_the_first_quota_by_name_refuses(cluster: Any) -> None:
     quota(cluster, "z", pods="0")
     quota(cluster, "a", pods="0")
