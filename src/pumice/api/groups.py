@@ -189,6 +189,35 @@ class ResourceQuota(KubeObject):
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
+class LimitRangeItem(Part):
+    """Defaults and bounds of each container, pod or claim of a namespace, by ``type``."""
+
+    type: str = ""
+    default: ResourceList = {}
+    """Limits of a container that states none."""
+    default_request: ResourceList = {}
+    max: ResourceList = {}
+    min: ResourceList = {}
+
+    def __post_init__(self) -> None:
+        for name in ("default", "default_request", "max", "min"):
+            check_amounts(getattr(self, name), name)
+
+
+class LimitRangeSpec(Part):
+    """What a limit range states."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(KubeObject):
+    """Amounts that containers of a namespace get where they state none."""
+
+    API_VERSION: ClassVar[str] = "v1"
+
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
 class PodDisruptionBudgetSpec(Part):
     """How many matching pods must stay; numbers or percentages."""
 

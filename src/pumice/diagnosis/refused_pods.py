@@ -104,7 +104,10 @@ def _finding(
     unstated = [why.unstated for each in mine for why in each.why if why.quota == name]
     if any(unstated):
         numbers["unstated"] = stated = next(filter(None, unstated))
-        text = f"resource quota {name} refuses {part}, which must state {stated}"
+        text = (
+            f"resource quota {name} refuses {part}, which must state {stated} (no limit range "
+            f"of namespace {namespace} gives a default)"
+        )
         return Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
     shorts = _shorts(left, mine)
     if not shorts:

@@ -180,17 +180,57 @@ def test_a_role_that_lacks_refused_pods_waits(tmp_path: Path) -> None:
 
 
 def test_pods_that_state_too_little_are_refused(tmp_path: Path) -> None:
-    bare = task("w", 1)
-    bare["template"]["spec"]["containers"][0]["resources"] = {}
-    found = explained(tmp_path, "big", quota("9"), job("big", 0, 1, bare))
+    found = explained(tmp_path, "big", quota("9"), job("big", 0, 1, bare(1)))
     assert codes(found) == ["QuotaExceeded"]
     assert found.text == (
-        "resource quota team refuses its only pod, which must state requests.cpu for: c"
+        "resource quota team refuses its only pod, which must state requests.cpu for: c "
+        "(no limit range of namespace default gives a default)"
     )
     assert (
-        raised_limits(load_world([written(tmp_path, quota("9"), job("x", 0, 1, bare))]), "x", 1)
+        raised_limits(load_world([written(tmp_path, quota("9"), job("x", 0, 1, bare(1)))]), "x", 1)
         == []
     )
+
+
+def bare(replicas: int) -> dict[str, Any]:
+    """Return a task that states no amounts."""
+    found = task("w", replicas)
+    found["template"]["spec"]["containers"][0]["resources"] = {}
+    return found
+
+
+def limit_range(**item: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "defaults"},
+        "spec": {"limits": [{"type": "Container", **item}]},
+    }
+
+
+def test_defaults_of_limit_ranges_count(tmp_path: Path) -> None:
+    given = limit_range(default={"cpu": "1"}, defaultRequest={"cpu": "500m"})
+    objects = quota("1"), given, job("big", 0, 2, bare(3))
+    world = load_world([written(tmp_path, *objects)])
+    assert world.left_out == {}
+    found = explain_job(world, "big")
+    assert (found.state, found.expected, found.refused) == ("starts", 2, 1)
+    assert present(what_if(world, Question(job="big")).job).state == "now"
+    [line] = quota_notes(world)
+    assert "requested: requests.cpu=500m, used: requests.cpu=1, limited: requests.cpu=1" in line
+
+
+def test_a_limit_range_of_other_things_gives_no_default(tmp_path: Path) -> None:
+    other = limit_range(defaultRequest={"memory": "1Gi"})
+    found = explained(tmp_path, "big", quota("9"), other, job("big", 0, 1, bare(1)))
+    assert codes(found) == ["QuotaExceeded"]
+
+
+def test_a_new_pod_gets_the_defaults_of_limit_ranges(tmp_path: Path) -> None:
+    given = limit_range(defaultRequest={"cpu": "1"})
+    world = load_world([written(tmp_path, quota("2"), given, job("old", 1))])
+    answer = what_if(world, Question(new_job=(pod_group("new"), pod("a", group="new"))))
+    assert present(answer.job).state == "now"
 
 
 @pytest.mark.parametrize(

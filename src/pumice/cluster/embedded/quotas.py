@@ -183,12 +183,20 @@ class QuotaRefusal:
 class QuotaRoom:
     """One quota with what is used of it; pods are tried and added one by one."""
 
-    def __init__(self, quota: Manifest, hard: Mapping[str, Any], used: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        quota: Manifest,
+        hard: Mapping[str, Any],
+        used: Mapping[str, Any],
+        *,
+        demands: bool = True,
+    ) -> None:
+        """Make one; unless it ``demands`` so, pods may leave out what it counts."""
         self.quota = quota
         self.name: str = quota["metadata"]["name"]
         self.hard: Amounts = {name: amount_or_nothing(each) for name, each in hard.items()}
         self.used: Amounts = {name: amount_or_nothing(each) for name, each in used.items()}
-        self._stated = sorted(_STATED & hard.keys())
+        self._stated = sorted(_STATED & hard.keys()) if demands else []
 
     def covers(self, pod: Manifest) -> bool:
         """Return whether the quota counts a pod."""
@@ -244,16 +252,18 @@ def refusals(rooms: Iterable[QuotaRoom], pod: Manifest, usage: Amounts) -> list[
 class PodQuotas:
     """Refuses pods that a quota of their namespace has no room for; the cluster's lock is held.
 
-    In a dry run pods are checked and not counted.
+    In a dry run pods are checked and not counted.  They need not state what quotas count where it
+    is not known what they get instead: then nothing ``demands`` it.
     """
 
-    def __init__(self, cluster: Store, *, counts: bool = True) -> None:
+    def __init__(self, cluster: Store, *, counts: bool = True, demands: bool = True) -> None:
         self._cluster = cluster
         self._counts = counts
+        self._demands = demands
 
     def without_counting(self) -> "PodQuotas":
         """Return the same quotas for a dry run."""
-        return PodQuotas(self._cluster, counts=False)
+        return PodQuotas(self._cluster, counts=False, demands=self._demands)
 
     def admit(self, pod: Manifest) -> Callable[[], None]:
         """Check that a new pod, with its defaults, fits each quota; return what counts it.
@@ -284,7 +294,10 @@ class PodQuotas:
         if not listed:
             return []
         mine = [self._counted(each) for each in sorted(listed, key=_name) if in_scope(each, pod)]
-        return [QuotaRoom(one, one["status"]["hard"], one["status"]["used"]) for one in mine]
+        return [
+            QuotaRoom(one, one["status"]["hard"], one["status"]["used"], demands=self._demands)
+            for one in mine
+        ]
 
     def _counted(self, quota: Manifest) -> Manifest:
         """Return a quota with its status; that of one not counted yet is computed now.
