@@ -11,7 +11,7 @@ from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions, Short
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import Amount
-from pumice.api.quota_amounts import OBJECT_COUNT
+from pumice.api.quota_amounts import OBJECT_COUNT, is_native
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
 from pumice.diagnosis.cluster_state import ClusterState
@@ -150,6 +150,8 @@ def _less(
         ]
         mine = sum(one[entry].nano for one in held if entry in one)
         room = (left.hard[entry].nano - left.used[entry].nano + mine) / len(all_of_it)
+        if not is_native(resource):
+            room -= room % _NANO  # devices are not shared out
         asked[resource] = max(all_of_it) / _NANO
         lacks[resource] = (max(all_of_it) - room) / _NANO
     return {"requests": asked, "lacks": lacks} if asked else {}

@@ -153,6 +153,21 @@ def test_remedies_are_true_when_applied(tmp_path: Path) -> None:
         assert present(what_if(changed, Question(job="big")).job).state == "now", remedy.text
 
 
+@pytest.mark.parametrize(("devices", "hard", "less"), [(1, 2, ""), (4, 10, "3"), (4, 2, "")])
+def test_devices_are_asked_for_whole(tmp_path: Path, devices: int, hard: int, less: str) -> None:
+    device, cards = "nvidia.com/gpu", task("w", 3)
+    amounts = {"limits": {device: str(devices)}}
+    cards["template"]["spec"]["containers"][0]["resources"] = amounts
+    limit = quota("0")
+    limit["spec"]["hard"] = {f"requests.{device}": str(hard)}
+    equipped = {"status": {"allocatable": {**NODE["status"]["allocatable"], device: "64"}}}
+    found = explained(tmp_path, "big", {**NODE, **equipped}, limit, job("big", 0, 3, cards))
+    texts = [each.text for each in found.remedies if "less" in each.text]
+    assert texts == ([f"ask for less: {device} {less} a pod"] if less else [])
+    if less:
+        assert found.causes[0].numbers["lacks"] == {device: devices - int(less)}
+
+
 def test_all_quotas_that_refuse_are_causes_and_are_raised_together(tmp_path: Path) -> None:
     found = explained(tmp_path, "big", quota("2"), quota("3", "wide"), job("big", 4, 4))
     assert codes(found) == ["QuotaExceeded", "QuotaExceeded"]

@@ -186,7 +186,7 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
         asked = {name: one["request"] for name, one in resources.items()}
         lacks = {name: one["request"] - one["largest"] for name, one in resources.items()}
     room = {name: asked[name] - short for name, short in lacks.items() if name in asked}
-    room = {name: amount for name, amount in room.items() if amount > 0}
+    room = {name: amount for name, amount in room.items() if _in_units(name, amount) > 0}
     if not room or set(room) != {name for name, short in lacks.items() if short > 0}:
         return
 
@@ -230,9 +230,12 @@ def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
 
 
 def _text(name: str, amount: float | Fraction) -> str:
-    if name == "cpu":
-        return format_quantity(name, math.floor(amount * 1000))
-    return format_quantity(name, math.floor(amount))
+    return format_quantity(name, _in_units(name, amount))
+
+
+def _in_units(name: str, amount: float | Fraction) -> int:
+    """Round an amount down to units that can be asked for: thousandths of cpu, or whole ones."""
+    return math.floor(amount * 1000 if name == "cpu" else amount)
 
 
 def wider_domain(
