@@ -168,6 +168,18 @@ def test_devices_are_asked_for_whole(tmp_path: Path, devices: int, hard: int, le
         assert found.causes[0].numbers["lacks"] == {device: devices - int(less)}
 
 
+def test_no_container_is_to_ask_for_no_device(tmp_path: Path) -> None:
+    device, cards = "nvidia.com/gpu", task("w", 2)
+    each = {"image": "x", "resources": {"limits": {device: "1"}}}
+    cards["template"]["spec"]["containers"] = [{"name": name, **each} for name in "ab"]
+    limit = quota("0")
+    limit["spec"]["hard"] = {f"requests.{device}": "2"}
+    equipped = {"status": {"allocatable": {**NODE["status"]["allocatable"], device: "64"}}}
+    found = explained(tmp_path, "big", {**NODE, **equipped}, limit, job("big", 0, 2, cards))
+    assert codes(found) == ["QuotaExceeded"]
+    assert not [remedy for remedy in found.remedies if "less" in remedy.text]
+
+
 def test_all_quotas_that_refuse_are_causes_and_are_raised_together(tmp_path: Path) -> None:
     found = explained(tmp_path, "big", quota("2"), quota("3", "wide"), job("big", 4, 4))
     assert codes(found) == ["QuotaExceeded", "QuotaExceeded"]

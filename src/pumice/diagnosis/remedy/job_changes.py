@@ -189,15 +189,16 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
     room = {name: amount for name, amount in room.items() if _in_units(name, amount) > 0}
     if not room or set(room) != {name for name, short in lacks.items() if short > 0}:
         return
+    different = {repr(pod["spec"].get("containers")): pod["spec"] for pod in target.pods}
+    if any(_takes_all(spec, _parts_to_keep(spec, room)) for spec in different.values()):
+        return
 
     def edit(spec: Manifest) -> Manifest:
         parts = _parts_to_keep(spec, room)
         lowered = _containers(spec, lambda one: _with_less(one, parts))
         return _with_less(lowered, parts) if spec.get("resources") else lowered
 
-    most = (
-        "" if len({repr(pod["spec"].get("containers")) for pod in target.pods}) < 2 else "at most "
-    )
+    most = "" if len(different) < 2 else "at most "
     listed = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
     yield target.with_pod_specs(f"ask for less: {most}{listed} a pod", edit)
 
@@ -213,6 +214,21 @@ def _parts_to_keep(spec: Manifest, room: Mapping[str, float]) -> dict[str, Fract
         if name in room and held > room[name] and held > fixed:
             found[name] = max(Fraction(0), Fraction(room[name]) - fixed) / (held - fixed)
     return found
+
+
+def _takes_all(spec: Manifest, parts: Mapping[str, Fraction]) -> bool:
+    """Return whether a container that asks for a resource would get none of it."""
+    stated = [(one.get("resources") or {}).get("requests") or {} for one in _all_containers(spec)]
+    return any(
+        held and not _in_units(name, held * share)
+        for name, share in parts.items()
+        for amounts in stated
+        for held in (Fraction(parse_quantity(amounts.get(name, 0)), _NANO),)
+    )
+
+
+def _all_containers(spec: Manifest) -> tuple[Manifest, ...]:
+    return (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
 
 
 def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
