@@ -11,7 +11,7 @@ from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions, Short
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import Amount
-from pumice.api.quota_amounts import OBJECT_COUNT, is_native
+from pumice.api.quota_amounts import is_native, is_pod_count
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
 from pumice.diagnosis.cluster_state import ClusterState
@@ -99,7 +99,8 @@ def _finding(
     name, namespace = left.quota["metadata"]["name"], group.partition("/")[0]
     mine = [each for each in needed if in_scope(left.quota, each.pod)]
     about = ObjectRef(RESOURCE_QUOTA, name, namespace)
-    part = part_of_its(len(mine), len(world.pods_by_group[group]), "pod")
+    pods = len(world.pods_by_group[group])
+    part = part_of_its(len(mine), pods, "pod")
     numbers: dict[str, Any] = {"pods": refused_count(world, group), "needed": len(mine)}
     unstated = [why.unstated for each in mine for why in each.why if why.quota == name]
     if any(unstated):
@@ -114,7 +115,8 @@ def _finding(
         return None
     numbers |= {**compared_numbers(shorts), **_less(world, group, left, mine)}
     compared = "; ".join(map(compared_amounts, shorts))
-    text = f"resource quota {name} has no room for {part}, which the gang needs: {compared}"
+    some = f"any of {part}" if len(mine) == pods > 1 else part
+    text = f"resource quota {name} has no room for {some}, which the gang needs: {compared}"
     return Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
 
 
@@ -142,7 +144,7 @@ def _less(
     asked, lacks = {}, {}
     for short in _shorts(left, needed):
         entry = short.resource
-        if entry.startswith("limits.") or entry in ("pods", OBJECT_COUNT):
+        if entry.startswith("limits.") or is_pod_count(entry):
             continue  # scaled requests change neither
         resource = entry.removeprefix("requests.")
         all_of_it = [

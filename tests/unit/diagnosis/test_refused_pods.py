@@ -139,6 +139,27 @@ def test_a_gang_that_needs_refused_pods_waits_for_the_quota(tmp_path: Path) -> N
     assert not [note for note in found.notes if "refuse" in note]
 
 
+def pods_quota(entry: str, hard: str) -> dict[str, Any]:
+    return {**quota("0"), "spec": {"hard": {entry: hard}}}
+
+
+@pytest.mark.parametrize("entry", ["pods", "count/pods"])
+def test_a_quota_on_pods_is_written_as_one(tmp_path: Path, entry: str) -> None:
+    found = explained(tmp_path, "big", pods_quota(entry, "0"), job("big", 2, 2))
+    assert found.text == (
+        "resource quota team has no room for any of its 2 pods, which the gang needs: "
+        "2 more pods needed, 0 in use or reserved, limit 0 (over by 2)"
+    )
+    found = explained(tmp_path, "big", pods_quota(entry, "1"), job("big", 2, 2))
+    assert found.text == (
+        "resource quota team has no room for 1 of its 2 pods, which the gang needs: "
+        "1 more pod needed, 1 in use or reserved, limit 1 (over by 1)"
+    )
+    world = load_world([written(tmp_path, pods_quota(entry, "0"), job("big", 2, 2))])
+    why = "resource quota team refuses pod big-w-0: pods in use 0, limit 0"
+    assert what_if(world, Question(job="big")).waiting == {"default/big": why}
+
+
 def test_remedies_are_true_when_applied(tmp_path: Path) -> None:
     world = load_world([written(tmp_path, quota("2"), job("big", 4, 4))])
     remedies = {each.text: each for each in explain_job(world, "big").remedies}

@@ -14,7 +14,7 @@ from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
 from pumice.api.pod_resources import Amounts, is_pod_level, plus
 from pumice.api.qos import QosClass, manifest_qos_class
 from pumice.api.quantity import Amount, amount_or_nothing
-from pumice.api.quota_amounts import OBJECT_COUNT, limits_pods, pod_usage
+from pumice.api.quota_amounts import OBJECT_COUNT, is_pod_count, limits_pods, pod_usage
 from pumice.errors import QuotaExceededError
 
 QUOTAS: Final = RESOURCE_QUOTA
@@ -148,6 +148,13 @@ class Exceeded:
     used: Amount
     hard: Amount
 
+    @property
+    def plain(self) -> str:
+        """The amounts compared, for users."""
+        if is_pod_count(self.name):
+            return f"pods in use {self.used}, limit {self.hard}"
+        return f"{self.name} needs {self.requested}, in use {self.used}, limit {self.hard}"
+
 
 @dataclass(frozen=True)
 class QuotaRefusal:
@@ -173,11 +180,8 @@ class QuotaRefusal:
     def plain(self, pod: str) -> str:
         """Write the refusal of a pod for users."""
         why = f"it must state {self.unstated}" if self.unstated else ""
-        compared = (
-            f"{each.name} needs {each.requested}, in use {each.used}, limit {each.hard}"
-            for each in self.exceeded
-        )
-        return f"resource quota {self.quota} refuses pod {pod}: {why or '; '.join(compared)}"
+        compared = "; ".join(each.plain for each in self.exceeded)
+        return f"resource quota {self.quota} refuses pod {pod}: {why or compared}"
 
 
 class QuotaRoom:
