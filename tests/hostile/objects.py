@@ -86,6 +86,7 @@ REFUSED: Final[dict[str, tuple[str, str]]] = {
     "quota scope": _body("ResourceQuota", spec={"scopes": ["Everything"]}),
     "quota scope number": _body("ResourceQuota", spec={"scopes": [5]}),
     "quota selector": _body("ResourceQuota", spec={"scopeSelector": {"matchExpressions": ["x"]}}),
+    "quota selectors": _body("ResourceQuota", spec={"scopeSelector": [1]}),
     "quota operator": _body(
         "ResourceQuota",
         spec={"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass"}]}},

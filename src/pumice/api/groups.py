@@ -144,11 +144,26 @@ class PriorityClass(KubeObject):
     preemption_policy: str = ""
 
 
+class ScopeRequirement(Part):
+    """One condition on the scope of a pod."""
+
+    scope_name: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(Part):
+    """Conditions on the scopes of a pod that must all hold."""
+
+    match_expressions: tuple[ScopeRequirement, ...] = ()
+
+
 class ResourceQuotaSpec(Part):
     """Bounds of a namespace; a quota with scopes counts only some pods."""
 
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector | None = None
 
     def __post_init__(self) -> None:
         check_amounts(self.hard, "hard")
@@ -172,6 +187,35 @@ class ResourceQuota(KubeObject):
 
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+class LimitRangeItem(Part):
+    """Defaults and bounds of each container, pod or claim of a namespace, by ``type``."""
+
+    type: str = ""
+    default: ResourceList = {}
+    """Limits of a container that states none."""
+    default_request: ResourceList = {}
+    max: ResourceList = {}
+    min: ResourceList = {}
+
+    def __post_init__(self) -> None:
+        for name in ("default", "default_request", "max", "min"):
+            check_amounts(getattr(self, name), name)
+
+
+class LimitRangeSpec(Part):
+    """What a limit range states."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(KubeObject):
+    """Amounts that containers of a namespace get where they state none."""
+
+    API_VERSION: ClassVar[str] = "v1"
+
+    spec: LimitRangeSpec = LimitRangeSpec()
 
 
 class PodDisruptionBudgetSpec(Part):

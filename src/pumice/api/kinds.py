@@ -20,6 +20,7 @@ HYPER_NODE: Final = "HyperNode.topology.volcano.sh"
 JOB: Final = "Job.batch.volcano.sh"
 JOB_FLOW: Final = "JobFlow.flow.volcano.sh"
 JOB_TEMPLATE: Final = "JobTemplate.flow.volcano.sh"
+LIMIT_RANGE: Final = "LimitRange"
 LEASE: Final = "Lease.coordination.k8s.io"
 NETWORK_POLICY: Final = "NetworkPolicy.networking.k8s.io"
 POD: Final = "Pod"
@@ -129,6 +130,7 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide("v1", "PersistentVolume", "persistentvolumes", "pv", status=True),
     _in_namespace("v1", "ConfigMap", "configmaps", "cm"),
     _in_namespace("v1", "Event", "events", "ev"),
+    _in_namespace("v1", "LimitRange", "limitranges", "limits"),
     _in_namespace("v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", status=True),
     _in_namespace("v1", "Pod", "pods", "po", status=True),
     _in_namespace("v1", "ResourceQuota", "resourcequotas", "quota", status=True),

@@ -20,6 +20,7 @@ from pumice.api.devices import (
 )
 from pumice.api.groups import (
     Guarantee,
+    LimitRange,
     Namespace,
     NetworkTopology,
     NodeGroupAffinity,
@@ -39,7 +40,7 @@ from pumice.api.groups import (
     ResourceQuotaStatus,
     SubGroupPolicy,
 )
-from pumice.api.kinds import CONFIG_MAP, RESOURCE_CLAIM_TEMPLATE, kind_of
+from pumice.api.kinds import CONFIG_MAP, LIMIT_RANGE, RESOURCE_CLAIM_TEMPLATE, kind_of
 from pumice.api.meta import (
     Condition,
     KubeObject,
@@ -116,6 +117,7 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
     ConfigMap,
     DeviceClass,
     HyperNode,
+    LimitRange,
     Namespace,
     Node,
     Numatopology,
@@ -137,6 +139,7 @@ _NAMESPACED: Final = frozenset(
     {
         "CSIStorageCapacity",
         "ConfigMap",
+        "LimitRange",
         "PersistentVolumeClaim",
         "Pod",
         "PodDisruptionBudget",
@@ -159,7 +162,8 @@ TYPES: Final[Mapping[str, type[KubeObject]]] = {
     kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
 }
 """The same by the names of kinds, whatever the version."""
-FOLLOWED: Final = tuple(kind for kind in TYPES if kind not in (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP))
+_UNFOLLOWED: Final = (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP, LIMIT_RANGE)
+FOLLOWED: Final = tuple(kind for kind in TYPES if kind not in _UNFOLLOWED)
 """Every kind that the scheduler reads as a whole: claims, not their templates."""
 
 
@@ -280,6 +284,7 @@ __all__ = [
     "KubeObject",
     "LabelSelector",
     "LabelSelectorRequirement",
+    "LimitRange",
     "Member",
     "MemberSelector",
     "Namespace",

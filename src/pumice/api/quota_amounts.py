@@ -36,6 +36,11 @@ def limits_pods(name: str) -> bool:
     return side == "requests" and (known or not is_native(resource))
 
 
+def is_pod_count(name: str) -> bool:
+    """Return whether an entry of a quota is a number of pods."""
+    return name in ("pods", OBJECT_COUNT)
+
+
 def is_native(resource: str) -> bool:
     """Check for a resource of Kubernetes itself, as opposed to an extended one."""
     return "/" not in resource or "kubernetes.io/" in resource

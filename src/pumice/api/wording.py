@@ -48,8 +48,11 @@ def counted(n: int, noun: str) -> str:
 
 
 def part_of_its(n: int, total: int, noun: str) -> str:
-    """Write how many of its things: ``2 of its 3 pods``, ``its only pod``."""
-    return f"its only {noun}" if total == 1 else f"{n:,} of its {counted(total, noun)}"
+    """Write how many of its things: ``2 of its 3 pods``, ``its 3 pods``, ``its only pod``."""
+    if total == 1:
+        return f"its only {noun}"
+    whole = f"its {counted(total, noun)}"
+    return whole if n == total else f"{n:,} of {whole}"
 
 
 def extra_hint(extra: str) -> str:

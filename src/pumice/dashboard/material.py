@@ -12,6 +12,7 @@ from pumice.api.kinds import JOB, Manifest
 from pumice.api.objects import KINDS
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.hidden_kinds import hidden_note
 from pumice.diagnosis.sources import load_world
 from pumice.errors import ClusterError, NotFoundError
 from pumice.framework.plugin_loading import load_plugins
@@ -84,7 +85,7 @@ def gather(cluster: Cluster, kinds: Iterable[str], *, now: float, conf: str = ""
         except NotFoundError:
             continue
         except ClusterError as error:
-            missing.append(f"{kind} left out: {error.problem}")
+            missing.append(hidden_note(kind, error.problem))
     return Material(now=now, objects=objects, conf=conf, missing=missing)
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.kinds import RESOURCE_QUOTA, SCHEDULER_NAME, Manifest
+from pumice.api.kinds import LIMIT_RANGE, RESOURCE_QUOTA, SCHEDULER_NAME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pod_resources import Amounts
 from pumice.api.wording import first_of
 from pumice.cluster.embedded.quotas import usage_of
 from pumice.controllers.object_index import ManifestView
+from pumice.diagnosis.hidden_kinds import is_hidden
 from pumice.diagnosis.made_once import MadeOnce
 from pumice.diagnosis.other_names import Member, owner_sentence, unread_sentence
 from pumice.diagnosis.quota_rooms import Elsewhere, QuotaRooms, Refusals, counted_elsewhere
@@ -220,7 +221,13 @@ class ClusterState:
         quotas = self._lists.get(RESOURCE_QUOTA)
         if not quotas:
             return None
-        return QuotaRooms(quotas, self.pods, self.quota_usage, self.counted_elsewhere)
+        elsewhere, demands = self.counted_elsewhere, self.knows_defaults
+        return QuotaRooms(quotas, self.pods, self.quota_usage, elsewhere, demands=demands)
+
+    @property
+    def knows_defaults(self) -> bool:
+        """Whether the amounts are known that pods get where they state none."""
+        return not is_hidden(LIMIT_RANGE, self.notes)
 
     @property
     def admitted_objects(self) -> Sequence[Manifest]:

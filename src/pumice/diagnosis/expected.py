@@ -8,10 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.kinds import DEFAULT_QUEUE, PRIORITY_CLASS, STORAGE_CLASS, Manifest, queue_of
+from pumice.api.kinds import (
+    DEFAULT_QUEUE,
+    LIMIT_RANGE,
+    PRIORITY_CLASS,
+    STORAGE_CLASS,
+    Manifest,
+    queue_of,
+)
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.embedded.defaults import fill_in
+from pumice.cluster.embedded.limit_ranges import give_amounts
 from pumice.cluster.embedded.pods import prioritised
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.state import replicas_of
@@ -141,6 +149,7 @@ def _stored(pod: Manifest, view: ManifestView) -> Manifest:
     fill_in("Pod", pod, has_status=True)
     with suppress(RejectedError):
         prioritised(pod, view.list(PRIORITY_CLASS))
+    give_amounts(pod, view.list(LIMIT_RANGE, pod["metadata"]["namespace"]))
     return pod
 
 

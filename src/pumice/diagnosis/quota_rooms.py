@@ -56,7 +56,11 @@ class QuotaRooms:
         pods: Iterable[Manifest],
         usage: Usage,
         elsewhere: Elsewhere | None = None,
+        *,
+        demands: bool = True,
     ) -> None:
+        """Make them; unless it ``demands`` so, pods may leave out what quotas count."""
+        self._demands = demands
         self._usage, self._elsewhere = usage, elsewhere or {}
         by_home: dict[str, list[Manifest]] = {}
         for quota in sorted(quotas, key=lambda one: str(one["metadata"]["name"])):
@@ -73,7 +77,7 @@ class QuotaRooms:
     def _room(self, quota: Manifest, pods: list[Manifest]) -> QuotaRoom:
         stated = (quota.get("spec") or {}).get("hard") or {}
         hard = {name: each for name, each in stated.items() if limits_pods(name)}
-        room = QuotaRoom(quota, hard, dict.fromkeys(hard, 0))
+        room = QuotaRoom(quota, hard, dict.fromkeys(hard, 0), demands=self._demands)
         room.add(dict(self._elsewhere.get(key_of_quota(quota), {})))
         for pod in pods:
             if room.covers(pod):

@@ -11,7 +11,7 @@ from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions, Short
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import Amount
-from pumice.api.quota_amounts import OBJECT_COUNT
+from pumice.api.quota_amounts import is_native, is_pod_count
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
 from pumice.diagnosis.cluster_state import ClusterState
@@ -99,19 +99,24 @@ def _finding(
     name, namespace = left.quota["metadata"]["name"], group.partition("/")[0]
     mine = [each for each in needed if in_scope(left.quota, each.pod)]
     about = ObjectRef(RESOURCE_QUOTA, name, namespace)
-    part = part_of_its(len(mine), len(world.pods_by_group[group]), "pod")
+    pods = len(world.pods_by_group[group])
+    part = part_of_its(len(mine), pods, "pod")
     numbers: dict[str, Any] = {"pods": refused_count(world, group), "needed": len(mine)}
     unstated = [why.unstated for each in mine for why in each.why if why.quota == name]
     if any(unstated):
         numbers["unstated"] = stated = next(filter(None, unstated))
-        text = f"resource quota {name} refuses {part}, which must state {stated}"
+        text = (
+            f"resource quota {name} refuses {part}, which must state {stated} (no limit range "
+            f"of namespace {namespace} gives a default)"
+        )
         return Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
     shorts = _shorts(left, mine)
     if not shorts:
         return None
     numbers |= {**compared_numbers(shorts), **_less(world, group, left, mine)}
     compared = "; ".join(map(compared_amounts, shorts))
-    text = f"resource quota {name} has no room for {part}, which the gang needs: {compared}"
+    some = f"any of {part}" if len(mine) == pods > 1 else part
+    text = f"resource quota {name} has no room for {some}, which the gang needs: {compared}"
     return Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
 
 
@@ -139,7 +144,7 @@ def _less(
     asked, lacks = {}, {}
     for short in _shorts(left, needed):
         entry = short.resource
-        if entry.startswith("limits.") or entry in ("pods", OBJECT_COUNT):
+        if entry.startswith("limits.") or is_pod_count(entry):
             continue  # scaled requests change neither
         resource = entry.removeprefix("requests.")
         all_of_it = [
@@ -147,6 +152,8 @@ def _less(
         ]
         mine = sum(one[entry].nano for one in held if entry in one)
         room = (left.hard[entry].nano - left.used[entry].nano + mine) / len(all_of_it)
+        if not is_native(resource):
+            room -= room % _NANO  # devices are not shared out
         asked[resource] = max(all_of_it) / _NANO
         lacks[resource] = (max(all_of_it) - room) / _NANO
     return {"requests": asked, "lacks": lacks} if asked else {}

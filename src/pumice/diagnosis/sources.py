@@ -24,6 +24,7 @@ from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import created, expand_jobs, is_expected
+from pumice.diagnosis.hidden_kinds import hidden_note
 from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
@@ -77,7 +78,7 @@ def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manif
     except ClusterError as error:
         if kind in _NEEDED:
             raise
-        notes.append(f"{kind} left out: {error.problem}")
+        notes.append(hidden_note(kind, error.problem))
         return []
 
 

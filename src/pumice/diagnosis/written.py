@@ -17,7 +17,7 @@ from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.control_plane import ControlPlane, expanded, no_keys, seed_of
 from pumice.errors import InputError, NotFoundError, QuotaExceededError, RejectedError
 
-_SMALL: Final = ("Queue", "PriorityClass", "StorageClass")
+_SMALL: Final = ("Queue", "PriorityClass", "StorageClass", "LimitRange")
 """Kinds that every write may need."""
 _KEPT: Final = frozenset({"ResourceQuota", "PodDisruptionBudget"})
 """Kinds whose status depends on the pods of their namespace."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from pumice.api.decisions import Short, short_of
 from pumice.api.quantity import amount_text
+from pumice.api.quota_amounts import is_pod_count
 from pumice.api.wording import first_of
 from pumice.core.status import Status
 from pumice.core.views import Job
@@ -76,7 +77,12 @@ def compared_amounts(short: Short) -> str:
     used, request, limit, more = (
         amount_text(name, each) for each in (short.used, short.request, short.limit, over)
     )
-    return f"{name} needs {request}, in use or reserved {used}, limit {limit} (over by {more})"
+    if is_pod_count(name):
+        pods = "pod" if request == "1" else "pods"
+        needs, holds = f"{request} more {pods} needed", f"{used} in use or reserved"
+    else:
+        needs, holds = f"{name} needs {request}", f"in use or reserved {used}"
+    return f"{needs}, {holds}, limit {limit} (over by {more})"
 
 
 def _nodes(ssn: Session, numbers: Numbers) -> str:

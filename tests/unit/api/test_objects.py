@@ -185,6 +185,11 @@ OTHERS = [
     manifest("PriorityClass", "scheduling.k8s.io/v1", value=10, globalDefault=True),
     manifest("ResourceQuota", "v1", spec={"hard": {"cpu": "2"}}, status={"used": {"cpu": "1"}}),
     manifest(
+        "LimitRange",
+        "v1",
+        spec={"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]},
+    ),
+    manifest(
         "PodDisruptionBudget",
         "policy/v1",
         spec={"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}},

@@ -139,6 +139,27 @@ def test_a_gang_that_needs_refused_pods_waits_for_the_quota(tmp_path: Path) -> N
     assert not [note for note in found.notes if "refuse" in note]
 
 
+def pods_quota(entry: str, hard: str) -> dict[str, Any]:
+    return {**quota("0"), "spec": {"hard": {entry: hard}}}
+
+
+@pytest.mark.parametrize("entry", ["pods", "count/pods"])
+def test_a_quota_on_pods_is_written_as_one(tmp_path: Path, entry: str) -> None:
+    found = explained(tmp_path, "big", pods_quota(entry, "0"), job("big", 2, 2))
+    assert found.text == (
+        "resource quota team has no room for any of its 2 pods, which the gang needs: "
+        "2 more pods needed, 0 in use or reserved, limit 0 (over by 2)"
+    )
+    found = explained(tmp_path, "big", pods_quota(entry, "1"), job("big", 2, 2))
+    assert found.text == (
+        "resource quota team has no room for 1 of its 2 pods, which the gang needs: "
+        "1 more pod needed, 1 in use or reserved, limit 1 (over by 1)"
+    )
+    world = load_world([written(tmp_path, pods_quota(entry, "0"), job("big", 2, 2))])
+    why = "resource quota team refuses pod big-w-0: pods in use 0, limit 0"
+    assert what_if(world, Question(job="big")).waiting == {"default/big": why}
+
+
 def test_remedies_are_true_when_applied(tmp_path: Path) -> None:
     world = load_world([written(tmp_path, quota("2"), job("big", 4, 4))])
     remedies = {each.text: each for each in explain_job(world, "big").remedies}
@@ -151,6 +172,33 @@ def test_remedies_are_true_when_applied(tmp_path: Path) -> None:
         changed = Change.from_data(remedy.changes)(world)
         assert explain_job(changed, "big").state == "starts", remedy.text
         assert present(what_if(changed, Question(job="big")).job).state == "now", remedy.text
+
+
+@pytest.mark.parametrize(("devices", "hard", "less"), [(1, 2, ""), (4, 10, "3"), (4, 2, "")])
+def test_devices_are_asked_for_whole(tmp_path: Path, devices: int, hard: int, less: str) -> None:
+    device, cards = "nvidia.com/gpu", task("w", 3)
+    amounts = {"limits": {device: str(devices)}}
+    cards["template"]["spec"]["containers"][0]["resources"] = amounts
+    limit = quota("0")
+    limit["spec"]["hard"] = {f"requests.{device}": str(hard)}
+    equipped = {"status": {"allocatable": {**NODE["status"]["allocatable"], device: "64"}}}
+    found = explained(tmp_path, "big", {**NODE, **equipped}, limit, job("big", 0, 3, cards))
+    texts = [each.text for each in found.remedies if "less" in each.text]
+    assert texts == ([f"ask for less: {device} {less} a pod"] if less else [])
+    if less:
+        assert found.causes[0].numbers["lacks"] == {device: devices - int(less)}
+
+
+def test_no_container_is_to_ask_for_no_device(tmp_path: Path) -> None:
+    device, cards = "nvidia.com/gpu", task("w", 2)
+    each = {"image": "x", "resources": {"limits": {device: "1"}}}
+    cards["template"]["spec"]["containers"] = [{"name": name, **each} for name in "ab"]
+    limit = quota("0")
+    limit["spec"]["hard"] = {f"requests.{device}": "2"}
+    equipped = {"status": {"allocatable": {**NODE["status"]["allocatable"], device: "64"}}}
+    found = explained(tmp_path, "big", {**NODE, **equipped}, limit, job("big", 0, 2, cards))
+    assert codes(found) == ["QuotaExceeded"]
+    assert not [remedy for remedy in found.remedies if "less" in remedy.text]
 
 
 def test_all_quotas_that_refuse_are_causes_and_are_raised_together(tmp_path: Path) -> None:
@@ -180,17 +228,78 @@ def test_a_role_that_lacks_refused_pods_waits(tmp_path: Path) -> None:
 
 
 def test_pods_that_state_too_little_are_refused(tmp_path: Path) -> None:
-    bare = task("w", 1)
-    bare["template"]["spec"]["containers"][0]["resources"] = {}
-    found = explained(tmp_path, "big", quota("9"), job("big", 0, 1, bare))
+    found = explained(tmp_path, "big", quota("9"), job("big", 0, 1, bare(1)))
     assert codes(found) == ["QuotaExceeded"]
     assert found.text == (
-        "resource quota team refuses its only pod, which must state requests.cpu for: c"
+        "resource quota team refuses its only pod, which must state requests.cpu for: c "
+        "(no limit range of namespace default gives a default)"
     )
     assert (
-        raised_limits(load_world([written(tmp_path, quota("9"), job("x", 0, 1, bare))]), "x", 1)
+        raised_limits(load_world([written(tmp_path, quota("9"), job("x", 0, 1, bare(1)))]), "x", 1)
         == []
     )
+
+
+def bare(replicas: int) -> dict[str, Any]:
+    """Return a task that states no amounts."""
+    found = task("w", replicas)
+    found["template"]["spec"]["containers"][0]["resources"] = {}
+    return found
+
+
+def limit_range(**item: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "defaults"},
+        "spec": {"limits": [{"type": "Container", **item}]},
+    }
+
+
+def test_defaults_of_limit_ranges_count(tmp_path: Path) -> None:
+    given = limit_range(default={"cpu": "1"}, defaultRequest={"cpu": "500m"})
+    objects = quota("1"), given, job("big", 0, 2, bare(3))
+    world = load_world([written(tmp_path, *objects)])
+    assert world.left_out == {}
+    found = explain_job(world, "big")
+    assert (found.state, found.expected, found.refused) == ("starts", 2, 1)
+    assert present(what_if(world, Question(job="big")).job).state == "now"
+    [line] = quota_notes(world)
+    assert "requested: requests.cpu=500m, used: requests.cpu=1, limited: requests.cpu=1" in line
+
+
+def test_a_limit_range_of_other_things_gives_no_default(tmp_path: Path) -> None:
+    other = limit_range(defaultRequest={"memory": "1Gi"})
+    found = explained(tmp_path, "big", quota("9"), other, job("big", 0, 1, bare(1)))
+    assert codes(found) == ["QuotaExceeded"]
+
+
+def test_a_new_pod_gets_the_defaults_of_limit_ranges(tmp_path: Path) -> None:
+    given = limit_range(defaultRequest={"cpu": "1"})
+    world = load_world([written(tmp_path, quota("2"), given, job("old", 1))])
+    answer = what_if(world, Question(new_job=(pod_group("new"), pod("a", group="new"))))
+    assert present(answer.job).state == "now"
+
+
+@pytest.mark.parametrize(
+    ("selector", "field"),
+    [
+        ([1], "spec.scopeSelector"),
+        ({"matchExpressions": ["x"]}, "spec.scopeSelector.matchExpressions[0]"),
+        (
+            {"matchExpressions": [{"scopeName": "BestEffort", "operator": "Is"}]},
+            "spec.scopeSelector.matchExpressions[0].operator",
+        ),
+    ],
+)
+def test_an_odd_scope_selector_is_an_error_of_its_file(
+    tmp_path: Path, selector: Any, field: str
+) -> None:
+    odd = quota("2")
+    odd["spec"]["scopeSelector"] = selector
+    with pytest.raises(InputError) as caught:
+        load_world([written(tmp_path, odd, job("big", 4))])
+    assert caught.value.field == field
 
 
 def test_a_job_starts_once_another_has_ended(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.sources import load_world
+from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import NotFoundError, RejectedError
 from pumice.testing import node, pod, pod_group, queue
+from tests.present import present
 
 NOW = 1_768_471_200.0
 CONF = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
@@ -112,6 +114,23 @@ def test_a_kind_that_is_hidden_is_noted(cluster: Any) -> None:
     refused = RejectedError(problem="forbidden")
     world = load_world([Hiding(cluster, {"ResourceQuota": refused})])
     assert world.notes == ("ResourceQuota left out: forbidden",)
+
+
+def test_without_limit_ranges_no_pod_is_said_to_state_too_little(cluster: Any) -> None:
+    metadata = {"name": "team", "namespace": "default"}
+    spec = {"hard": {"requests.cpu": "9"}}
+    cluster.create(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
+    )
+    cluster.create(JOB)
+    shown = explain_job(load_world([cluster]), "train")
+    assert [each.code.value for each in shown.causes] == ["QuotaExceeded"]
+    refused = RejectedError(problem="forbidden")
+    world = load_world([Hiding(cluster, {"LimitRange": refused})])
+    found = explain_job(world, "train")
+    assert "QuotaExceeded" not in [each.code.value for each in found.causes]
+    assert "LimitRange left out: forbidden" in found.notes
+    assert present(what_if(world, Question(job="train")).job).state == "now"
 
 
 def test_without_pods_nothing_can_be_said(cluster: Any) -> None:

@@ -42,6 +42,13 @@ v1.ResourceQuotaStatus
   hard v1.ResourceList, used v1.ResourceList
 v1.ResourceQuota kind
   spec v1.ResourceQuotaSpec, status v1.ResourceQuotaStatus
+v1.LimitRangeItem
+  type! string, default v1.ResourceList, defaultRequest v1.ResourceList, max v1.ResourceList
+  min v1.ResourceList, maxLimitRequestRatio v1.ResourceList
+v1.LimitRangeSpec
+  limits []v1.LimitRangeItem
+v1.LimitRange kind
+  spec v1.LimitRangeSpec
 v1.ServicePort
   name string, protocol string, appProtocol *string, port! int32, targetPort IntOrString
   nodePort int32

@@ -14,7 +14,7 @@ from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
 from pumice.api.pod_resources import Amounts, is_pod_level, plus
 from pumice.api.qos import QosClass, manifest_qos_class
 from pumice.api.quantity import Amount, amount_or_nothing
-from pumice.api.quota_amounts import OBJECT_COUNT, limits_pods, pod_usage
+from pumice.api.quota_amounts import OBJECT_COUNT, is_pod_count, limits_pods, pod_usage
 from pumice.errors import QuotaExceededError
 
 QUOTAS: Final = RESOURCE_QUOTA
@@ -113,8 +113,27 @@ def _matches(term: Mapping[str, Any], pod: Manifest) -> bool:
         "NotTerminating": not ends,
         "BestEffort": not asks,
         "NotBestEffort": asks,
+        "CrossNamespacePodAffinity": _reaches_namespaces(spec),
     }
-    return bool(scopes.get(str(name), True))
+    return scopes.get(str(name), False)  # other scopes are not about pods
+
+
+def _reaches_namespaces(spec: Mapping[str, Any]) -> bool:
+    """Return whether a pod is placed by pods of namespaces that it states."""
+    affinity = spec.get("affinity") or {}
+    for side in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(side) or {}
+        terms = [*(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())]
+        weighted = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [each.get("podAffinityTerm") or {} for each in weighted]
+        if any(each.get("namespaces") or _selects_namespaces(each) for each in terms):
+            return True
+    return False
+
+
+def _selects_namespaces(term: Mapping[str, Any]) -> bool:
+    """Return whether a term has a selector, if only an empty one, which selects all."""
+    return term.get("namespaceSelector") is not None
 
 
 # What has room
@@ -128,6 +147,13 @@ class Exceeded:
     requested: Amount
     used: Amount
     hard: Amount
+
+    @property
+    def plain(self) -> str:
+        """The amounts compared, for users."""
+        if is_pod_count(self.name):
+            return f"pods in use {self.used}, limit {self.hard}"
+        return f"{self.name} needs {self.requested}, in use {self.used}, limit {self.hard}"
 
 
 @dataclass(frozen=True)
@@ -154,22 +180,27 @@ class QuotaRefusal:
     def plain(self, pod: str) -> str:
         """Write the refusal of a pod for users."""
         why = f"it must state {self.unstated}" if self.unstated else ""
-        compared = (
-            f"{each.name} needs {each.requested}, in use {each.used}, limit {each.hard}"
-            for each in self.exceeded
-        )
-        return f"resource quota {self.quota} refuses pod {pod}: {why or '; '.join(compared)}"
+        compared = "; ".join(each.plain for each in self.exceeded)
+        return f"resource quota {self.quota} refuses pod {pod}: {why or compared}"
 
 
 class QuotaRoom:
     """One quota with what is used of it; pods are tried and added one by one."""
 
-    def __init__(self, quota: Manifest, hard: Mapping[str, Any], used: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        quota: Manifest,
+        hard: Mapping[str, Any],
+        used: Mapping[str, Any],
+        *,
+        demands: bool = True,
+    ) -> None:
+        """Make one; unless it ``demands`` so, pods may leave out what it counts."""
         self.quota = quota
         self.name: str = quota["metadata"]["name"]
         self.hard: Amounts = {name: amount_or_nothing(each) for name, each in hard.items()}
         self.used: Amounts = {name: amount_or_nothing(each) for name, each in used.items()}
-        self._stated = sorted(_STATED & hard.keys())
+        self._stated = sorted(_STATED & hard.keys()) if demands else []
 
     def covers(self, pod: Manifest) -> bool:
         """Return whether the quota counts a pod."""
@@ -225,16 +256,18 @@ def refusals(rooms: Iterable[QuotaRoom], pod: Manifest, usage: Amounts) -> list[
 class PodQuotas:
     """Refuses pods that a quota of their namespace has no room for; the cluster's lock is held.
 
-    In a dry run pods are checked and not counted.
+    In a dry run pods are checked and not counted.  They need not state what quotas count where it
+    is not known what they get instead: then nothing ``demands`` it.
     """
 
-    def __init__(self, cluster: Store, *, counts: bool = True) -> None:
+    def __init__(self, cluster: Store, *, counts: bool = True, demands: bool = True) -> None:
         self._cluster = cluster
         self._counts = counts
+        self._demands = demands
 
     def without_counting(self) -> "PodQuotas":
         """Return the same quotas for a dry run."""
-        return PodQuotas(self._cluster, counts=False)
+        return PodQuotas(self._cluster, counts=False, demands=self._demands)
 
     def admit(self, pod: Manifest) -> Callable[[], None]:
         """Check that a new pod, with its defaults, fits each quota; return what counts it.
@@ -265,7 +298,10 @@ class PodQuotas:
         if not listed:
             return []
         mine = [self._counted(each) for each in sorted(listed, key=_name) if in_scope(each, pod)]
-        return [QuotaRoom(one, one["status"]["hard"], one["status"]["used"]) for one in mine]
+        return [
+            QuotaRoom(one, one["status"]["hard"], one["status"]["used"], demands=self._demands)
+            for one in mine
+        ]
 
     def _counted(self, quota: Manifest) -> Manifest:
         """Return a quota with its status; that of one not counted yet is computed now.

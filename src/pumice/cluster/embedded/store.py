@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from pumice.api.cloning import clone
-from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
+from pumice.api.kinds import LIMIT_RANGE, PRIORITY_CLASS, Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation
@@ -17,6 +17,7 @@ from pumice.cluster.embedded.claim_changes import check_claim_status
 from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in, keep_fields
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
+from pumice.cluster.embedded.limit_ranges import give_amounts
 from pumice.cluster.embedded.object_tables import (
     Identity,
     Listener,
@@ -168,6 +169,7 @@ class EmbeddedCluster:
             count = None
             if kind.name == "Pod":
                 prioritised(new, self._tables.table(PRIORITY_CLASS).all())
+                give_amounts(new, self._tables.table(LIMIT_RANGE).all(metadata["namespace"]))
                 count = None if self.quotas is None else self.quotas.admit(new)
             elif kind.name == "Service":
                 self._services += 1

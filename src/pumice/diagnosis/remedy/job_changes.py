@@ -186,8 +186,11 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
         asked = {name: one["request"] for name, one in resources.items()}
         lacks = {name: one["request"] - one["largest"] for name, one in resources.items()}
     room = {name: asked[name] - short for name, short in lacks.items() if name in asked}
-    room = {name: amount for name, amount in room.items() if amount > 0}
+    room = {name: amount for name, amount in room.items() if _in_units(name, amount) > 0}
     if not room or set(room) != {name for name, short in lacks.items() if short > 0}:
+        return
+    different = {repr(pod["spec"].get("containers")): pod["spec"] for pod in target.pods}
+    if any(_takes_all(spec, _parts_to_keep(spec, room)) for spec in different.values()):
         return
 
     def edit(spec: Manifest) -> Manifest:
@@ -195,9 +198,7 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
         lowered = _containers(spec, lambda one: _with_less(one, parts))
         return _with_less(lowered, parts) if spec.get("resources") else lowered
 
-    most = (
-        "" if len({repr(pod["spec"].get("containers")) for pod in target.pods}) < 2 else "at most "
-    )
+    most = "" if len(different) < 2 else "at most "
     listed = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
     yield target.with_pod_specs(f"ask for less: {most}{listed} a pod", edit)
 
@@ -215,6 +216,21 @@ def _parts_to_keep(spec: Manifest, room: Mapping[str, float]) -> dict[str, Fract
     return found
 
 
+def _takes_all(spec: Manifest, parts: Mapping[str, Fraction]) -> bool:
+    """Return whether a container that asks for a resource would get none of it."""
+    stated = [(one.get("resources") or {}).get("requests") or {} for one in _all_containers(spec)]
+    return any(
+        held and not _in_units(name, held * share)
+        for name, share in parts.items()
+        for amounts in stated
+        for held in (Fraction(parse_quantity(amounts.get(name, 0)), _NANO),)
+    )
+
+
+def _all_containers(spec: Manifest) -> tuple[Manifest, ...]:
+    return (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+
+
 def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
     """Scale the requests of a container, or of a pod as a whole, so that the pod fits."""
     resources = dict(asking.get("resources") or {})
@@ -230,9 +246,12 @@ def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
 
 
 def _text(name: str, amount: float | Fraction) -> str:
-    if name == "cpu":
-        return format_quantity(name, math.floor(amount * 1000))
-    return format_quantity(name, math.floor(amount))
+    return format_quantity(name, _in_units(name, amount))
+
+
+def _in_units(name: str, amount: float | Fraction) -> int:
+    """Round an amount down to units that can be asked for: thousandths of cpu, or whole ones."""
+    return math.floor(amount * 1000 if name == "cpu" else amount)
 
 
 def wider_domain(

@@ -83,6 +83,50 @@ def test_limits_count_as_requests_where_none_are_stated(cluster: Any) -> None:
     assert "requested: requests.cpu=2" in refusal(cluster, asking("x", {"limits": {"cpu": "2"}}))
 
 
+def limit_range(cluster: Any, name: str, **item: Any) -> None:
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"limits": [{"type": "Pod", "max": {"cpu": "9"}}, item]},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "stated", "limit", "request_"),
+    [
+        ({"default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}, {}, "2", "1"),
+        ({"default": {"cpu": "2"}}, {}, "2", "2"),
+        ({"defaultRequest": {"cpu": "1"}}, {}, None, "1"),
+        ({"max": {"cpu": "4"}, "min": {"cpu": "1"}}, {}, "4", "4"),
+        ({"min": {"cpu": "1"}}, {}, None, "1"),
+        ({"default": {"cpu": "2"}, "max": {"cpu": "4"}}, {}, "2", "2"),
+        ({"defaultRequest": {"cpu": "1"}}, {"limits": {"cpu": "3"}}, "3", "3"),
+        ({"default": {"cpu": "2"}}, {"requests": {"cpu": "1"}}, "2", "1"),
+        ({"type": "Pod", "default": {"cpu": "2"}}, {}, None, None),
+    ],
+)
+def test_containers_get_the_amounts_of_limit_ranges(
+    cluster: Any, item: Any, stated: Any, limit: Any, request_: Any
+) -> None:
+    limit_range(cluster, "defaults", **{"type": "Container", **item})
+    made = cluster.create(asking("x", stated, initContainers=[{"name": "i", "resources": stated}]))
+    for one in (*made["spec"]["containers"], *made["spec"]["initContainers"]):
+        found = one.get("resources") or {}
+        assert (found.get("limits") or {}).get("cpu") == limit
+        assert (found.get("requests") or {}).get("cpu") == request_
+
+
+def test_quotas_count_the_amounts_of_limit_ranges(cluster: Any) -> None:
+    limit_range(cluster, "b", type="Container", default={"cpu": "9", "memory": "1Gi"})
+    limit_range(cluster, "a", type="Container", defaultRequest={"cpu": "1"})
+    quota(cluster, requests__cpu="1")
+    cluster.create(asking("a", {}))
+    assert "requested: requests.cpu=1, used: requests.cpu=1" in refusal(cluster, asking("x", {}))
+
+
 def test_devices_need_not_be_stated(cluster: Any) -> None:
     quota(cluster, **{"requests.nvidia.com/gpu": "1"})
     cluster.create(pod("plain", cpu=1))
@@ -96,6 +140,46 @@ def test_a_quota_limits_pods_of_its_scopes_and_its_namespace(cluster: Any) -> No
     cluster.create(pod("asks", cpu=1))
     cluster.create(pod("elsewhere", namespace="other"))
     assert "exceeded quota: q, requested: pods=1, used: pods=0" in refusal(cluster, pod("x"))
+
+
+ELSEWHERE = [
+    {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaces": ["a"]}]}},
+    {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": {"namespaceSelector": {}}}
+            ]
+        }
+    },
+]
+AT_HOME = [
+    None,
+    {"nodeAffinity": {}},
+    {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}},
+]
+
+
+@pytest.mark.parametrize("affinity", ELSEWHERE)
+def test_a_quota_may_limit_pods_that_depend_on_other_namespaces(
+    cluster: Any, affinity: Any
+) -> None:
+    quota(cluster, pods="0", scopes=["CrossNamespacePodAffinity"])
+    assert "exceeded quota: q," in refusal(cluster, asking("x", {}, affinity=affinity))
+
+
+@pytest.mark.parametrize("affinity", AT_HOME)
+def test_pods_that_depend_on_their_own_namespace_are_not_limited_by_it(
+    cluster: Any, affinity: Any
+) -> None:
+    quota(cluster, pods="0", scopes=["CrossNamespacePodAffinity"])
+    cluster.create(asking("x", {}, affinity=affinity))
+    assert cluster.peek("Pod", "default", "x") is not None
+
+
+def test_a_scope_that_is_not_about_pods_counts_none(cluster: Any) -> None:
+    quota(cluster, pods="0", scopes=["VolumeAttributesClass"])
+    cluster.create(pod("x"))
+    assert cluster.peek("Pod", "default", "x") is not None
 
 
 def test_the_first_quota_by_name_refuses(cluster: Any) -> None:

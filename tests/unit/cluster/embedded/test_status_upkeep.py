@@ -345,7 +345,7 @@ def term(operator: str, *values: str, scope: str = "PriorityClass") -> Any:
         (term("Exists"), ["high", "low"]),
         (term("DoesNotExist"), ["none"]),
         (term("Odd"), []),
-        (term("Exists", scope="Unknown"), ["none", "high", "low"]),
+        (term("Exists", scope="Unknown"), []),
         (term("Exists", scope="Terminating"), ["low"]),
         (term("Exists", scope="NotTerminating"), ["none", "high"]),
         (term("Exists", scope="BestEffort"), ["none", "high", "low"]),

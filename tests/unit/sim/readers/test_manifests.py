@@ -203,7 +203,7 @@ def test_pods_of_other_schedulers_are_left_out_with_a_note(read: Any) -> None:
             "conf: ''\nobjects:\n- {kind: Node}\n",
             "wanted manifests of a workload, found a scenario",
         ),
-        ("apiVersion: v1\nkind: Thing\n", "HyperNode, Job, Namespace"),
+        ("apiVersion: v1\nkind: Thing\n", "HyperNode, Job, LimitRange, Namespace"),
     ],
 )
 def test_what_is_no_workload_is_named(tmp_path: Path, text: str, message: str) -> None:
