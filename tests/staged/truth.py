@@ -19,6 +19,7 @@ import yaml
 
 from pumice.api.codes import Cause, Spared
 from pumice.api.quantity import milli_value
+from pumice.cluster.embedded.quotas import quota_status
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.sources import load_world
@@ -196,14 +197,28 @@ def _remove(objects: list[Any], change: dict[str, Any]) -> list[Any]:
 
 
 def _wait(objects: list[Any], change: dict[str, Any]) -> list[Any]:
-    """Take pods away; if they are not made yet, the Volcano Jobs that would make them."""
+    """Take pods away; if they are not made yet, the Volcano Jobs that would make them.
+
+    Meanwhile the controller of quotas counts the pods that are left.
+    """
     gone = set(change["pods"])
     there = {_key(one) for one in objects if one["kind"] == "Pod"}
     jobs = {_key(one) for one in objects if one["kind"] == "Job"}
     over = {job for pod in gone - there for job in jobs if pod.startswith(f"{job}-")}
     assert gone <= there or over, f"{change} is about pods that are not there"
     ended = {"Pod": gone, "Job": over}
-    return [one for one in objects if _key(one) not in ended.get(one["kind"], ())]
+    left = [one for one in objects if _key(one) not in ended.get(one["kind"], ())]
+    return [_recounted(one, left) if one["kind"] == "ResourceQuota" else one for one in left]
+
+
+def _recounted(quota: Any, objects: list[Any]) -> Any:
+    space = quota["metadata"].get("namespace", "default")
+
+    def listed(kind: str) -> list[Any]:
+        there = (one for one in objects if one["kind"] == kind)
+        return [one for one in there if one["metadata"].get("namespace", "default") == space]
+
+    return {**quota, "status": quota_status(quota, listed)} if quota.get("status") else quota
 
 
 _CHANGES = {"patch": _patch, "add": _add, "remove": _remove, "wait": _wait}

@@ -126,7 +126,9 @@ def test_what_stands_there_twice_is_odd() -> None:
     text = TWO_TIERS.replace('"allocate"', '"allocate, allocate"')
     action, plugin = check_conf(conf(text), PLUGINS, ACTIONS)
     assert {action.severity, plugin.severity} == {"odd"}
-    assert str(action).startswith("line 2: actions: wanted each action once, found 'allocate 2")
+    assert str(action).startswith(
+        "line 2: actions: wanted each action once, found allocate 2 times"
+    )
     assert str(plugin) == (
         "line 9: tiers[1].plugins[0]: wanted each plugin once, found 'first' "
         "(also on line 5; it is asked twice)"
