@@ -109,7 +109,7 @@ def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command
         ("", "wanted a Job, found an empty file"),
         ("# nothing\n---\n", "wanted a Job, found an empty file"),
         ("[]", "j.yaml:1: wanted a Job, a mapping, found []"),
-        ("a: [b\n", "j.yaml:2: wanted readable YAML, found no ',' or ']' while"),
+        ("a: [b\n", "j.yaml:2: wanted readable YAML, found no ',' or ']' in a list in brackets"),
         ("a: 1\nb: 2\na: 3\n", "j.yaml:3: wanted each key once, found 'a' twice"),
         ("a:\n\tb: 1\n", "j.yaml:2: wanted readable YAML, found a tab, where YAML wants spaces"),
         (
