@@ -20,7 +20,7 @@ from pumice.errors import InputError
 from pumice.testing import pod, pod_group, queue
 from tests.present import present
 
-NODE = {
+NODE: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Node",
     "metadata": {"name": "node"},

@@ -152,7 +152,7 @@ ELSEWHERE = [
         }
     },
 ]
-AT_HOME = [
+AT_HOME: list[Any] = [
     None,
     {"nodeAffinity": {}},
     {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}},
