@@ -271,7 +271,7 @@ def test_ctrl_c_ends_it_at_once_with_a_sentence(tmp_path: Path, command: Any) ->
     code = (
         "import os, signal, threading\n"
         "import pumice.cli.progress as p\n"
-        "from pumice.cli.main import main\n"
+        "from pumice.cli.entry import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it\n"
         "start = lambda: threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "old = p._lines\n"
