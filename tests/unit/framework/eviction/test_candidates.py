@@ -1,6 +1,6 @@
 """Nodes that cannot help are skipped without asking plugins; decisions stay the same."""
 
-import sys
+import importlib
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,8 @@ def ask_about_everything(patch: Any) -> None:
     patch.setattr(Candidates, "with_room", everywhere)
     forgetful = type("Forgetful", (set,), {"__contains__": lambda *_: False})
     for action in ("preempt", "reclaim"):
-        patch.setattr(sys.modules[f"pumice.actions.{action}"], "set", forgetful, raising=False)
+        loaded = importlib.import_module(f"pumice.actions.{action}")
+        patch.setattr(loaded, "set", forgetful, raising=False)
 
 
 @pytest.mark.parametrize("tiers", TIERS, ids=" | ".join)
