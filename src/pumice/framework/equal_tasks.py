@@ -50,7 +50,7 @@ def equal_run(
         return 0
     task = Task(state.snapshot, first)
     fit = state.placing.fit(task)
-    if fit.no_node is not None or fit.value.max(initial=-np.inf) == -np.inf:
+    if fit.no_node is not None or not fit.has_room:
         return 0  # no node has room now
     rows = np.asarray(tasks, dtype=np.intp)
     n = _equal_heads(state.snapshot, rows)

@@ -50,6 +50,11 @@ class Fit(msgspec.Struct):
     """Why no node takes such tasks, once that was asked; until a row changes."""
 
     @property
+    def has_room(self) -> bool:
+        """Whether some node takes such a task now."""
+        return bool(self.value.max(initial=-np.inf) > -np.inf)
+
+    @property
     def n_bytes(self) -> int:
         """Its memory in bytes."""
         columns = (self.verdict, self.room, self.score, self.value, self.static_score)

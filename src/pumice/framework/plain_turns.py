@@ -213,8 +213,7 @@ class PlainTurns:
 
     def _has_room(self, row: int) -> bool:
         """Return whether some node takes a task now: else its gang is not worth foreseeing."""
-        value = self._state.placing.fit(Task(self._state.snapshot, row)).value
-        return bool(value.max(initial=-np.inf) > -np.inf)
+        return self._state.placing.fit(Task(self._state.snapshot, row)).has_room
 
     def _starts_with(self, job: int, tasks: list[int]) -> bool:
         """Return whether a job is ready with all of these tasks placed, and not with fewer."""

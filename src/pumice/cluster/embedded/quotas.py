@@ -17,7 +17,6 @@ from pumice.api.quantity import Amount, amount_or_nothing
 from pumice.api.quota_amounts import OBJECT_COUNT, is_pod_count, limits_pods, pod_usage
 from pumice.errors import QuotaExceededError
 
-QUOTAS: Final = RESOURCE_QUOTA
 _COUNTED: Final = {
     "services": "Service",
     "configmaps": "ConfigMap",
@@ -290,11 +289,13 @@ class PodQuotas:
             meta, old = room.quota["metadata"], room.quota["status"]["used"]
             room.add(usage)
             used = {name: str(room.used[name]) if name in usage else old[name] for name in old}
-            self._cluster.merge_status(QUOTAS, meta["namespace"], meta["name"], {"used": used})
+            self._cluster.merge_status(
+                RESOURCE_QUOTA, meta["namespace"], meta["name"], {"used": used}
+            )
 
     def _rooms_of(self, pod: Manifest) -> list[QuotaRoom]:
         """Return the quotas that a pod counts for, by name."""
-        listed = self._cluster.list(QUOTAS, pod["metadata"]["namespace"])[0]
+        listed = self._cluster.list(RESOURCE_QUOTA, pod["metadata"]["namespace"])[0]
         if not listed:
             return []
         mine = [self._counted(each) for each in sorted(listed, key=_name) if in_scope(each, pod)]
@@ -313,7 +314,7 @@ class PodQuotas:
             return quota
         home = quota["metadata"]["namespace"]
         counted = quota_status(quota, lambda kind: self._cluster.list(kind, home)[0])
-        self._cluster.merge_status(QUOTAS, home, _name(quota), counted)
+        self._cluster.merge_status(RESOURCE_QUOTA, home, _name(quota), counted)
         return {**quota, "status": {**status, **counted}}
 
 

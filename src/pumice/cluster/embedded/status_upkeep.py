@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.pod_resources import Amounts
 from pumice.api.quantity import Amount
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
-from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status, usage_of
+from pumice.cluster.embedded.quotas import Listing, quota_status, usage_of
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 BUDGETS = "PodDisruptionBudget.policy"
@@ -122,7 +122,7 @@ class StatusUpkeep:
             return 0
         written = 0
         self._usage_before, self._usage = self._usage, {}
-        for kind, work_out in ((BUDGETS, self._budget), (QUOTAS, self._quota)):
+        for kind, work_out in ((BUDGETS, self._budget), (RESOURCE_QUOTA, self._quota)):
             for manifest in cluster.list(kind)[0]:
                 meta, old = manifest["metadata"], manifest.get("status") or {}
                 try:
