@@ -84,7 +84,7 @@ def test_what_is_too_long_for_a_link_is_left_out_and_said(visit: Any, demo: Any)
     page = visit(demo).go("/whatif")
     lines = [f"#  {number * 2654435761 % 2**32:08x}{number:x}" for number in range(1500)]
     paste = "(e, text) => { e.value = text; e.dispatchEvent(new Event('input', {bubbles: true})); }"
-    page.eval_on_selector("textarea", paste, "\n".join(lines))
+    page.locator("textarea").evaluate(paste, "\n".join(lines))
     page.wait_for_selector("text=too long for a link")
     assert "#t=" not in page.url
 
