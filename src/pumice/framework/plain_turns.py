@@ -8,7 +8,7 @@ itself; where that cannot be guaranteed it is taken by itself.
 import heapq
 from collections import Counter, deque
 from collections.abc import Container, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -76,8 +76,8 @@ class PlainTurns:
         self._by_pair = state.ordering.queues_by_pair
         self._groups: list[Any] = state.snapshot.jobs.groups
         self._has_topology = state.snapshot.jobs.has_topology
-        self._steps: dict[int, tuple[Delta, Delta]] = {}
-        """What a task of each kind adds to sums (3, R), and what undoes that."""
+        self._steps: dict[int, Delta] = {}
+        """What a task of each kind adds to sums (3, R)."""
         self._limits = TurnLimits(state, self._steps)
         self._gangs = bool(state.hooks.bound(Plugin.job_ready))
         """Whether to foresee gangs: plugins decide when a job is ready, and it saves time."""
@@ -201,15 +201,15 @@ class PlainTurns:
         if not is_lone and not (self._has_room(tasks[0]) and self._starts_with(job, tasks)):
             return None
         kinds = self._kinds_of(tasks)
-        return None if kinds is None else Turn(queue, job, tasks, kinds, *self._sums(kinds))
+        return None if kinds is None else Turn(queue, job, tasks, kinds, self._sum(kinds))
 
-    def _sums(self, kinds: list[int]) -> tuple[Delta, Delta]:
-        """Return what tasks of these kinds add to sums (3, R), and what undoes that."""
+    def _sum(self, kinds: list[int]) -> Delta:
+        """Return what tasks of these kinds add to sums (3, R)."""
         if len(kinds) == 1:
             return self._steps[kinds[0]]
-        steps = [n * self._steps[kind][0] for kind, n in Counter(kinds).items()]
-        more: Delta = np.sum(steps, axis=0)
-        return more, -more
+        steps = [n * self._steps[kind] for kind, n in Counter(kinds).items()]
+        total: Delta = np.sum(steps, axis=0)
+        return total
 
     def _has_room(self, row: int) -> bool:
         """Return whether some node takes a task now: else its gang is not worth foreseeing."""
@@ -247,8 +247,7 @@ class PlainTurns:
             if kind is None:
                 return None
             if kind not in self._steps:
-                step = partial(task.shape.step, "place", live=False)
-                self._steps[kind] = step(1)[1], step(-1)[1]
+                self._steps[kind] = task.shape.step("place", 1, live=False)[1]
             kinds.append(kind)
         return kinds
 

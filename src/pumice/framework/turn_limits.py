@@ -24,8 +24,6 @@ class Turn(msgspec.Struct):
     """Of which kind each task is."""
     more: Delta
     """What the turn adds to sums (3, R)."""
-    less: Delta
-    """What undoes that."""
     key: Key = None
 
 
@@ -56,8 +54,8 @@ class _Counted:
 class TurnLimits:
     """Asks queues about turns, on sums as these would be."""
 
-    def __init__(self, state: SessionState, steps: Mapping[int, tuple[Delta, Delta]]) -> None:
-        """``steps``: what a task of each kind adds to sums (3, R), and what undoes that."""
+    def __init__(self, state: SessionState, steps: Mapping[int, Delta]) -> None:
+        """``steps``: what a task of each kind adds to sums (3, R)."""
         self._state = state
         self._steps = steps
 
@@ -67,7 +65,7 @@ class TurnLimits:
 
     def discount(self, turn: Turn) -> None:
         """Undo ``count``."""
-        self._add(turn.job, turn.less)
+        self._add(turn.job, -turn.more)
 
     def _add(self, job: int, amounts: Delta) -> None:
         snapshot = self._state.snapshot
@@ -116,9 +114,9 @@ class TurnLimits:
             self.count(turn)
 
     def _may_place(self, turn: Turn, kind: int, row: int) -> bool:
-        more, less = self._steps[kind]
+        more = self._steps[kind]
         task = Task(self._state.snapshot, row)
-        self._add(turn.job, less)
+        self._add(turn.job, -more)
         try:
             return bool(self._state.policy.allocatable(turn.queue, task))
         finally:
