@@ -14,6 +14,7 @@ from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.eviction.eviction_runs import EvictionRuns
 from pumice.framework.eviction.queue_quota import QueueQuota
+from pumice.framework.heaps import Heap
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -36,7 +37,7 @@ def preempt(ssn: Session) -> None:
         in_order = []
         while len(heap):
             in_order.append(heap.pop())
-            preemption.between_jobs(in_order[-1])
+            preemption.between_jobs(in_order[-1], heap)
         for job in in_order:  # Volcano takes them in no defined order
             preemption.within_job(job)
 
@@ -59,12 +60,17 @@ class Preemption:
         by_dry_run = arguments.by_dry_run
         self._dry_run = DryRun(ssn, self._candidates, self._over_quota) if by_dry_run else None
 
-    def between_jobs(self, job: int) -> None:
-        """Evict tasks of other jobs of the queue until the job no longer starves."""
+    def between_jobs(self, job: int, later: Heap) -> None:
+        """Evict tasks of other jobs of the queue until the job no longer starves.
+
+        ``later`` are the jobs of the queue that come after it.
+        """
         ssn = self._ssn
         stmt = ssn.statement()
         tasks = ssn.ordering.sort_tasks(ssn.pending_tasks(job))
-        for row in self._runs.rest(stmt, tasks, lambda left: self._serve_together(stmt, left)):
+        for row in self._runs.rest(
+            stmt, tasks, lambda left: self._serve_together(stmt, left, later)
+        ):
             if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
@@ -77,7 +83,7 @@ class Preemption:
             ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
 
-    def _serve_together(self, stmt: Statement, tasks: list[int]) -> int:
+    def _serve_together(self, stmt: Statement, tasks: list[int], later: Heap) -> int:
         """Make room for equal tasks of a job at once; returns for how many of the first."""
         task, policy, candidates = (
             Task(self._snapshot, tasks[0]),
@@ -92,9 +98,8 @@ class Preemption:
         n = self._runs.equals(tasks, lambda: policy.job_starving(task.job))
         if not n:
             return 0
-        nodes = (self._usable(task) & candidates.with_room(scope, task)).nonzero()[0]
-        fit = self._ssn.placing.fit(task)
-        served = self._runs.by_score(stmt, tasks[:n], scope, nodes, fit)
+        jobs = (job for _, job in later.entries)
+        served = self._runs.by_score(stmt, tasks[:n], scope, self._usable(task), jobs)
         if served:
             self._hopeless.clear()
         return served

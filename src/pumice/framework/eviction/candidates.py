@@ -142,6 +142,10 @@ class Candidates:
         found: list[int] = self.rows[part][scope.members[part] & self._run_still(part)].tolist()
         return found
 
+    def has_of(self, job: int) -> bool:
+        """Return whether some tasks of a job may be candidates."""
+        return bool(self._snapshot.jobs.counts[self._counts, job].any())
+
     def on_nodes(
         self, hook: Method, scope: Scope, task: Task, nodes: IndexArray
     ) -> tuple[IndexArray, IndexArray]:

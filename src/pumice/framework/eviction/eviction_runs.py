@@ -4,24 +4,24 @@ What each of them would find, one after the other, is computed on sums and rows 
 yet; a run ends where that cannot be promised, and the next task is tried by itself.
 """
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pumice.core.resources import PODS, Column, IndexArray
+from pumice.core.resources import PODS, IndexArray, Mask
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
 from pumice.framework.equal_tasks import Imagined, has_plain_shape, longest
 from pumice.framework.eviction.candidates import Candidates, Scope
-from pumice.framework.eviction.eviction_ladders import Ladders, Step, copies_in
+from pumice.framework.eviction.eviction_ladders import Ladders, Step
+from pumice.framework.eviction.ladder_making import LadderMaker
 from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.eviction.room_making import RoomMaker
+from pumice.framework.eviction.scored_plans import ScoredPlans
 from pumice.framework.eviction.victim_columns import VictimColumns
-from pumice.framework.fits import Answers, Codes, Fit
+from pumice.framework.fits import Codes
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
@@ -56,18 +56,6 @@ class Plan(NamedTuple):
         return self.kind == kind and self.moved == moved
 
 
-class Outlook(NamedTuple):
-    """What nodes answer as each step leaves them, chain by chain."""
-
-    chains: list[list[Step]]
-    starts: list[int]
-    """Where the answers of each chain begin."""
-    scores: list[list[float | None]]
-    """Not a number: no eviction opens the node then; None: it refuses the task of the step."""
-    answers: Answers | None
-    """None if there is no step."""
-
-
 class EvictionRuns:
     """Makes room for equal tasks of one action."""
 
@@ -77,8 +65,8 @@ class EvictionRuns:
         self._candidates = candidates
         self._hook = hook
         self._columns = VictimColumns(state, candidates, hook)
-        self._spreads = False
-        """Whether nodes outside those that seemed enough became the best."""
+        self._ladders = LadderMaker(state, candidates, self._columns)
+        self._scored = ScoredPlans(state, candidates, self._columns)
         self._is_cut = False
         """Whether the last run ended before its tasks did: the next one is tried by itself."""
         self._rooms = RoomMaker(state, hook)
@@ -197,7 +185,7 @@ class EvictionRuns:
 
     def _plan_in_order(self, task: Task, scope: Scope, nodes: IndexArray, n: int) -> Plan | None:
         """Find the steps for n equal tasks on the first nodes that can be made to hold them."""
-        ladders = self._ladders(task, scope, nodes[:n], n, emptied_in_order=True)
+        ladders = self._ladders.make(task, scope, nodes[:n], n, emptied_in_order=True)
         if ladders is None:
             return None
         steps: list[Step] = []
@@ -224,112 +212,27 @@ class EvictionRuns:
         return made
 
     def by_score(
-        self, stmt: Statement, tasks: list[int], scope: Scope, nodes: IndexArray, fit: Fit
-    ) -> int:
-        """Make room for equal tasks on the best nodes that can be made to hold them."""
-        task = Task(self._snapshot, tasks[0])
-        scores = fit.score[nodes]
-        if fit.rankers or np.isnan(scores).any():
-            return 0
-        n = len(tasks)
-        ranked = _best(nodes, scores, n + 1)
-        ladders = self._ladders(task, scope, ranked[:n], n)
-        if ladders is None:
-            return 0
-        outside, seen = (np.inf, 0), len(ladders.nodes)
-        if seen < len(ranked):
-            outside = -float(fit.score[ranked[seen]]), int(ranked[seen])
-        outlook = self._look_ahead(task, fit, ladders, n)
-        steps = self._climb_by_score(fit, ladders, outside, outlook, n)
-        steps = steps[: QueueQuota(self._state, task).n_taken(ladders.amounts(steps))]
-        made = self._make(stmt, tasks, ladders, steps)
-        if made and outlook.answers is not None:
-            last = {step.place: outlook.starts[step.place] + step.copies for step in steps[:made]}
-            answers = outlook.answers.part(np.array([*last.values()]))
-            fit.adopt(ladders.nodes[[*last]], answers, len(self._snapshot.journal.moved))
-        return made
-
-    def _climb_by_score(
-        self, fit: Fit, ladders: Ladders, outside: tuple[float, int], outlook: Outlook, n: int
-    ) -> list[Step]:
-        """Take n steps, each on the node that is best then, as long as none outside is better."""
-        chains, after = outlook.chains, outlook.scores
-        scores, rows = fit.score[ladders.nodes].tolist(), ladders.nodes.tolist()
-        best = [(-score, rows[i], i) for i, score in enumerate(scores) if score > -np.inf]
-        heapq.heapify(best)
-        steps: list[Step] = []
-        taken = [0] * len(chains)
-        while best and len(steps) < n:
-            value, row, place = best[0]
-            if (value, row) > outside:
-                self._spreads = True
-                break
-            at = taken[place]
-            if at == len(chains[place]):
-                if not ladders.is_full(place, at):
-                    break
-                heapq.heappop(best)
-                continue
-            score = after[place][at]
-            if score is None:
-                break
-            steps.append(chains[place][at])
-            taken[place] = at + 1
-            if at + 1 >= ladders.hopeful[place] or score == -np.inf:
-                heapq.heappop(best)
-            elif np.isnan(score):
-                break
-            else:
-                heapq.heapreplace(best, (-score, row, place))
-        return steps
-
-    def _look_ahead(self, task: Task, fit: Fit, ladders: Ladders, n: int) -> Outlook:
-        """Ask filters and scores about nodes as each of n steps leaves them."""
-        chains = [ladders.chain(place, n) for place in range(len(ladders.nodes))]
-        steps = [step for chain in chains for step in chain]
-        starts = [*accumulate(map(len, chains), initial=0)]
-        if not steps:
-            return Outlook(chains, starts, [[] for _ in chains], None)
-        placing, none = self._state.placing, np.zeros(len(steps), dtype=np.int16)
-        nodes, rows = ladders.nodes_after(steps, 0.0)
-        refused = (none + placing.verdict(fit, task, nodes, rows)).tolist()
-        answers = placing.answers(fit, task, ladders.nodes_after(steps, 1.0)[0], rows)
-        scores = np.where(placing.barred(none + answers.verdict), np.nan, answers.score).tolist()
-        seen = [None if no else score for no, score in zip(refused, scores, strict=True)]
-        parts = [seen[start:end] for start, end in pairwise(starts)]
-        return Outlook(chains, starts, parts, answers)
-
-    def _ladders(
         self,
-        task: Task,
+        stmt: Statement,
+        tasks: list[int],
         scope: Scope,
-        nodes: IndexArray,
-        n: int,
-        *,
-        emptied_in_order: bool = False,
-    ) -> Ladders | None:
-        """Work out the steps on nodes, of which the first is tried first; None if that cannot be.
+        usable: Mask,
+        later_jobs: Iterable[int],
+    ) -> int:
+        """Make room for equal tasks on the best nodes that can be made to hold them.
 
-        Only on as many of them as could take n tasks if all members of the scope left.
+        Nodes are tried that are usable; plans reach as far as the tasks of the later jobs.
         """
-        room = self._candidates.room(scope).take(nodes, axis=1)
-        hopeful = copies_in(room, task.request, task.need)
-        if not self._spreads:
-            hopeful = hopeful[: 1 + int(hopeful.cumsum().searchsorted(n))]
-            nodes = nodes[: len(hopeful)]
-        if not len(nodes):
-            return None
-        lines = self._columns.lines(scope, task, nodes, emptied_in_order=emptied_in_order)
-        if lines is None or self._candidates.has_coarse(lines.at):
-            return None
-        return Ladders(
-            self._snapshot,
-            task,
-            nodes,
-            lines,
-            amounts=self._candidates.amounts(lines.at[lines.offered]),
-            hopeful=hopeful.tolist(),
-        )
+        task, n = Task(self._snapshot, tasks[0]), len(tasks)
+        plan = self._scored.plan(task, n, scope, usable, later_jobs)
+        if plan is None:
+            return 0
+        steps = plan.steps[:n]
+        steps = steps[: QueueQuota(self._state, task).n_taken(plan.ladders.amounts(steps))]
+        fit = self._state.placing.fit(task)
+        made = self._make(stmt, tasks, plan.ladders, steps)
+        self._scored.made(plan, fit, made, n)
+        return made
 
     def _verdicts_after(self, task: Task, ladders: Ladders, steps: list[Step]) -> Codes:
         """Ask the filters about nodes as each step leaves them."""
@@ -338,13 +241,3 @@ class EvictionRuns:
         placing, (nodes, rows) = self._state.placing, ladders.nodes_after(steps, 1.0)
         verdict = placing.verdict(placing.judged(task), task, nodes, rows)
         return np.zeros(len(rows), dtype=np.int16) + np.asarray(verdict, dtype=np.int16)
-
-
-def _best(nodes: IndexArray, scores: Column, n: int) -> IndexArray:
-    """Return the n best nodes, the best first; of equals that of the lower row."""
-    if len(nodes) > n:
-        least = np.partition(scores, len(scores) - n)[len(scores) - n]
-        better = (scores > least).nonzero()[0]
-        chosen = np.concatenate([better, (scores == least).nonzero()[0][: n - len(better)]])
-        nodes, scores = nodes[chosen], scores[chosen]
-    return nodes[np.lexsort((nodes, -scores))]

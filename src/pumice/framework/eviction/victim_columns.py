@@ -85,12 +85,19 @@ class VictimColumns:
         return Victims(rows[order], place[order])
 
     def lines(
-        self, scope: Scope, task: Task, nodes: IndexArray, *, emptied_in_order: bool = False
+        self,
+        scope: Scope,
+        task: Task,
+        nodes: IndexArray,
+        *,
+        emptied_in_order: bool = False,
+        lasts: bool = False,
     ) -> Lines | None:
         """Line up the candidates of a scope on some nodes, of one queue all together.
 
         Known are the nodes that the same tier decides on as on the first, which is tried first;
         where nodes are emptied in order, also those whose jobs have too few tasks left by then.
+        ``lasts``: tasks keep their order, and the lines are wanted for later jobs, too.
         None where plugins judge otherwise than alone or in turn, or where the order is no order.
         """
         if not self._in_line:
@@ -108,11 +115,24 @@ class VictimColumns:
         if emptied_in_order and self._surplus.exists:
             rows = self._candidates.rows.take(at)
             lines = self._surplus.lines(task, at, rows, place, n=len(nodes), job_keys=job_keys)
-        return lines or self._judge(task, at, place, n=len(nodes), job_keys=job_keys)
+        return lines or self._judge(task, at, place, n=len(nodes), job_keys=job_keys, lasts=lasts)
 
     def still(self, task: Task, lines: Lines) -> bool:
         """Return whether lines hold for an equal task of another job, as far as they are left."""
         return self._surplus.still(task, lines)
+
+    def judged_alike(self, task: Task, lines: Lines) -> bool:
+        """Return whether plugins answer as before about those in line, for an equal task."""
+        if not lines.lasts:
+            return False
+        again = self._judge(task, lines.at, lines.place, n=len(lines.known))
+        if len(again.in_turn) != len(lines.in_turn):
+            return False
+        new, old = (
+            (each.offered, each.known, *(bound for _, bound in each.in_turn))
+            for each in (again, lines)
+        )
+        return all(map(np.array_equal, new, old))
 
     def _line_up(
         self, at: IndexArray, place: list[int], jobs: list[int], job_keys: JobKeys
@@ -133,6 +153,7 @@ class VictimColumns:
         *,
         n: int,
         job_keys: JobKeys | None = None,
+        lasts: bool = False,
     ) -> Lines:
         """Ask tier after tier about candidates in line, up to the one that decides on the first."""
         rows = self._candidates.rows.take(at)
@@ -161,7 +182,7 @@ class VictimColumns:
             rest = self._judge(task, at[~offered], place[~offered], n=n)
             return ~_any(rest.offered, rest.place, n)
 
-        return Lines(at, rows, place, offered, known, final, in_turn, job_keys or {})
+        return Lines(at, rows, place, offered, known, final, in_turn, job_keys or {}, lasts=lasts)
 
     def _offered(self, task: Task, at: IndexArray, place: IndexArray) -> Mask:
         """Mark the candidates that plugins let go, by the rule that holds on a single node."""

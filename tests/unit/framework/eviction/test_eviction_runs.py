@@ -9,7 +9,8 @@ from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU
 from pumice.core.status import Status
 from pumice.framework.eviction.candidates import Candidates
-from pumice.framework.eviction.eviction_runs import EvictionRuns, _best
+from pumice.framework.eviction.eviction_runs import EvictionRuns
+from pumice.framework.eviction.scored_plans import _best
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason
 from pumice.plugins import builtin_plugins
