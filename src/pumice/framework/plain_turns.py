@@ -198,7 +198,7 @@ class PlainTurns:
             return None
         tasks = list(waiting)
         is_lone = len(tasks) == 1 and not self._groups[job].spec.min_task_member
-        if not is_lone and not (self._has_room(tasks[0]) and self._starts_with(job, tasks)):
+        if not is_lone and not (self._may_start(job, tasks) and self._starts_with(job, tasks)):
             return None
         kinds = self._kinds_of(tasks)
         return None if kinds is None else Turn(queue, job, tasks, kinds, self._sum(kinds))
@@ -211,17 +211,19 @@ class PlainTurns:
         total: Delta = np.sum(steps, axis=0)
         return total
 
-    def _has_room(self, row: int) -> bool:
-        """Return whether some node takes a task now: else its gang is not worth foreseeing."""
-        return self._state.placing.fit(Task(self._state.snapshot, row)).has_room
+    def _may_start(self, job: int, tasks: list[int]) -> bool:
+        """Return whether a gang is worth foreseeing, and some node takes its first task now."""
+        state = self._state
+        if not self._gangs or len(tasks) > _LARGEST or len(self._steps) > MOST_KINDS:
+            return False
+        first = Task(state.snapshot, tasks[0])
+        if job in state.ordering.moving_jobs or not has_plain_shape(first.shape):
+            return False
+        return state.placing.fit(first).has_room and not mixed_roles(state.snapshot, tasks)
 
     def _starts_with(self, job: int, tasks: list[int]) -> bool:
         """Return whether a job is ready with all of these tasks placed, and not with fewer."""
         state = self._state
-        if not self._gangs or len(tasks) > _LARGEST or len(self._steps) > MOST_KINDS:
-            return False
-        if job in state.ordering.moving_jobs or mixed_roles(state.snapshot, tasks):
-            return False
         with placed_ahead(state.snapshot, tasks[:-1]):
             if state.policy.job_ready(job):
                 return False
