@@ -126,18 +126,22 @@ class AlikeNodes:
         self._sizes: list[int] = np.bincount(self._group, minlength=self._n).tolist()
         self._members: dict[tuple[int, ...], IndexArray] = {}
         """The nodes of the groups that were asked for together."""
+        self._speakers: Speakers | None = None
+        """Those of now, if they were asked for."""
 
     def speakers(self) -> Speakers:
         """Return one node of each group, and the groups."""
         asked, group = self.groups()
-        copies = [column[..., : self._n] for column in self._copies]
-        return Speakers(CopiedNodes(self._snapshot, asked, copies), group, self)
+        if self._speakers is None:
+            copies = [column[..., : self._n] for column in self._copies]
+            self._speakers = Speakers(CopiedNodes(self._snapshot, asked, copies), group, self)
+        return self._speakers
 
     def groups(self) -> tuple[IndexArray, IndexArray]:
         """Return one node of each group, and the number of the group of each node (n,)."""
         if self._cursor < len(self._moved):
             self._follow(self._moved[self._cursor :])
-            self._cursor = len(self._moved)
+            self._cursor, self._speakers = len(self._moved), None
         return self._asked[: self._n], self._group
 
     def parts(self, groups: IndexArray) -> tuple[IndexArray, IndexArray] | None:

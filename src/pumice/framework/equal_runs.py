@@ -16,7 +16,7 @@ from pumice.framework.placing import Placing
 
 _FEW = 4
 """Candidates for each task still to place, up to which all of them are asked about at once."""
-_DEEPEST = 64
+DEEPEST = 64
 """Copies on one node to ask about at once."""
 
 
@@ -134,7 +134,7 @@ class Run:
             ahead.update((node, [value]) for node, value in zip(short, values, strict=True))
             return
         known = np.array([len(ahead.get(i, ())) for i in short])
-        depth = np.clip(known, min(least, _DEEPEST), _DEEPEST)
+        depth = np.clip(known, min(least, DEEPEST), DEEPEST)
         ends = depth.cumsum()
         level = np.arange(ends[-1]) - np.repeat(ends - depth, depth)
         copies = np.repeat(known, depth) + level + 1.0

@@ -38,22 +38,24 @@ def equal_run(
     tasks: list[int],
     is_done: Callable[[], Verdict],
     most: Callable[[], int] | None = None,
+    *,
+    any_role: bool = False,
 ) -> int:
     """Return how many of the first tasks, of ``SHORTEST`` at least, can be placed as one run.
 
-    0 if they cannot.  A run ends where the job is complete and where its queue would refuse the
-    next one; both are asked about sums that do not exist yet, because holding more never makes
-    a queue allow more nor a job less ready.
+    0 if they cannot; only those of one role, unless ``any_role`` will do.  A run ends where the job
+    is complete and where its queue would refuse the next one; both are asked about sums that do
+    not exist yet, because holding more never makes a queue allow more nor a job less ready.
     """
     table, first = state.snapshot.tasks, tasks[0]
-    if table.shape[tasks[SHORTEST - 1]] != table.shape[first] or not state.policy.by_row:
+    if table.shape[tasks[SHORTEST - 1]] != table.shape[first] or not state.policy.by_row_ahead:
         return 0
     task = Task(state.snapshot, first)
     fit = state.placing.fit(task)
     if fit.no_node is not None or not fit.has_room:
         return 0  # no node has room now
     rows = np.asarray(tasks, dtype=np.intp)
-    n = _equal_heads(state.snapshot, rows)
+    n = _equal_heads(state.snapshot, rows, any_role=any_role)
     if most is not None:
         n = min(n, most())
     elif state.topology.has_policy(task.job):
@@ -75,13 +77,15 @@ def equal_run(
     return n if n >= SHORTEST else 0
 
 
-def _equal_heads(snapshot: Snapshot, rows: IndexArray) -> int:
+def _equal_heads(snapshot: Snapshot, rows: IndexArray, *, any_role: bool) -> int:
     """Return how many of the first tasks have the shape and role of the first, and may be placed.
 
     A task with a nominated node or a closed gate is placed by itself.
     """
     table, first = snapshot.tasks, rows[0]
-    same = (table.shape[rows] == table.shape[first]) & (table.role[rows] == table.role[first])
+    same = table.shape[rows] == table.shape[first]
+    if not any_role:
+        same &= table.role[rows] == table.role[first]
     same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
     return len(rows) if same.all() else int(np.argmin(same))
 

@@ -19,6 +19,7 @@ from pumice.framework.fits import NO_ROOM, Codes, Fit
 from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.neighbour_runs import NeighbourRun, has_hard_terms
 from pumice.framework.plugin import Plugin
+from pumice.framework.ranked_runs import RankedRun, rankers_ahead
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles, mixed_roles
 from pumice.framework.session_state import SessionState
@@ -90,18 +91,42 @@ class JobPlacement:
         if len(self.tasks) < SHORTEST or not self._may_run():
             return False
         state, task = self.state, Task(self.state.snapshot, self.tasks[0])
-        n = equal_run(state, list(self.tasks), self.is_done, self.most)
-        if n and state.policy.filter_task(task) is None:
-            place = self._place_plain if has_plain_shape(task.shape) else self._place_neighbours
-            if place(stmt, task, n):
-                return True
+        any_role = has_plain_shape(task.shape) and self._treats_roles_alike()
+        n = equal_run(state, list(self.tasks), self.is_done, self.most, any_role=any_role)
+        if n and state.policy.filter_task(task) is None and self._placer(task)(stmt, task, n):
+            return True
         self._one_by_one.add(task.shape.id)
         return False
+
+    def _placer(self, task: Task) -> Callable[[Statement, Task, int], bool]:
+        if self.state.policy.follows_placements:
+            return self._place_ranked
+        return self._place_plain if has_plain_shape(task.shape) else self._place_neighbours
 
     def _place_plain(self, stmt: Statement, task: Task, n: int) -> bool:
         picks = pick_run(self.state.placing, task, n, self.allowed)
         if picks:
             stmt.place_many([self.tasks.popleft() for _ in picks], picks)
+        return bool(picks)
+
+    def _place_ranked(self, stmt: Statement, task: Task, n: int) -> bool:
+        """Place equal tasks whose candidates are compared; plugins follow each of them."""
+        state, tasks = self.state, [self.tasks[i] for i in range(n)]
+        placing, failures = state.placing, state.hooks.failures
+        rankers, generator, mark = rankers_ahead(placing, task), placing.state, stmt.checkpoint()
+        if rankers is None or task.shape.coarse or not has_plain_shape(task.shape):
+            return False
+        fit, follow = placing.fit(task), state.policy.on_place
+        run = RankedRun(placing, tasks, fit, self.allowed, rankers=rankers, follow=follow)
+        picks = run.pick(n)
+        if failures.errors:  # who failed is asked task by task
+            stmt.rollback(mark)
+            placing.state = generator
+            return False
+        if picks:
+            stmt.place_many(tasks[: len(picks)], picks)
+            for _ in picks:
+                self.tasks.popleft()
         return bool(picks)
 
     def _place_neighbours(self, stmt: Statement, task: Task, n: int) -> bool:
@@ -132,6 +157,11 @@ class JobPlacement:
             self.tasks.extendleft(reversed(tasks))
             return False
         return True
+
+    def _treats_roles_alike(self) -> bool:
+        """Return whether nothing is remembered of any role that would keep its tasks out."""
+        known_alike = self.memory.mixed_roles is not None and not self.memory.mixed_roles
+        return known_alike and not self.memory.failed_roles and not self._refused
 
     def _has_more(self, role: int) -> bool:
         """Return whether tasks of a role are still to be tried."""

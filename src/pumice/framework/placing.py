@@ -61,8 +61,8 @@ class Placing:
         self._score_shape = hooks.sums(Plugin.score_shape)
         self._score_nodes = hooks.sums(Plugin.score_nodes)
         self._rank_nodes = hooks.sums(Plugin.rank_nodes)
-        self._rankers = [
-            (ask, hooks.ask_aside(plugin, Plugin.may_rank))
+        self.rankers = [
+            (plugin, ask, hooks.ask_aside(plugin, Plugin.may_rank))
             for plugin, ask in hooks.bound(Plugin.rank_nodes)
         ]
         live = (Plugin.filter_nodes, Plugin.score_nodes)
@@ -170,7 +170,7 @@ class Placing:
         )
 
     def _rankers_for(self, task: Task) -> list[Ask]:
-        return [ask for ask, may_rank in self._rankers if may_rank(task) is not False]
+        return [ask for _, ask, may_rank in self.rankers if may_rank(task) is not False]
 
     def _ask_all(self, fit: Fit, task: Task) -> None:
         """Ask about all rows; of nodes that answer alike about one only."""

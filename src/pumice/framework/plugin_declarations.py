@@ -111,6 +111,14 @@ class PluginDeclarations:
         """
         return True
 
+    def rank_ahead(self, task: Task, nodes: Nodes, copies: Mapping[int, int]) -> Column | None:
+        """Answer as ``rank_nodes`` would if some nodes (rows) had taken so many copies of a task.
+
+        A plugin that overrides it lets equal tasks be placed together: ``on_place`` is called for
+        every copy before these are placed.
+        """
+        raise NotImplementedError
+
     def by_amounts(self, task: Task) -> bool:
         """Return whether ``filter_nodes`` and ``score_nodes`` look at nothing but amounts of nodes.
 

@@ -9,7 +9,7 @@ from pumice.framework.session_state import SessionState
 
 
 class LadderMaker:
-    """Works out the steps on nodes for one action."""
+    """Finds the steps on nodes for one action."""
 
     def __init__(self, state: SessionState, candidates: Candidates, columns: VictimColumns) -> None:
         self._snapshot = state.snapshot
@@ -27,7 +27,7 @@ class LadderMaker:
         emptied_in_order: bool = False,
         lasts: bool = False,
     ) -> Ladders | None:
-        """Work out the steps on nodes, of which the first is tried first; None if that cannot be.
+        """Find the steps on nodes, of which the first is tried first; None if that cannot be.
 
         Only on as many of them as could take n tasks if all members of the scope left, unless
         ``on_all`` is set.

@@ -29,8 +29,8 @@ class Bucket:
         self._loads: list[float] = []
         self._waiting: list[int] = []
         """Members without a node, small ones first; of equal ones the last to come."""
-        self._requests: Column = np.zeros((0, 0))
-        """Their requests (m, R)."""
+        self._requests: list[Column] = []
+        """Their requests (R,)."""
         self._even: EvenMembers | Literal[False] | None = None
         """Where they fit, if they are equal; None: not known whether they are."""
 
@@ -50,17 +50,15 @@ class Bucket:
         at = bisect_left(self._loads, load)
         self._loads.insert(at, load)
         self._waiting.insert(at, task)
+        self._requests.insert(at, request)
         self._even = None
-        requests = self._requests.reshape(-1, len(request))
-        self._requests = np.concatenate([requests[:at], request[None], requests[at:]])
         return load
 
     def settle(self, task: int) -> None:
         """Remove a member that waited, if it did."""
         if task in self._waiting:
             at = self._waiting.index(task)
-            del self._waiting[at], self._loads[at]
-            self._requests = np.concatenate([self._requests[:at], self._requests[at + 1 :]])
+            del self._waiting[at], self._loads[at], self._requests[at]
 
     def fitting(self, task: Task, alike: Speakers) -> NDArray[np.int64]:
         """Count members without a node, a given one first, for which groups of nodes have room.
@@ -69,15 +67,21 @@ class Bucket:
         order is random.
         """
         if self._even is None:
-            even = (self._requests == self._requests[0]).all()
+            even = (np.array(self._requests) == self._requests[0]).all()
             self._even = EvenMembers(self._needs(task.row)) if even else False
         if self._even:
             return np.minimum(self._even.fitting(alike), len(self))
         return count_fitting(self._needs(task.row), alike.nodes.idle + alike.nodes.releasing)
 
+    def fitting_in(self, task: Task, room: Column) -> int:
+        """Count them for the room of one node (R,)."""
+        if self._even:
+            return min(self._even.fitting_in(room.tolist()), len(self))
+        return int(count_fitting(self._needs(task.row), room[:, None])[0])
+
     def _needs(self, task: int) -> Column:
         """Return the request of a member with 0, 1, … others, small ones first (m, R)."""
-        at, requests = self._waiting.index(task), self._requests
+        at, requests = self._waiting.index(task), np.array(self._requests)
         others = np.concatenate([np.zeros_like(requests[:1]), requests[:at], requests[at + 1 :]])
         return np.asarray(requests[at] + others.cumsum(axis=0))
 

@@ -1,5 +1,6 @@
 """The plugin's hooks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,10 @@ class TaskTopology(Plugin, name="task-topology"):
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Count members of the bucket that are, or could be, on each node."""
+        return self.rank_ahead(task, nodes, {})
+
+    def rank_ahead(self, task: Task, nodes: Nodes, copies: Mapping[int, int]) -> Column | None:
+        """Count them where some nodes have less room by so many copies of the task."""
         topology = self._jobs.get(task.job)
         bucket = None if topology is None else topology.bucket_of.get(task.row)
         if topology is None or bucket is None or task.row not in bucket:
@@ -63,11 +68,19 @@ class TaskTopology(Plugin, name="task-topology"):
         members = bucket.fitting(task, alike)
         best = self.weight * float(_MAX_SCORE)
         score = (members * best / topology.largest).take(alike.group)
-        for row, count in topology.near(task, bucket).items():
-            group = alike.group[row]
-            if members[group]:
-                score[row] = (int(members[group]) + count) * best / topology.largest
+        near = topology.near(task, bucket)
+        for row in near.keys() | copies.keys():
+            if row in copies:
+                there = bucket.fitting_in(task, self._room_beside(task, row, copies[row]))
+            else:
+                there = int(members[alike.group[row]])
+            score[row] = (there + near.get(row, 0)) * best / topology.largest if there else 0.0
         return score[nodes.rows]
+
+    def _room_beside(self, task: Task, node: int, copies: int) -> Column:
+        """Return the room of a node that has taken copies of a task (R,)."""
+        table = self._snapshot.nodes
+        return table.idle[:, node] + table.releasing[:, node] - copies * task.request[:, 0]
 
     def on_place(self, task: Task, node: int) -> None:
         """Remove the task from the waiting tasks of its bucket."""

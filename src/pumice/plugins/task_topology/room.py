@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import STEP, Column
-from pumice.core.tables import NodeTable
 from pumice.framework.alike_nodes import Speakers
 
 _FEW = 8
@@ -36,12 +35,14 @@ class EvenMembers:
         more = len(nodes) - len(self._counts)
         if more:
             self._counts = np.concatenate([self._counts, np.zeros(more, dtype=np.int64)])
+        table = nodes.snapshot.nodes
         for row in rows:
-            self._counts[alike.group[row]] = self._fitting_on(nodes.snapshot.nodes, row)
+            room = table.idle[:, row] + table.releasing[:, row]
+            self._counts[alike.group[row]] = self.fitting_in(room.tolist())
         return self._counts
 
-    def _fitting_on(self, nodes: NodeTable, row: int) -> int:
-        room: list[float] = (nodes.idle[:, row] + nodes.releasing[:, row]).tolist()
+    def fitting_in(self, room: list[float]) -> int:
+        """Return how many of the tasks fit into a room (R,)."""
         if any(have < wanted for have, wanted in zip(room, self._request, strict=True)):
             return 0
         fewest = len(self._needs)
