@@ -11,6 +11,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import longest
 from pumice.framework.heaps import Key
+from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
 
@@ -58,6 +59,7 @@ class TurnLimits:
         """``steps``: what a task of each kind adds to sums (3, R)."""
         self._state = state
         self._steps = steps
+        self._may_be_overused = bool(state.hooks.tiers(Plugin.overused))
 
     def count(self, turn: Turn) -> None:
         """Count a turn in sums as if it had been taken."""
@@ -101,7 +103,7 @@ class TurnLimits:
             for turn in turns
             for kind, row in zip(turn.kinds, turn.tasks, strict=True)
         }
-        may_begin = all(map(self._may_begin, last_of_queue.values()))
+        may_begin = not self._may_be_overused or all(map(self._may_begin, last_of_queue.values()))
         return may_begin and all(
             self._may_place(turn, kind, row) for (_, kind), (turn, row) in last_of_kind.items()
         )
