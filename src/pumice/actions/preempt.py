@@ -171,7 +171,8 @@ class Preemption:
     def _usable(self, task: Task) -> Mask:
         """Mark nodes that evictions could open for a task (n,)."""
         placing = self._ssn.placing
-        refused = placing.incurable(placing.fit(task))
+        by_score = self._dry_run is None
+        refused = placing.incurable(placing.fit(task) if by_score else placing.judged(task))
         barred = self._ssn.records.barred.get(task.row)
         if barred is None:
             barred = np.zeros_like(refused)

@@ -219,7 +219,7 @@ def test_picks_are_those_of_one_after_the_other(
 ) -> None:
     """The generator is where it would be, too."""
     monkeypatch.setattr("pumice.framework.equal_runs._FEW", few)
-    monkeypatch.setattr("pumice.framework.equal_runs._DEEPEST", deepest)
+    monkeypatch.setattr("pumice.framework.equal_runs.DEEPEST", deepest)
     monkeypatch.setattr(Score, "way", way)
     rng = np.random.default_rng(WAYS.index(way))
     for seed in range(6):

@@ -34,7 +34,7 @@ class Plans:
     @classmethod
     def of(cls, nodes: IndexArray, rows: IndexArray, place: IndexArray) -> "Plans":
         """Make plans of victims, without nodes that have none."""
-        is_first = np.diff(place, prepend=-1) > 0
+        is_first = _begins(place)
         return cls(nodes[place[is_first]], rows, is_first.cumsum() - 1)
 
     @classmethod
@@ -54,7 +54,7 @@ class EvictionSums:
         self._state = state
         self._snapshot = state.snapshot
         self._task = task
-        self._fit = state.placing.fit(task)
+        self._fit = state.placing.judged(task)
         self._free = state.snapshot.nodes.future_idle
         self._accepted: dict[bytes, bool] = {}
 
@@ -83,7 +83,7 @@ class EvictionSums:
         gone -= (gone - amounts)[:, starts]
         on, last = nodes[victims.place], self._first_that_do(nodes, victims, starts, gone)
         goes = np.arange(len(last)) <= last
-        going = np.flatnonzero(goes)
+        going = goes.nonzero()[0]
         less = gone[:, last[going]] - amounts[:, going]
         for start in set(starts[going[self._has_room(on[going], less)]].tolist()):
             part = slice(start, 1 + int(last[start]))
@@ -98,14 +98,13 @@ class EvictionSums:
         works = self._has_room(on, gone)
         works[works] = self._passes(on[works], gone[:, works])
         last = np.full(len(on), -1)
-        left = np.flatnonzero(works)
+        left = works.nonzero()[0]
         while len(left):
-            first = np.flatnonzero(np.diff(starts[left], prepend=-1))
-            at = left[first]
+            is_first = _begins(starts[left])
+            at = left[is_first]
             at = at[self._are_accepted(victims.rows, starts[at], at, gone)]
             last[starts[at]] = at
-            left = np.delete(left, first)
-            left = left[last[starts[left]] < 0]
+            left = left[~is_first & (last[starts[left]] < 0)]
         return last[starts]
 
     def _are_accepted(
@@ -114,10 +113,10 @@ class EvictionSums:
         """Ask the queue about the evictions of some nodes, each up to the end of its part (n,)."""
         amounts = gone[:, ends]
         if (amounts == amounts[:, :1]).all():
-            starts, ends = starts[:1], ends[:1]
+            alike = self._is_accepted(rows[starts[0] : ends[0] + 1], amounts[:, 0])
+            return np.full(len(ends), alike)
         parts = zip(starts.tolist(), ends.tolist(), strict=True)
-        accepted = [self._is_accepted(rows[a : b + 1], gone[:, b]) for a, b in parts]
-        return np.broadcast_to(np.array(accepted), amounts.shape[1:])
+        return np.array([self._is_accepted(rows[a : b + 1], gone[:, b]) for a, b in parts])
 
     def _needed(self, node: IndexArray, rows: IndexArray, amounts: Column) -> Mask:
         """Mark victims of a node that must go; the last is spared first (k,)."""
@@ -141,7 +140,7 @@ class EvictionSums:
         """Ask the filters about nodes without these amounts."""
         emptied = EmptiedNodes(self._snapshot, nodes, gone[:-2], gone[-2:])
         verdict = self._state.placing.verdict(self._fit, self._task, emptied, nodes)
-        return np.broadcast_to(np.asarray(verdict) == 0, nodes.shape)
+        return np.zeros(len(nodes), dtype=np.int16) == verdict
 
     def _is_accepted(self, rows: Sequence[int] | NDArray[np.intp], gone: Column) -> bool:
         """Ask the queue, which looks at sums, whether it takes the task after some evictions."""
@@ -159,3 +158,10 @@ class EvictionSums:
         tasks, snapshot = self._snapshot.tasks, self._snapshot
         for shape, job in zip(tasks.shape[rows].tolist(), tasks.job[rows].tolist(), strict=True):
             snapshot.add_to_sums(job, snapshot.shapes[shape].step("evict", sign, live=False)[1])
+
+
+def _begins(values: IndexArray) -> Mask:
+    """Mark where another value begins (n,)."""
+    found = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found

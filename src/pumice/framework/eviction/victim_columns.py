@@ -7,6 +7,7 @@ one of keys; the answers are those of asking node by node.
 import math
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -233,13 +234,14 @@ class VictimColumns:
         if keys is None:
             return None
         ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
-        return [ranks[keys[job]] for job in jobs]
+        rank_of = {job: ranks[key] for job, key in keys.items()}
+        return [rank_of[job] for job in jobs]
 
     def _job_keys(self, jobs: list[int]) -> JobKeys | None:
         """Return the current keys of the jobs of victims; None if they form no order."""
         known = sorted(set(jobs))
         keys = self._state.ordering.job_policy_keys(known)
-        if any(math.isnan(value) for key in keys for value in key):
+        if any(map(math.isnan, chain.from_iterable(keys))):
             return None
         return dict(zip(known, keys, strict=True))
 
