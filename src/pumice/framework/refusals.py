@@ -9,7 +9,7 @@ import numpy as np
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import Short
-from pumice.core.resources import PODS, Column
+from pumice.core.resources import PODS, Column, holds_any
 
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
 """Votes."""
@@ -154,7 +154,7 @@ def within_quota(
     """
     over = (used + request > limit) & (request > 0)
     over[PODS] = False
-    if not over.any():
+    if not holds_any(over):
         return True
     short = [
         Short(names[row], float(used[row]), float(request[row]), float(limit[row]))

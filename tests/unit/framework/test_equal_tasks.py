@@ -74,6 +74,8 @@ def test_a_run_ends_before_a_task_that_differs(which: str, at: int) -> None:
     pods = [*gang(at), *gang(1, first=at, **DIFFERENT[which]), *gang(7 - at, first=at + 1)]
     ssn, tasks = session(*pods)
     assert equal_run(ssn, tasks, never) == (at if at >= SHORTEST else 0)
+    if which == "role":
+        assert equal_run(ssn, tasks, never, any_role=True) == 8
 
 
 @pytest.mark.parametrize("n", [4, 5, 9])
