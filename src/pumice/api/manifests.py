@@ -15,7 +15,7 @@ from pumice.api.json_text import NOT_JSON, parse_json_stream, starts_like_json
 from pumice.api.objects import KubeObject, from_manifest, in_namespace
 from pumice.api.text_files import read_text, shown_name
 from pumice.api.yaml_nodes import line_of
-from pumice.api.yaml_text import Builder, child, compose_all, line_at, parse_yaml
+from pumice.api.yaml_text import Builder, child, compose_all, line_at, plain_blocks
 from pumice.errors import ManifestError
 
 TEXT: Final = "<text>"
@@ -28,7 +28,9 @@ class Document(NamedTuple):
     content: Any
     file: str
     line: int  # counted from 1; in JSON, the line of the whole document
-    node: yaml.Node | None = None  # None in JSON
+    text: str = ""
+    """What a file in plain block style says there, from which fields are found."""
+    node: yaml.Node | None = None  # of other YAML
 
     @property
     def source(self) -> str:
@@ -37,20 +39,56 @@ class Document(NamedTuple):
 
     def place_of(self, path: Sequence[str | int]) -> str:
         """File and line of a field; in JSON, of the whole document."""
-        line = self.line if self.node is None else line_at(self.node, path)
-        return f"{self.file}:{line}"
+        return f"{self.file}:{self.line_of_field(path) or self.line}"
+
+    def line_of_field(self, path: Sequence[str | int]) -> int | None:
+        """Return the line of a field, or of the nearest thing around it; None in JSON."""
+        if self.node is not None:
+            return line_at(self.node, path)
+        if not self.text:
+            return None
+        (root,) = compose_all(self.text, self.file)
+        return self.line - 1 + line_at(root, path)
 
 
 class Pack(NamedTuple):
-    """Objects at one place of a file: all items of a list in JSON, or one document."""
+    """One document of a file as the objects in it: the items of a list, or the document itself."""
 
     contents: Sequence[Any]
     file: str
-    line: int
+    lines: Sequence[int]
+    """Where each object begins; in JSON, where the document does."""
+
+    def part(self, start: int, end: int) -> "Pack":
+        """Return some of the objects."""
+        return Pack(self.contents[start:end], self.file, self.lines[start:end])
 
     def documents(self) -> "list[Document]":
         """Return the objects with their place."""
-        return [Document(content=one, file=self.file, line=self.line) for one in self.contents]
+        places = zip(self.contents, self.lines, strict=True)
+        return [Document(content=one, file=self.file, line=line) for one, line in places]
+
+
+class Root(NamedTuple):
+    """One document of a file as it is written."""
+
+    content: Any
+    file: str
+    line: int
+    item_lines: Sequence[int] = ()
+    """Where each item of a list begins; unknown in JSON."""
+
+    def pack(self) -> Pack:
+        """Return the objects of a list, or the one object.
+
+        Raises:
+            ManifestError: the items of a list are not a list.
+        """
+        steps = list(_items(self.content, f"{self.file}:{self.line}"))
+        contents = [one for _, one in steps]
+        if self.item_lines and steps[0][0] is not None:
+            return Pack(contents, self.file, self.item_lines)
+        return Pack(contents, self.file, [self.line] * len(contents))
 
 
 def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
@@ -62,11 +100,11 @@ def load_manifests(path_or_text: Path | str) -> list[KubeObject]:
         ManifestError: a file that cannot be read or parsed, or an object that cannot be used.
     """
     file, text = _open(path_or_text)
-    packs = _parse_json(text, file)
-    if packs is None:
+    roots = _parse_json(text, file)
+    if roots is None:
         return [_read(document) for document in yaml_documents(text, file)]
     try:
-        return [_read(document) for pack in packs for document in pack.documents()]
+        return [_read(document) for root in roots for document in root.pack().documents()]
     except ManifestError as error:
         raise _with_line(error, text, file) from None
 
@@ -87,23 +125,19 @@ def documents_in(text: str, file: str) -> list[Document]:
     Raises:
         ManifestError: a text that cannot be parsed.
     """
-    packs = _parse_json(text, file)
-    if packs is None:
+    roots = _parse_json(text, file)
+    if roots is None:
         return list(yaml_documents(text, file))
-    return [document for pack in packs for document in pack.documents()]
+    return [document for root in roots for document in root.pack().documents()]
 
 
 def load_packs(path_or_text: Path | str) -> list[Pack]:
-    """Read the objects of a file or of a text as ``load_documents`` does, place by place.
+    """Read the objects of a file or of a text as ``load_documents`` does, document by document.
 
     Raises:
         ManifestError: a file that cannot be read or parsed.
     """
-    file, text = _open(path_or_text)
-    packs = _parse_json(text, file)
-    if packs is None:
-        return [Pack((each.content,), each.file, each.line) for each in yaml_documents(text, file)]
-    return packs
+    return [root.pack() for root in load_roots(path_or_text)]
 
 
 def load_values(path_or_text: Path | str) -> list[Any]:
@@ -112,14 +146,30 @@ def load_values(path_or_text: Path | str) -> list[Any]:
     Raises:
         ManifestError: a file that cannot be read or parsed.
     """
+    return [root.content for root in load_roots(path_or_text)]
+
+
+def load_roots(path_or_text: Path | str) -> list[Root]:
+    """Read the documents of a file or of a text as written, with their lines.
+
+    Raises:
+        ManifestError: a file that cannot be read or parsed.
+    """
     file, text = _open(path_or_text)
-    if starts_like_json(text):
-        try:
-            return [value.content for value in parse_json_stream(text, file)]
-        except ManifestError as error:
-            if not _may_be_yaml(error, file):
-                raise
-    return parse_yaml(text, file)
+    roots = _parse_json(text, file)
+    return list(_yaml_roots(text, file)) if roots is None else roots
+
+
+def _yaml_roots(text: str, file: str) -> Iterator[Root]:
+    blocks = plain_blocks(text)
+    if blocks is not None:
+        for block in blocks:
+            yield Root(block.content, file, block.first + 1, [at + 1 for at in block.item_lines])
+        return
+    for root in compose_all(text, file):
+        items = child(root, "items")
+        lines = list(map(line_of, items.value)) if isinstance(items, yaml.SequenceNode) else []
+        yield Root(Builder(file).build(root), file, line_of(root), lines)
 
 
 def _open(path_or_text: Path | str) -> tuple[str, str]:
@@ -142,11 +192,18 @@ def _read(document: Document) -> KubeObject:
 
 
 def yaml_documents(text: str, file: str) -> Iterator[Document]:
-    """Yield the documents of a text in YAML, or in JSON, which is YAML too; with their nodes.
+    """Yield the documents of a text in YAML, or in JSON, which is YAML too; with their lines.
 
     Raises:
         ManifestError: a text that cannot be parsed.
     """
+    blocks = plain_blocks(text)
+    if blocks is not None:
+        for block in blocks:
+            for step, item in _items(block.content, f"{file}:{block.first + 1}"):
+                first, passage = block.passage(step)
+                yield Document(content=item, file=file, line=first + 1, text=passage)
+        return
     for root in compose_all(text, file):
         content = Builder(file).build(root)
         for step, item in _items(content, f"{file}:{line_of(root)}"):
@@ -154,20 +211,16 @@ def yaml_documents(text: str, file: str) -> Iterator[Document]:
             yield Document(content=item, file=file, line=line_of(node), node=node)
 
 
-def _parse_json(text: str, file: str) -> list[Pack] | None:
+def _parse_json(text: str, file: str) -> list[Root] | None:
     """Read JSON values that follow each other; None when the text may be YAML."""
     if not starts_like_json(text):
         return None
-    packs: list[Pack] = []
     try:
-        for value in parse_json_stream(text, file):
-            items = _items(value.content, f"{file}:{value.line}")
-            packs.append(Pack([one for _, one in items], file, value.line))
+        return [Root(each.content, file, each.line) for each in parse_json_stream(text, file)]
     except ManifestError as error:
         if _may_be_yaml(error, file):
             return None
         raise
-    return packs
 
 
 def _may_be_yaml(error: ManifestError, file: str) -> bool:

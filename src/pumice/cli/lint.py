@@ -256,9 +256,9 @@ def _line(document: Any, finding: Any) -> Line:
 
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     """Return the line of a field, or of the nearest thing around it."""
-    node = document.node
-    if node is not None:
-        return line_at(node, steps)
+    line: int | None = document.line_of_field(steps)
+    if line is not None:
+        return line
     # JSON is YAML too; only lists of objects would have to be looked into.
     roots = list(compose_all(read_text(Path(document.file)), document.file))
     if len(roots) != 1:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pumice.api.conf_files import read_conf_file
-from pumice.api.manifests import load_values
+from pumice.api.manifests import Pack, load_roots, load_values
 from pumice.api.text_files import shown_name
 from pumice.cli.option_errors import time_of
 from pumice.errors import InputError, ScenarioError, Words
@@ -33,10 +33,11 @@ def read_scenario(
 
 def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenario:
     if len(files) > 1 or files[0].is_dir():
-        return _of_manifests(files, conf, at)
-    values = load_values(files[0])
+        return _of_manifests(files, None, conf, at)
+    roots = load_roots(files[0])
+    values = [root.content for root in roots]
     if are_manifests(values):
-        return _of_manifests(files, conf, at)
+        return _of_manifests(files, [root.pack() for root in roots], conf, at)
     scenario = located_scenario(_only(values), Path(shown_name(files[0])))
     if conf is not None:
         text, source = read_conf_file(conf)
@@ -61,10 +62,14 @@ def hold_manifests(source: Path) -> bool:
     return source.is_dir() or are_manifests(load_values(source))
 
 
-def _of_manifests(files: Sequence[Path], conf: Path | None, now: float | None) -> Scenario:
-    from pumice.diagnosis.sources import load_world  # noqa: PLC0415  (loads the deciding core)
+def _of_manifests(
+    files: Sequence[Path], packs: Sequence[Pack] | None, conf: Path | None, now: float | None
+) -> Scenario:
+    """Make a scenario of manifests; ``packs`` are those of the one file if it was read already."""
+    from pumice.diagnosis.sources import Documents, load_world  # noqa: PLC0415  (loads the core)
 
-    world = load_world(files, conf, now)
+    sources = files if packs is None else [Documents(files[0], packs=packs)]
+    world = load_world(sources, conf, now)
     if not (world.objects or world.left_out):
         names = ", ".join(map(shown_name, files))
         raise InputError(wanted="the objects of a cluster", found=Words("none"), file=names)

@@ -105,7 +105,9 @@ class Documents:
     """The documents of a file that was read already."""
 
     file: Path
-    documents: Sequence[Document]
+    documents: Sequence[Document] = ()
+    packs: Sequence[Pack] = ()
+    """In place of documents, if they were not taken apart."""
 
 
 Source = Path | str | Documents | ReadableCluster
@@ -137,6 +139,8 @@ def load_world(
         if isinstance(source, Documents):
             for document in source.documents:
                 _take_document(pile, document, source.file)
+            for pack in source.packs:
+                _take_pack(pile, pack, source.file)
         elif isinstance(source, Path | str):
             for pack in _packs(source):
                 _take_pack(pile, pack, source)
@@ -227,7 +231,7 @@ def _take_pack(pile: ObjectPile, pack: Pack, source: Path | str) -> None:
         end = alike_until(contents, place)
         if end == place or not pile.take_all(contents[place:end]):
             end = max(end, place + 1)
-            for document in pack._replace(contents=contents[place:end]).documents():
+            for document in pack.part(place, end).documents():
                 _take_document(pile, document, source)
         place = end
 
