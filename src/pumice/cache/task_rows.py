@@ -89,7 +89,7 @@ class TaskRows:
             meta.uid == old.uid
             and (meta.labels is old.labels or meta.labels == old.labels)
             and (meta.annotations is old.annotations or meta.annotations == old.annotations)
-            and (spec is like or _settled(spec) == _settled(like))
+            and (spec is like or spec == like or _settled(spec) == _settled(like))
         )
         return row if is_same else None
 
@@ -220,7 +220,11 @@ class TaskRows:
             force_setattr(meta, "annotations", shared.annotations)
             force_setattr(meta, "labels", shared.labels)
             force_setattr(meta, "namespace", shared.namespace)
-        if pod.spec is not known.spec:
+        if pod.spec is known.spec:
+            return
+        if pod.spec == known.spec:
+            force_setattr(pod, "spec", known.spec)
+        else:
             self.snapshot.tasks.gated[row] = bool(pod.spec.scheduling_gates)
             for name in SHAPE_PARTS:
                 force_setattr(pod.spec, name, getattr(known.spec, name))

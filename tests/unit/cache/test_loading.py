@@ -258,3 +258,17 @@ def test_pods_alike_share_their_parts() -> None:
     for part in ("annotations", "labels", "namespace"):
         assert len({id(getattr(each.metadata, part)) for each in pods}) == 1
     assert len({id(each.status) for each in pods}) == 1
+
+
+def test_a_pod_with_another_status_keeps_its_specification() -> None:
+    running = pod("p-w-0", node="n0")
+    marks = {**running["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    leaving = {**running, "metadata": marks}
+    ingest = Ingest(Snapshot())
+    ingest.load([from_manifest(in_namespace(each)) for each in (node("n0"), running)])
+    pods: list[Any] = ingest.snapshot.tasks.pods
+    before = pods[0].spec
+    ingest.upsert(from_manifest(in_namespace(leaving)))
+    check(ingest.settle())
+    assert pods[0].metadata.deletion_timestamp
+    assert pods[0].spec is before
