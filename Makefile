@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-dev
 RUNTIME := $(VENV)/.stamp-runtime
 
+# Tests start many processes; without compiled files each of them compiles all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test faults check docs e2e churn bench fuzz properties mutants release
 
@@ -22,13 +25,14 @@ quick: $(STAMP) ## format, lint, types, golden cases, tests of the deciding core
 	$(BIN)/mypy
 	$(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/unit/core tests/unit/framework
 
+# With COVERAGE, as in CI, what failed is tried once more, alone, and named if it passes then.
 test: $(STAMP) ## run all tests; with COVERAGE=1, hold the lines they reach to a threshold
 ifdef COVERAGE
 	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/coverage run -m pytest -q -n 2 --ignore tests/performance
+	$(BIN)/coverage run -m tools.retry -q -n 2 --ignore tests/performance
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/pytest -q tests/performance  # these compare times: measuring lines would distort them
+	$(BIN)/python -m tools.retry -q tests/performance  # these compare times: measuring lines would distort them
 else
 	$(BIN)/pytest -q -n 2
 endif

@@ -26,6 +26,8 @@ def run(arguments: Sequence[str], report: Path = REPORT) -> int:
         return code
     before = _failed(cache)
     again = [*pytest, "--last-failed", "--last-failed-no-failures", "none"]
+    if "-n" in arguments:
+        again += ["-n", "0"]  # nothing runs beside it
     code = subprocess.run(again, check=False).returncode  # noqa: S603
     flaky = sorted(before - _failed(cache)) if code in (0, 1) else []
     if flaky:

@@ -13,24 +13,25 @@ import pytest
 from tests.faults.broken import BROKEN, RATES
 from tests.faults.world import Outcome, run
 
-SEEDS: Final = range(40)
-"""Those of every test run; `make faults SEEDS=…` runs more."""
+SEEDS: Final = range(16)
+"""Those of every test run; `make faults SEEDS=…` runs more, and so does every merge."""
 LIKELY: Final = {
     "everybody leads": 0,
     "evictions for nobody": 0,
     "gaps stay": 11,
-    "lost is undone": 9,
-    "no fence": 11,
+    "lost is undone": 15,
+    "no fence": 22,
     "no limits": 3,
-    "no looking": 0,
-    "nothing assumed": 1,
-    "old events count": 20,
+    "no looking": 11,
+    "nothing assumed": 22,
+    "old events count": 42,
     "torn gangs": 0,
     "writes vanish": 0,
 }
 """A seed on which each wrong variant has broken a rule.
 
-Any change of the stack changes what a seed does, so others are tried after it.
+Any change of the stack changes what a seed does, so others are tried after it.  That takes long:
+`python -m tests.faults --broken NAME` finds the seed to write down here.
 """
 TRIED: Final = 60
 """Seeds after which a variant counts as not noticed."""

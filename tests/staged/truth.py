@@ -41,7 +41,7 @@ Content = dict[str, Any]
 
 def read(path: Path) -> Content:
     """Return the content of a file."""
-    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return dict(yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
 
 
 def world_of(content: Content) -> ClusterState:

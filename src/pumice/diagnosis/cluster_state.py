@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -30,6 +30,7 @@ from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
 from pumice.framework.standing_warnings import StandingWarnings
 
+_parsed = lru_cache(maxsize=16)(parse_conf)  # worlds of one question mostly share theirs
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
 """Possible keys of pod groups in a text."""
 _MADE_UP = "podgroup-"
@@ -147,7 +148,7 @@ class ClusterState:
         Raises:
             ConfError: it cannot be used.
         """
-        return parse_conf(self.conf, source=self.conf_source)
+        return _parsed(self.conf, source=self.conf_source)
 
     @cached_property
     def _lists(self) -> dict[str, list[Manifest]]:

@@ -119,10 +119,10 @@ LIST = "[" + ",".join(["1"] * 200) + "]"
     ],
 )
 def test_costly_expressions_are_given_up_soon(expression: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()  # others on the machine do not change it
     with pytest.raises(SelectorError):
         holds(expression)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_an_unreadable_version_is_a_text() -> None:

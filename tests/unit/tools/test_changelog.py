@@ -10,7 +10,6 @@ from tools.changelog import KINDS, ChangelogError, fragments, main, move
 from tools.release import ROOT
 
 FOLDER = ROOT / "changelog.d"
-FRAGMENTS = fragments(FOLDER)
 NAMES = {"deviceshare", "numa-aware", "preempt", "reclaim"}
 """Names of plugins and actions in lower case that a sentence may begin with."""
 
@@ -27,20 +26,24 @@ def add(root: Path, name: str, text: str) -> None:
     (root / "changelog.d" / name).write_text(text)
 
 
-@pytest.mark.parametrize("file", FRAGMENTS, ids=lambda file: file.name)
-def test_a_fragment_is_made_of_sentences(file: Path) -> None:
-    text = file.read_text(encoding="utf-8")
-    assert text.endswith((".\n", ".)\n", "`\n")), "ends as a sentence, with one end of line"
-    first = re.split(r"[\s,:]", text, maxsplit=1)[0]
-    assert re.match(r"[A-Z0-9`\"]", first) or first in NAMES, "begins as a sentence"
+def test_a_fragment_is_made_of_sentences() -> None:
+    texts = {file.name: file.read_text(encoding="utf-8") for file in fragments(FOLDER)}
+    ends = (".\n", ".)\n", "`\n")  # as a sentence, with one end of line
+    assert [name for name, text in texts.items() if not text.endswith(ends)] == []
+    firsts = {name: re.split(r"[\s,:]", text, maxsplit=1)[0] for name, text in texts.items()}
+    small = {name: first for name, first in firsts.items() if not re.match(r"[A-Z0-9`\"]", first)}
+    assert {name: first for name, first in small.items() if first not in NAMES} == {}
 
 
-@pytest.mark.parametrize("file", FRAGMENTS, ids=lambda file: file.name)
-def test_links_of_a_fragment_lead_from_its_folder_and_exist(file: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert target.startswith("../"), f"{target} does not lead from changelog.d"
-            assert (FOLDER / target.partition("#")[0]).exists(), f"{target} does not exist"
+def test_links_of_a_fragment_lead_from_its_folder_and_exist() -> None:
+    targets = [
+        (file.name, target)
+        for file in fragments(FOLDER)
+        for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert [each for each in targets if not each[1].startswith("../")] == []
+    assert [each for each in targets if not (FOLDER / each[1].partition("#")[0]).exists()] == []
 
 
 def test_the_page_names_the_kinds() -> None:

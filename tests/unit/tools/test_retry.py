@@ -20,11 +20,11 @@ def test_firm():
 """
 
 
-def tried(folder: Path, tests: str) -> int:
+def tried(folder: Path, tests: str, *also: str) -> int:
     file = folder / "test_some.py"
     file.write_text(tests)
     arguments = ["-q", "-p", "no:randomly", "-c", "/dev/null", "--rootdir", str(folder), str(file)]
-    return run(arguments, folder / "flaky.txt")
+    return run([*arguments, *also], folder / "flaky.txt")
 
 
 def test_what_passes_when_tried_again_is_named(
@@ -42,6 +42,18 @@ def test_what_fails_twice_fails(tmp_path: Path) -> None:
     reported = (tmp_path / "flaky.txt").read_text()
     assert "test_shaky" in reported
     assert "test_broken" not in reported
+
+
+def test_what_failed_beside_others_is_tried_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    alone = "import os\n\ndef test_alone():\n    assert 'PYTEST_XDIST_WORKER' not in os.environ\n"
+    broken = "def test_broken():\n    raise ValueError\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTEST_XDIST_WORKER", raising=False)  # of the run that this test is in
+        assert tried(tmp_path, f"{alone}\n\n{broken}", "-n", "2") == 1
+    assert "test_alone" in (tmp_path / "flaky.txt").read_text()
+    assert "1 flaky of 2 that failed" in capfd.readouterr().out
 
 
 def test_what_passes_at_once_leaves_no_report(tmp_path: Path) -> None:

@@ -193,6 +193,7 @@ def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> None:
         async with wired([b"HTTP"], timeout_s=0.02) as (transport, connections, _):
             with pytest.raises(UnavailableError, match="no answer in time"):
                 await post(transport)
+            transport._timeout_s = 5.0
             assert (await post(transport)).content == b"hi"
             assert len(connections) == 2
 
@@ -202,16 +203,29 @@ def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> None:
 def test_the_time_of_a_request_is_not_that_of_an_earlier_one() -> None:
     async def main() -> None:
         slow: list[bytes] = [WHOLE[:20], WHOLE[20:]]
-        async with wired(WHOLE, slow, [b"HTTP"], timeout_s=0.2) as (transport, connections, _):
+        loop = asyncio.get_running_loop()
+        real, skipped_s = loop.time, [0.0]
+        loop.time = lambda: real() + skipped_s[0]  # type: ignore[method-assign]
+
+        async def skip(seconds: float) -> None:
+            skipped_s[0] += seconds
+            for _ in range(10):  # whatever is due now is done
+                await asyncio.sleep(0)
+
+        async with wired(WHOLE, slow, [b"HTTP"], timeout_s=4.0) as (transport, connections, seen):
             assert (await post(transport)).content == b"hi"
-            await asyncio.sleep(0.15)  # most of the time that the first one had
+            await skip(3.0)  # most of the time that the first one had
             assert (await post(transport)).content == b"hi"
-            await asyncio.sleep(0.3)  # nobody waits when it is over
+            await skip(6.0)  # nobody waits when it is over
             assert len(connections) == 1
-            started = asyncio.get_running_loop().time()
+            seen.arrived.clear()
+            third = asyncio.create_task(post(transport))
+            await seen.arrived.wait()
+            await skip(1.0)
+            assert not third.done()
+            await skip(4.0)
             with pytest.raises(UnavailableError, match="no answer in time"):
-                await post(transport)
-            assert 0.15 < asyncio.get_running_loop().time() - started < 5.0
+                await asyncio.wait_for(third, 10.0)
 
     asyncio.run(main())
 

@@ -250,7 +250,7 @@ def test_a_bind_that_someone_else_was_faster_with_has_failed(
 def test_an_answer_that_takes_too_long_is_a_doubt() -> None:
     async def main() -> None:
         answers = {BIND: Silence(), GET: pod(node="n1")}
-        async with client_of(answers, timeout_s=0.05) as (client, fake, _):
+        async with client_of(answers, timeout_s=0.5) as (client, fake, _):
             await client.bind("lab", "p", "n1", {})
         assert fake.calls() == [BIND, GET]
 
