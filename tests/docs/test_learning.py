@@ -91,7 +91,7 @@ def test_less_slowdown_is_more_reward(example: Any, environment: Any) -> None:
 
 def test_a_greedy_policy_and_a_learned_one_beat_first_come(example: Any) -> None:
     environment = example.SchedulingEnvironment(example.drawn_workload)
-    weights = example.learn(environment, rounds=2, tries=6)
+    weights = example.learn(environment, rounds=2, tries=3)
     unseen = (100, 101)
     first, greedy, learned = (
         np.mean([example.play(environment, policy, seed) for seed in unseen])
