@@ -33,9 +33,11 @@ def serving(**answers: Any) -> Iterator[Any]:
 
 @contextmanager
 def saying(
-    *pieces: Any, hang: bool = False, pause_s: float = 0.0, timeout_s: Any = TIMEOUT, **options: Any
+    *pieces: Any, hang: bool = False, pause_s: float = 0.0, timeout_s: Any = None, **options: Any
 ) -> Iterator[Any]:
-    """Run a server that misbehaves."""
+    """Run a server that misbehaves; only one that hangs is given little time."""
+    if timeout_s is None:
+        timeout_s = TIMEOUT if hang else 20.0
     with (
         servers.saying(*pieces, hang=hang, pause_s=pause_s) as url,
         closing(HttpExtenderClient(url, timeout_s, **options)) as client,
@@ -112,7 +114,7 @@ def test_a_silent_server_costs_one_timeout() -> None:
 
 def test_a_server_that_drips_is_cut_off_at_the_same_deadline() -> None:
     """Each wait would be short enough by itself; the deadline is that of the whole call."""
-    drops = [bytes([letter]) for letter in b"HTTP/1.1 200 OK\r\n"]
+    drops = [bytes([letter]) for letter in OK + b"A: " + b"b" * 400]
     begun = time.monotonic()
     with (
         saying(*drops, hang=True, pause_s=TIMEOUT / 4) as client,

@@ -92,14 +92,14 @@ class Slow:
 
     def __call__(self, access: UfmAccess) -> list[Port]:
         self.reads.append(access)
-        assert self.let.wait(5)
+        assert self.let.wait(30)
         if self.fails:
             raise HttpError(access.endpoint, "is away")
         return [Port("Computer", access.username, "leaf")]
 
 
 def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
