@@ -114,35 +114,36 @@ def save(path: Any, **changes: Any) -> Any:
 HEAVY = ("aiohttp", "asyncio", "cryptography", "jinja2", "msgspec", "numpy", "re2", "rich", "yaml")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--help"],
-        ["--version"],
-        ["explainn"],
-        ["explain", "--no-such-option"],
-        *([name, "--help"] for name in COMMANDS),
-        ["config", "check", "--help"],
-        ["job", "run", "--help"],
-        ["plugin", "show", "--help"],
-        ["queue", "order", "--help"],
-        ["serve", "scheduler", "--help"],
-        ["snapshot", "diff", "--help"],
-        ["snapshot", "showw"],
-    ],
-    ids=" ".join,
-)
-def test_help_and_mistyped_words_are_answered_at_once(words: list[str]) -> None:
-    """They load nothing that decides, serves or draws."""
+LIGHT = [
+    ["--help"],
+    ["--version"],
+    ["explainn"],
+    ["explain", "--no-such-option"],
+    *([name, "--help"] for name in COMMANDS),
+    ["config", "check", "--help"],
+    ["job", "run", "--help"],
+    ["plugin", "show", "--help"],
+    ["queue", "order", "--help"],
+    ["serve", "scheduler", "--help"],
+    ["snapshot", "diff", "--help"],
+    ["snapshot", "showw"],
+]
+
+
+def test_help_and_mistyped_words_are_answered_at_once() -> None:
+    """They load nothing that decides, serves or draws; the first that does is named."""
     code = (
         "import sys\nfrom click.testing import CliRunner\nfrom pumice.cli.main import main\n"
-        f"out = CliRunner().invoke(main, {words!r})\nassert out.exit_code in (0, 2), out.output\n"
-        f"print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+        f"for words in {LIGHT!r}:\n"
+        "    out = CliRunner().invoke(main, words)\n"
+        "    assert out.exit_code in (0, 2), (words, out.output)\n"
+        f"    loaded = sorted(set({HEAVY!r}) & set(sys.modules))\n"
+        "    assert not loaded, (words, loaded)\n"
     )
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
     )
-    assert done.stdout.strip() == "[]"
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_package_runs_as_a_module() -> None:
