@@ -82,6 +82,7 @@ def _of_manifests(files: Sequence[Path], conf: Path | None, now: float | None) -
         conf_source=world.conf_source,
         now=world.now,
         seed=world.seed,
+        hidden=dict(world.hidden),
         node_usage={node: dict(facts) for node, facts in world.node_usage.items()},
     )
 

@@ -15,11 +15,11 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import Controller
+from pumice.controllers.expected import NOT_BEGUN, expand_jobs, is_expected
 from pumice.controllers.loop import ControllerLoop
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.arranged_objects import ArrangedObjects
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.expected import NOT_BEGUN, expand_jobs, is_expected
 from pumice.diagnosis.replacements import Replacements
 from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
 

@@ -12,11 +12,11 @@ from typing import Any
 from pumice.api.codes import Cause
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest, queue_of
 from pumice.api.wording import counted, first_of, part_of_its, verb
+from pumice.controllers.expected import is_expected, open_queue
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.expected import is_expected, open_queue
 from pumice.diagnosis.forecast import Forecast, forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred

@@ -39,6 +39,8 @@ class ObjectPile:
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     seed: int = 0
     is_live: bool = False
+    hidden: dict[str, str] = field(default_factory=dict)
+    """Kinds that a cluster did not show, with its reason."""
     notes: list[str] = field(default_factory=list)
     times: StatedTimes = field(default_factory=StatedTimes)
     """The times of all objects taken, replaced ones included."""

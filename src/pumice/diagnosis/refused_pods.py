@@ -14,9 +14,9 @@ from pumice.api.quantity import Amount
 from pumice.api.quota_amounts import is_native, is_pod_count
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
+from pumice.controllers.expected import is_expected
+from pumice.controllers.quota_rooms import QuotaLeft, RefusedPod
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.expected import is_expected
-from pumice.diagnosis.quota_rooms import QuotaLeft, RefusedPod
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.limits import compared_numbers
 from pumice.framework.refusals import Why

@@ -7,7 +7,7 @@ only once they are admitted.  The controllers' own code makes them.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from pumice.api.annotations import GROUP_NAME
+from pumice.api.annotations import EXPECTED, GROUP_NAME
 from pumice.api.kinds import (
     DEFAULT_QUEUE,
     LIMIT_RANGE,
@@ -28,8 +28,6 @@ from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
 from pumice.errors import ManifestError, RejectedError
 
-EXPECTED = "pumice.dev/expected"
-"""Annotation of objects that a controller has still to make."""
 NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
 MOST_PODS = 200_000
@@ -45,6 +43,17 @@ def open_queue(name: str) -> Manifest:
         "spec": {"weight": 1},
         "status": {"state": "Open"},
     }
+
+
+def with_expected(
+    objects: Sequence[Manifest], jobs: Sequence[Manifest], now: float, *, is_live: bool = False
+) -> list[Manifest]:
+    """Return objects with what is still to be made for pods and Volcano jobs among them.
+
+    A live cluster makes the claims of the pods that it has; those of files have none yet.
+    """
+    found = [*objects] if is_live else with_made_claims(objects)
+    return found + [created(one, now) for one in expand_jobs(jobs, found)]
 
 
 def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
