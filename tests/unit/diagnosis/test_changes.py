@@ -362,3 +362,17 @@ def test_a_patch_of_a_job_that_no_cluster_has_seen_sets_what_its_file_may_lack()
     new = {**old, "spec": {**old["spec"], "minAvailable": 1}}
     (step,) = patched("Job", "default/train", old, new).patch
     assert step == {"op": "add", "path": "/spec/minAvailable", "value": 1}
+
+
+def test_limits_of_a_quota_can_be_set() -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": "1"}},
+    }
+    world = loaded(volcano_job(), quota)
+    change = setting_from_text(world, "resourcequota/default/team.hard.requests.cpu=9")
+    assert change.text == "set hard.requests.cpu of resourcequota default/team to 9"
+    assert len(world.refusals) == 1
+    assert change(world).refusals == {}
