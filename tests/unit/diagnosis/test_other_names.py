@@ -102,7 +102,10 @@ def test_other_objects_are_named(tmp_path: Path, name: str, found: str) -> None:
     "name", ["podgroup/team/train", "PodGroup/train", "pg/team/train", "pod/team/train-0"]
 )
 def test_a_job_is_found_by_a_name_with_a_kind_before_it(name: str) -> None:
-    objects = [pod_group("train", namespace="team"), pod("train-0", namespace="team", group="train")]
+    objects = [
+        pod_group("train", namespace="team"),
+        pod("train-0", namespace="team", group="train"),
+    ]
     world = load_world([json.dumps({"objects": objects}) + "\n"])
     assert world.find_job(name) == "team/train"
 
