@@ -218,6 +218,10 @@ class ClusterState:
         rooms = self._quota_rooms()
         return {} if rooms is None else rooms.refusals(self.pods_by_group, self.groups)
 
+    def has_quotas(self, namespace: str) -> bool:
+        """Return whether resource quotas of a namespace are known."""
+        return any(key.startswith(f"{namespace}/") for key in self.of_kind(RESOURCE_QUOTA))
+
     def why_refused(self, pod: Manifest) -> str:
         """Return how quotas would refuse a new pod; empty if they would not."""
         rooms = self._quota_rooms()

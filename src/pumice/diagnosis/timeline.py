@@ -248,14 +248,6 @@ class Timeline:
         group = self.cluster.peek(POD_GROUP, space, name)
         return key if group is None else title_of(group)
 
-    def refusal(self, job: str) -> str:
-        """Return how a resource quota refuses pods of a Volcano job now; empty if none does."""
-        waits = self.plane.controllers.quota_waits
-        for (_, key), error in waits.errors.items() if waits else ():
-            if f"{key.namespace}/{key.name}" == job:
-                return error.plain
-        return ""
-
     def endless(self) -> int:
         """Count the pods that run and have no known end."""
         return sum(self._is_endless(pod) for pod in self.pods())

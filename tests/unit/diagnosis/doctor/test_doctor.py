@@ -235,7 +235,7 @@ def test_pods_that_quotas_refuse_are_a_warning(api: Any) -> None:
     ]
     assert [each.state for each in found(api, "quotas")] == ["ok"]
     task = {"name": "w", "replicas": 4, "template": {"spec": {"containers": [CONTAINER]}}}
-    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+    job: dict[str, Any] = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
     job["metadata"] = {"name": "train", "namespace": "default", "uid": "u"}
     api.objects["Job.batch.volcano.sh"] = [{**job, "spec": {"minAvailable": 4, "tasks": [task]}}]
     [one] = found(api, "quotas")
