@@ -165,7 +165,8 @@ def _missing(
     else:
         marks[GROUP_NAME] = group["metadata"]["name"]
     for claim in expansion.new_claims():
-        yield from (_marked(one, {EXPECTED: "true"}) for one in _served(claim, view))
+        known = view.get(STORAGE_CLASS, "", class_of(claim))
+        yield from (_marked(one, {EXPECTED: "true"}) for one in served(claim, known))
     for task in expansion.tasks:
         for pod in expansion.new_pods(task):
             pod["metadata"]["annotations"] |= marks
@@ -187,11 +188,14 @@ def _stored(pod: Manifest, view: ManifestView) -> Manifest:
     return pod
 
 
-def _served(claim: Manifest, view: ManifestView) -> list[Manifest]:
-    """Return a claim as pods find it: bound, unless its class waits for them."""
-    name = str(claim["spec"].get("storageClassName") or "")
-    known = view.get(STORAGE_CLASS, "", name) or {}
-    waits = known.get("volumeBindingMode") == "WaitForFirstConsumer"
+def class_of(claim: Manifest) -> str:
+    """Name the storage class of a claim."""
+    return str(claim["spec"].get("storageClassName") or "")
+
+
+def served(claim: Manifest, storage_class: Manifest | None) -> list[Manifest]:
+    """Return a claim as pods find it: bound to a volume, unless its class waits for them."""
+    waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
     return [claim] if waits else provisioned(claim)
 
 

@@ -144,7 +144,7 @@ def load_world(
         pile.conf = read_conf_file(conf)
     if now is None:
         now = pile.now if pile.now is not None else pile.latest_time()
-    objects = with_expected([*pile.objects.values()], pile.jobs, now, is_live=pile.is_live)
+    objects = with_expected(pile.all_objects(now), pile.jobs, now, is_live=pile.is_live)
     text, name = pile.conf or (DEFAULT_CONF, ClusterState.conf_source)
     world = ClusterState(
         objects=tuple(objects),
