@@ -249,8 +249,8 @@ class Binder:
             self._patch("group", POD_GROUP, group, known, patch)
             self.written_groups[group] = status, annotations
 
-    def write_cause(self, group: str, code: str, text: str) -> None:
-        """Write on a pod group why its job waits, and record it; no code: it waits no more."""
+    def write_cause(self, group: str, code: str, text: str, *, is_new: bool = True) -> None:
+        """Write on a pod group why its job waits, recorded if ``is_new``; no code: no more."""
         known = self._known(POD_GROUP, group)
         if not isinstance(known, PodGroup):
             return
@@ -258,7 +258,7 @@ class Binder:
         written = known.metadata.annotations
         if any(written.get(name) != value for name, value in marks.items()):
             self._patch("cause", POD_GROUP, group, known, {"metadata": {"annotations": marks}})
-        if code:
+        if code and is_new:
             self._events.waits(known, code, text)
 
     def _write_queue(self, queue: str, amounts: Mapping[str, str]) -> None:

@@ -1,13 +1,16 @@
 """`pumice run`: run one scenario or plain manifests and print the decisions."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
 import yaml
 
 from pumice.api.conf import read_conf
 from pumice.api.text_files import STDIN, read_text
+from pumice.api.wording import counted
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data
@@ -17,6 +20,9 @@ from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import Scenario
 from pumice.scenarios.suspicious_objects import doubts
 from pumice.scenarios.writeback import expectations, loses_comments, write_expectations
+
+_NAMED: Final = 3
+"""Refused pods that are named before the rest is only counted."""
 
 
 def run(
@@ -49,6 +55,7 @@ def run(
         click.echo(yaml.safe_dump(expect, sort_keys=False, allow_unicode=True), nl=False)
     else:
         print_decisions([cycle.decisions for cycle in played])
+    _note_refused(played[0].refused)
     for line in failures:
         click.echo(f"error: {line}", err=True)
     if write and failures:
@@ -62,6 +69,15 @@ def _warn(scenario: Scenario, plugins: PluginSources) -> None:
     warn_of_conf(read_conf(scenario.conf), scenario.conf_source, plugins)
     for number, doubt in doubts(scenario.objects):
         click.echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
+
+
+def _note_refused(refused: Mapping[str, str]) -> None:
+    """Print which pods resource quotas keep from being made, and in whose words."""
+    for pod, words in list(refused.items())[:_NAMED]:
+        click.echo(f"note: pod {pod} is not there: {words}", err=True)
+    if len(refused) > _NAMED:
+        more = counted(len(refused) - _NAMED, "more pod")
+        click.echo(f"note: resource quotas refuse {more}", err=True)
 
 
 def _write(file: Path, expect: dict[str, object]) -> None:

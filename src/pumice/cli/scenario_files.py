@@ -87,6 +87,7 @@ def _of_manifests(
         conf_source=world.conf_source,
         now=world.now,
         seed=world.seed,
+        hidden=dict(world.hidden),
         node_usage={node: dict(facts) for node, facts in world.node_usage.items()},
     )
 

@@ -10,7 +10,14 @@ from pumice.cli.printing import print_data, print_heading, print_text
 from pumice.cli.tables import print_rows
 from pumice.cli.world import read_world
 from pumice.diagnosis.forecast import span
-from pumice.diagnosis.snapshots import Difference, Summary, diff_worlds, save_world, summarise
+from pumice.diagnosis.snapshots import (
+    Difference,
+    Summary,
+    diff_worlds,
+    save_world,
+    saved_objects,
+    summarise,
+)
 
 _SHOWN = 30
 
@@ -26,13 +33,11 @@ def save(
 ) -> None:
     """Write a cluster to one file."""
     world = read_world(sources, conf, now, kubeconfig=kubeconfig, master=master)
-    as_json = target.suffix == ".json"
+    number, as_json = len(list(saved_objects(world))), target.suffix == ".json"
     target.write_text(save_world(world, name=target.stem, as_json=as_json), encoding="utf-8")
     left = [f"{n} {kind}" for kind, n in sorted(world.left_out.items())]
-    if world.jobs:
-        left.append(f"{len(world.jobs)} Job, whose pod groups and pods are written")
     note = f"; left out what scheduling does not read: {', '.join(left)}" if left else ""
-    click.echo(f"wrote {counted(len(world.objects), 'object')} to {target}{note}", err=True)
+    click.echo(f"wrote {counted(number, 'object')} to {target}{note}", err=True)
 
 
 def show(

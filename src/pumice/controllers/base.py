@@ -77,6 +77,8 @@ class Plan(msgspec.Struct):
     """Further objects of the same controller to reconcile, each by itself."""
     is_part: bool = False
     """Whether there is more to do as soon as this has been done."""
+    if_refused: list[Effect] = msgspec.field(default_factory=list)
+    """What to do in place of the rest if a quota refuses a pod."""
 
 
 class View(Protocol):

@@ -10,8 +10,17 @@ from typing import Final, cast
 from pumice.api.annotations import JOB_NAME, TASK_SPEC
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Propagation
-from pumice.controllers.base import Create, Delete, Effect, Patch, Record, Update, UpdateStatus
-from pumice.errors import NamespaceTerminatingError, NotFoundError, QuotaExceededError
+from pumice.controllers.base import (
+    Create,
+    Delete,
+    Effect,
+    Patch,
+    Plan,
+    Record,
+    Update,
+    UpdateStatus,
+)
+from pumice.errors import ClusterError, NamespaceTerminatingError, NotFoundError, QuotaExceededError
 
 _NEW_POD: Final = (Create, "Pod")
 
@@ -37,6 +46,19 @@ def carry_out_all(cluster: Cluster, effects: Iterable[Effect]) -> None:
             refused = refused or error
     if refused is not None:
         raise refused
+
+
+def carry_out_if_refused(cluster: Cluster, plan: Plan, error: Exception) -> Manifest | None:
+    """Do what a plan has to do if a quota refuses a pod, where that is the error.
+
+    Return the object after it.  A failure is left to the next attempt, which follows anyway.
+    """
+    found = None
+    if isinstance(error, QuotaExceededError):
+        with suppress(ClusterError):
+            for effect in plan.if_refused:
+                found = carry_out(cluster, effect)
+    return found
 
 
 class Attempt:

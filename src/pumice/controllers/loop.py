@@ -17,7 +17,7 @@ from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
 from pumice.controllers.base import Contented, Controller, Key, Plan, View
-from pumice.controllers.effects import carry_out_all
+from pumice.controllers.effects import carry_out_all, carry_out_if_refused
 from pumice.controllers.namespace_holds import NamespaceHolds
 from pumice.controllers.ownership import SOURCE
 from pumice.controllers.quota_waits import QuotaWaits
@@ -283,6 +283,7 @@ class ControllerLoop:
                 return False
             carry_out_all(self._cluster, plan.effects)
         except Exception as error:  # noqa: BLE001  # hurts this object only
+            carry_out_if_refused(self._cluster, plan, error)
             self._failed(item, error, plan)
         else:
             self._succeeded(item, plan)

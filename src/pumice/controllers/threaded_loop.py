@@ -18,7 +18,12 @@ from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Cluster
 from pumice.controllers.base import Controller, Delete, Effect, Plan
-from pumice.controllers.effects import Attempt, batches, one_of_each_task_first
+from pumice.controllers.effects import (
+    Attempt,
+    batches,
+    carry_out_if_refused,
+    one_of_each_task_first,
+)
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.loop import ControllerLoop, Item
 
@@ -175,6 +180,8 @@ class ThreadedLoop(ControllerLoop):
                 errors = [each for part in parts for each in self._carry_out(attempt, part, done)]
                 if errors:
                     done.error = errors[0]
+                    found = carry_out_if_refused(self._cluster, done.plan, errors[0])
+                    done.written += [] if found is None else [found]
                     break
         except Exception as error:  # noqa: BLE001  # reported to the thread that reconciles
             done.error = error

@@ -12,9 +12,8 @@ from pumice.api.kinds import JOB, Manifest
 from pumice.api.objects import KINDS
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.hidden_kinds import hidden_note
 from pumice.diagnosis.sources import load_world
-from pumice.errors import ClusterError, NotFoundError
+from pumice.errors import ClusterError, NotFoundError, RejectedError
 from pumice.framework.plugin_loading import load_plugins
 
 CONF_KIND: Final = "ConfigMap"
@@ -35,8 +34,8 @@ class Material:
     """The scheduler configuration; empty: it is among the config maps, if anywhere."""
     world: ClusterState | None = None
     """A world that was read from files, without its plugins; then there are no objects."""
-    missing: Sequence[str] = ()
-    """What the cluster did not show."""
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Kinds that the cluster did not show, with its reason."""
     plugins: tuple[str, ...] = ()
     """Where plugins of the user's own come from: texts, since classes stay in their process."""
 
@@ -46,10 +45,9 @@ class Material:
         if self.world is not None:
             return replace(self.world, plugins=plugins)
         world = replace(load_world([_Held(self)]), plugins=plugins)
-        notes = (*self.missing, *world.notes)
         if self.conf:
-            return replace(world, conf=self.conf, conf_source="the running scheduler", notes=notes)
-        return replace(world, notes=notes)
+            return replace(world, conf=self.conf, conf_source="the running scheduler")
+        return world
 
 
 class _Held:
@@ -65,6 +63,8 @@ class _Held:
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
         del namespace, labels
+        if kind in self._material.hidden:
+            raise RejectedError(problem=self._material.hidden[kind])
         return list(self._material.objects.get(kind, ())), ""
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
@@ -76,17 +76,17 @@ class _Held:
 
 
 def gather(cluster: Cluster, kinds: Iterable[str], *, now: float, conf: str = "") -> Material:
-    """List the kinds of a cluster; one that it does not show is left out, and named."""
+    """List the kinds of a cluster; one that it does not show is left out, with its reason."""
     objects: dict[str, Sequence[Manifest]] = {}
-    missing: list[str] = []
+    hidden: dict[str, str] = {}
     for kind in kinds:
         try:
             objects[kind] = cluster.list(kind)[0]
         except NotFoundError:
             continue
         except ClusterError as error:
-            missing.append(hidden_note(kind, error.problem))
-    return Material(now=now, objects=objects, conf=conf, missing=missing)
+            hidden[kind] = error.problem
+    return Material(now=now, objects=objects, conf=conf, hidden=hidden)
 
 
 ALL_KINDS: Final[tuple[str, ...]] = (*READ, JOB, CONF_KIND)
@@ -98,6 +98,6 @@ def header(material: Material) -> dict[str, Any]:
     return {
         "now": material.now,
         "conf": material.conf,
-        "missing": list(material.missing),
+        "hidden": dict(material.hidden),
         "plugins": material.plugins,
     }

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from typing import Final
 
-from pumice.api.annotations import RUN_SECONDS
+from pumice.api.annotations import EXPECTED, RUN_SECONDS
 from pumice.api.kinds import ENDED_PHASES, Manifest
-from pumice.diagnosis.expected import EXPECTED
 
 _FIRST: Final = frozenset({"Namespace", "PriorityClass"})
 """Kinds that come before the objects that name them."""

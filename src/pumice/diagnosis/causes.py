@@ -1,7 +1,7 @@
 """Every reason why a job of a world waits, the decisive one first."""
 
+from pumice.controllers.expected import is_expected
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.refused_pods import quota_findings
 from pumice.examine.causes import session_causes

@@ -19,6 +19,7 @@ from pumice.api.objects import in_namespace
 from pumice.cluster.embedded.patches import json_patch
 from pumice.diagnosis.admission import admitted, check_removal
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.recounted import recounted
 from pumice.diagnosis.written import Written, is_controlled, is_draft, stored_alone
 from pumice.errors import InputError, RejectedError, Words
 
@@ -177,6 +178,7 @@ class Change(msgspec.Struct, frozen=True):
         Raises:
             InputError: it names a missing object, or the rules of admission refuse it.
         """
+        before = world
         for alone, ops in groupby(self.ops, _is_alone):
             if alone:
                 world = _with_all(world, [op for op in ops if isinstance(op, Add)], self.text)
@@ -184,7 +186,7 @@ class Change(msgspec.Struct, frozen=True):
                 for op in ops:
                     if not self._went_with_its_job(world, op):
                         world = op.apply(world, self.text)
-        return world
+        return recounted(before, world)
 
     def _went_with_its_job(self, world: ClusterState, op: Operation) -> bool:
         """Return whether an object is removed anyway, with the job that owns it."""

@@ -6,7 +6,6 @@ A world is a value: changing it makes another one, so an answer can try changes 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
@@ -18,13 +17,17 @@ from pumice.api.kinds import LIMIT_RANGE, RESOURCE_QUOTA, SCHEDULER_NAME, Manife
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pod_resources import Amounts
-from pumice.api.wording import first_of
 from pumice.cluster.embedded.quotas import usage_of
 from pumice.controllers.object_index import ManifestView
-from pumice.diagnosis.hidden_kinds import is_hidden
+from pumice.controllers.quota_rooms import Elsewhere, QuotaRooms, Refusals, counted_elsewhere
 from pumice.diagnosis.made_once import MadeOnce
-from pumice.diagnosis.other_names import Member, owner_sentence, unread_sentence
-from pumice.diagnosis.quota_rooms import Elsewhere, QuotaRooms, Refusals, counted_elsewhere
+from pumice.diagnosis.other_names import (
+    Member,
+    owner_sentence,
+    suggested,
+    unread_sentence,
+    without_kind,
+)
 from pumice.diagnosis.restored_objects import RestoredObjects
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
@@ -40,10 +43,6 @@ _INSTEAD = {
     "Node": "'pumice explain' without a name lists the jobs that wait",
 }
 """What to ask instead of explaining an object of a kind."""
-_LONGEST = 500
-"""Characters of an unknown name that are compared with known ones."""
-_SHOWN = 3
-"""Number of names suggested for an unknown one."""
 
 
 class UnknownJobError(InputError):
@@ -102,8 +101,10 @@ class ClusterState:
         default_factory=dict, repr=False, compare=False
     )
     """Their names, with the kind."""
-    notes: tuple[str, ...] = ()
-    """What a cluster did not show."""
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Kinds that a cluster did not show, with its reason."""
+    other_notes: tuple[str, ...] = ()
+    """What else could not be read of a cluster."""
     asks_extender: bool = False
     """Whether a configured extender may be asked questions without side effects."""
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
@@ -132,6 +133,12 @@ class ClusterState:
     """How many writes to embedded clusters led from the first world to this one."""
     restored: RestoredObjects = field(default_factory=RestoredObjects, repr=False, compare=False)
     """The objects in an embedded cluster; shared as ``_typed`` is."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a cluster did not show, a sentence each."""
+        hidden = (f"{kind} left out: {problem}" for kind, problem in self.hidden.items())
+        return (*hidden, *self.other_notes)
 
     def typed(self, objects: Iterable[Manifest] | None = None) -> list[KubeObject]:
         """Return objects, by default all, as the deciding core reads them; each is read once."""
@@ -212,6 +219,10 @@ class ClusterState:
         rooms = self._quota_rooms()
         return {} if rooms is None else rooms.refusals(self.pods_by_group, self.groups)
 
+    def has_quotas(self, namespace: str) -> bool:
+        """Return whether resource quotas of a namespace are known."""
+        return any(key.startswith(f"{namespace}/") for key in self.of_kind(RESOURCE_QUOTA))
+
     def why_refused(self, pod: Manifest) -> str:
         """Return how quotas would refuse a new pod; empty if they would not."""
         rooms = self._quota_rooms()
@@ -228,7 +239,7 @@ class ClusterState:
     @property
     def knows_defaults(self) -> bool:
         """Whether the amounts are known that pods get where they state none."""
-        return not is_hidden(LIMIT_RANGE, self.notes)
+        return LIMIT_RANGE not in self.hidden
 
     @property
     def admitted_objects(self) -> Sequence[Manifest]:
@@ -284,7 +295,8 @@ class ClusterState:
     def find_job(self, name: str) -> str:
         """Return the key of the pod group that a name refers to.
 
-        That is a pod group or a Volcano job with or without namespace, or one of its pods.
+        That is a pod group or a Volcano job with or without namespace, or one of its pods; their
+        kind may come before it, as in ``podgroup/NAMESPACE/NAME``.
 
         Raises:
             InputError: there is none, or more than one.
@@ -292,7 +304,7 @@ class ClusterState:
         meanings = self._names_of_jobs()  # exact names win
         if name not in meanings:
             meanings = self._names_of_pods() | meanings
-        found = meanings.get(name, set())
+        found = meanings.get(name) or meanings.get(without_kind(name)) or set()
         if len(found) == 1:
             return next(iter(found))
         if found:
@@ -304,7 +316,7 @@ class ClusterState:
         titles = {text: set(map(self.title, keys)) for text, keys in meanings.items()}
         known = set(map(self.title, self.groups))
         what = self._why_no_job(name) or self._other_object(name)
-        hint = what or _suggest(name, known, titles)
+        hint = what or suggested(name, known, titles)
         raise UnknownJobError(
             wanted="a job of this cluster", found=name, hint=hint, is_known=bool(what)
         )
@@ -319,12 +331,12 @@ class ClusterState:
         if name in known:
             return known[name]
         raise InputError(
-            wanted=f"a {kind.lower()} of this cluster", found=name, hint=_suggest(name, known, {})
+            wanted=f"a {kind.lower()} of this cluster", found=name, hint=suggested(name, known, {})
         )
 
     def suggestion(self, kind: str, name: str) -> str:
         """Suggest names for an unknown one of a kind."""
-        return _suggest(name, self.of_kind(kind), {})
+        return suggested(name, self.of_kind(kind), {})
 
     def _names_of_jobs(self) -> dict[str, set[str]]:
         """Map the spellings of jobs to the keys they may mean."""
@@ -382,15 +394,3 @@ class ClusterState:
                 return f"pod {key} names pod group {group}, which does not exist"
             return f"pod {key} has no pod group; a controller makes one, or the input lacks it"
         return ""
-
-
-def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
-    choices = [*ways] or [*known]
-    near = get_close_matches(name[:_LONGEST], choices, n=_SHOWN, cutoff=0.5)
-    meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
-    if meant:
-        return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"
-    listed = sorted(known)
-    if len(listed) == 1:
-        return f"the only one is {listed[0]}"
-    return f"there are {first_of(listed, _SHOWN)}" if listed else "there is none at all"

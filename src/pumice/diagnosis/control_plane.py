@@ -15,11 +15,12 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import Controller
+from pumice.controllers.expected import NOT_BEGUN, expand_jobs, is_expected
+from pumice.controllers.job.state import replicas_of
 from pumice.controllers.loop import ControllerLoop
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.arranged_objects import ArrangedObjects
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.expected import NOT_BEGUN, expand_jobs, is_expected
 from pumice.diagnosis.replacements import Replacements
 from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
 
@@ -111,6 +112,20 @@ class ControlPlane:
             self.replacements.make()
             if self.cluster.version == before:
                 return
+
+    def refusal(self, job: str) -> str:
+        """Return how a resource quota refuses pods of a Volcano job now; empty if none does."""
+        waits = self.controllers.quota_waits
+        for (_, key), error in waits.errors.items() if waits else ():
+            if f"{key.namespace}/{key.name}" == job:
+                return error.plain
+        return ""
+
+    def refused(self, job: str, pods: int) -> int:
+        """Count the pods that resource quotas refuse of a Volcano job that has so many."""
+        stored = self.cluster.peek(JOB, *job.split("/", 1)) if self.refusal(job) else None
+        tasks = () if stored is None else stored["spec"].get("tasks") or ()
+        return max(0, sum(map(replicas_of, tasks)) - pods)
 
     def _on_event(self, kind: str, event: Event) -> None:
         if kind in _READ:

@@ -12,11 +12,11 @@ from typing import Any
 from pumice.api.codes import Cause
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest, queue_of
 from pumice.api.wording import counted, first_of, part_of_its, verb
+from pumice.controllers.expected import is_expected, open_queue
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.expected import is_expected, open_queue
 from pumice.diagnosis.forecast import Forecast, forecast, span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
@@ -172,7 +172,7 @@ def explain_job(
         expected=sum(map(is_expected, world.pods_by_group.get(job, ()))) - refused,
         refused=refused,
         causes=causes,
-        not_evicted=examiner.spared if state == "waits" else [],
+        not_evicted=examiner.spared if waits and not _lacks_pods(causes) else [],
         funnel=rows,
         position=examiner.position,
         forecast=_forecast(world, job, causes, default_s) if foresee and waits else None,
@@ -213,6 +213,11 @@ def _causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
         names = {each.name for each in quotas if each is not None}
         found += _causes_in(world.edited(_without_quotas(job.partition("/")[0], names)), job, found)
     return found
+
+
+def _lacks_pods(causes: list[Finding]) -> bool:
+    """Return whether quotas keep a job from its pods: then no eviction is for it."""
+    return any(each.code is Cause.QUOTA_EXCEEDED for each in causes)
 
 
 def _causes_in(other: ClusterState, job: str, known: list[Finding]) -> list[Finding]:
@@ -290,13 +295,18 @@ def _settled(outcome: JobOutcome, state: str, refused: int) -> str:
         when = "now" if outcome.cycle == 1 else f"in cycle {outcome.cycle}"
         more = f"; {outcome.pending} more {'waits' if outcome.pending == 1 else 'wait'}"
         more = more if outcome.pending else ""
-        more += f"; resource quotas refuse {refused} more" if refused else ""
+        more += _refused_too(refused)
         return f"it starts {when}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
     if state == "evicted":
         return _going(outcome)
     if state == "runs":
-        return f"it runs: {counted(outcome.ready, 'pod')} of at least {outcome.min_member}"
+        running = f"{counted(outcome.ready, 'pod')} of at least {outcome.min_member}"
+        return f"it runs: {running}{_refused_too(refused)}"
     return "all its pods have ended" if outcome.counts else f"it has ended: {outcome.phase}"
+
+
+def _refused_too(refused: int) -> str:
+    return f"; resource quotas refuse {refused} more" if refused else ""
 
 
 def _remaining(world: ClusterState, job: str) -> Counter[str]:

@@ -289,6 +289,8 @@ def _start_text(
 ) -> str:
     when = f"in {span(wait)}" if wait else "now"
     if victims:
+        # evicted pods are played with their whole grace period, and may end sooner
+        when = f"within {span(wait)}" if wait and not still_leaving else when
         text = f"it starts {when}, after {counted(len(set(victims)), 'eviction')}"
         if not still_leaving:
             return text

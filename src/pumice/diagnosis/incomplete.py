@@ -6,6 +6,7 @@ from typing import Final
 
 from pumice.api.kinds import ENDED_PHASES, SYSTEM_PRIORITIES, Manifest, queue_of
 from pumice.api.wording import counted, first_of
+from pumice.controllers.expected import is_expected
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.unseen_jobs import owner_of
 
@@ -41,7 +42,10 @@ def missing_input(world: ClusterState) -> list[str]:
     jobs = _Missing("Job", world.jobs, "its pods are assumed to be created again")
     nodes = _Missing("Node", world.of_kind("Node"))
     unphased: list[str] = []
-    for group in world.groups.values():
+    lacking: list[str] = []
+    for key, group in world.groups.items():
+        if _lacks_pods(world, key, group):
+            lacking.append(world.title(key))
         _note_class(group, classes)
         queues.note(queue_of(group), group)
         _note_job(group, jobs)
@@ -58,7 +62,8 @@ def missing_input(world: ClusterState) -> list[str]:
     for job in world.jobs.values():
         _note_class(job, classes)
     found = [each.sentences() for each in (classes, queues, jobs, nodes)]
-    return [*_configuration(world), *chain.from_iterable(found), *_phases(unphased)]
+    odd = (*_phases(unphased), *_quotas(lacking))
+    return [*_configuration(world), *chain.from_iterable(found), *odd]
 
 
 def _configuration(world: ClusterState) -> Iterator[str]:
@@ -81,3 +86,21 @@ def _phases(pods: Sequence[str]) -> Iterator[str]:
     if pods:
         have = "has" if len(pods) == 1 else "have"
         yield f"{counted(len(pods), 'pod')} {have} no phase: {first_of(pods, _NAMED)}"
+
+
+def _lacks_pods(world: ClusterState, key: str, group: Manifest) -> bool:
+    """Return whether a job that a cluster has admitted has too few pods, for an unknown reason."""
+    if (group.get("status") or {}).get("phase") != "Inqueue" or not owner_of(group):
+        return False
+    made = sum(not is_expected(pod) for pod in world.pods_by_group.get(key, ()))
+    least = int((group.get("spec") or {}).get("minMember") or 1)
+    return made < least and not world.has_quotas(key.partition("/")[0])
+
+
+def _quotas(jobs: Sequence[str]) -> Iterator[str]:
+    if jobs:
+        are = "is admitted and lacks" if len(jobs) == 1 else "are admitted and lack"
+        yield (
+            f"{counted(len(jobs), 'job')} {are} pods: {first_of(jobs, _NAMED)}; no ResourceQuota "
+            "of the namespace is known, which may refuse them"
+        )

@@ -6,10 +6,10 @@ from typing import Any, Final
 from pumice.api.codes import Cause
 from pumice.api.kinds import ENDED_PHASES, SCHEDULER_NAME, SYSTEM_PRIORITIES, Manifest, queue_of
 from pumice.api.wording import counted, first_of, nearest, part_of_its, verb
+from pumice.controllers.expected import NOT_BEGUN, is_expected
 from pumice.controllers.job.expand import expand, may_start
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.expected import NOT_BEGUN, is_expected
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.files import Files

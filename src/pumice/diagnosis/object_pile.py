@@ -11,6 +11,7 @@ import msgspec
 from pumice.api.conf_files import conf_entries
 from pumice.api.kinds import Manifest
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
+from pumice.controllers.expected import created
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.stated_times import StatedTimes, latest_time
@@ -21,6 +22,8 @@ _KIND_NAMES: Final = {kind for _, kind in KINDS}
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 _SPECIAL: Final = frozenset({"ConfigMap", "Queue"})
 """Kinds that are more than one object among others."""
+_AGED: Final = frozenset({"PodGroup", "Pod", "Queue"})
+"""Kinds whose older objects come first."""
 _AT_HAND: Final = 256
 """How many objects are read at once: so many stay in the processor's cache."""
 
@@ -39,10 +42,16 @@ class ObjectPile:
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     seed: int = 0
     is_live: bool = False
+    hidden: dict[str, str] = field(default_factory=dict)
+    """Kinds that a cluster did not show, with its reason."""
     notes: list[str] = field(default_factory=list)
     times: StatedTimes = field(default_factory=StatedTimes)
     """The times of all objects taken, replaced ones included."""
     replaced: bool = False
+    undated: set[tuple[str, str, str]] = field(default_factory=set)
+    """Objects of files that have a place by age and state none: they are still to be created."""
+    is_dated: bool = False
+    """Whether others state when they were created."""
 
     def take(self, item: Any, source: str, *, fresh: bool = False) -> None:
         """Take one object; ``fresh`` ones may be what a user has not applied yet.
@@ -75,7 +84,7 @@ class ObjectPile:
             manifest["status"] = {"state": "Open"}  # as the queue controller would
         if kind[1] == "Pod" and manifest.get("spec") is None:
             manifest["spec"] = {}  # read as one that states nothing
-        self._keep(kind[1], (manifest,))
+        self._keep(kind[1], (manifest,), fresh=fresh)
 
     def _pass_over(self, item: Mapping[str, Any]) -> None:
         """Count an object of a kind that scheduling does not read, and keep its name."""
@@ -86,14 +95,34 @@ class ObjectPile:
             key = f"{space}/{meta['name']}" if space else meta["name"]
             self.passed_over.setdefault(key, []).append(item["kind"])
 
-    def _keep(self, kind: str, manifests: Sequence[Manifest]) -> None:
-        known = self.objects
+    def _keep(self, kind: str, manifests: Sequence[Manifest], *, fresh: bool) -> None:
+        known, aged = self.objects, kind in _AGED
         number = len(known) + len(manifests)
         for one in manifests:
             meta = one["metadata"]
-            known[kind, meta.get("namespace", ""), meta["name"]] = one
+            key = kind, meta.get("namespace", ""), meta["name"]
+            known[key] = one
+            if aged:
+                self._note_age(key, meta, fresh=fresh)
         self.times.add(manifests)
         self.replaced |= len(known) < number
+
+    def _note_age(self, key: tuple[str, str, str], meta: Mapping[str, Any], *, fresh: bool) -> None:
+        self.undated.discard(key)
+        if meta.get("creationTimestamp"):
+            self.is_dated = True
+        elif fresh:
+            self.undated.add(key)
+
+    def all_objects(self, now: float) -> list[Manifest]:
+        """Return all objects; of those by age, the ones that are still to be created are as of now.
+
+        Where none states when it was created, all are equally old.
+        """
+        if self.is_dated:
+            for key in self.undated:
+                self.objects[key] = created(self.objects[key], now)
+        return list(self.objects.values())
 
     def latest_time(self) -> float:
         """Return the latest instant in all objects and jobs."""
@@ -112,7 +141,7 @@ class ObjectPile:
             msgspec.convert(alike, _list_of(KINDS[alike[0]["apiVersion"], kind]))
         except Exception:  # noqa: BLE001  # whatever one of them holds
             return False
-        self._keep(kind, alike)
+        self._keep(kind, alike, fresh=True)
         return True
 
     def _take_conf(self, item: Mapping[str, Any], source: str) -> None:

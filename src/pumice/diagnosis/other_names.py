@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import Any, Final
 
 from pumice.api.kinds import SCHEDULER_NAME, Manifest
@@ -12,6 +13,13 @@ from pumice.controllers.jobflow import BY_TEMPLATE
 from pumice.errors import ClusterError
 
 _SHOWN: Final = 3
+"""Number of names suggested for an unknown one."""
+_LONGEST: Final = 500
+"""Characters of an unknown name that are compared with known ones."""
+_KINDS_OF_JOBS: Final = frozenset(
+    {"job", "jobs", "vcjob", "podgroup", "podgroups", "pg", "pod", "pods", "po"}
+)
+"""How people write the kinds by which a job can be named."""
 _HASH: Final = "pod-template-hash"
 """The label by which a Deployment tells the pods of its ReplicaSets apart."""
 _TIMED: Final = re.compile(r"(?P<cron>.+)-\d{8,}")
@@ -105,3 +113,22 @@ def _owners(member: Manifest) -> Iterator[tuple[str, str]]:
 
 def _label(member: Manifest, name: str) -> str:
     return str((member["metadata"].get("labels") or {}).get(name) or "")
+
+
+def suggested(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
+    """Suggest names for an unknown one: ``known`` ones, or what the spellings of ``ways`` mean."""
+    choices = [*ways] or [*known]
+    near = get_close_matches(name[:_LONGEST], choices, n=_SHOWN, cutoff=0.5)
+    meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
+    if meant:
+        return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"
+    listed = sorted(known)
+    if len(listed) == 1:
+        return f"the only one is {listed[0]}"
+    return f"there are {first_of(listed, _SHOWN)}" if listed else "there is none at all"
+
+
+def without_kind(name: str) -> str:
+    """Return a name without the kind before it, as in "podgroup/NAMESPACE/NAME"."""
+    kind, slash, rest = name.partition("/")
+    return rest if slash and kind.lower() in _KINDS_OF_JOBS else name

@@ -14,9 +14,9 @@ from pumice.api.quantity import Amount
 from pumice.api.quota_amounts import is_native, is_pod_count
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
+from pumice.controllers.expected import is_expected
+from pumice.controllers.quota_rooms import QuotaLeft, RefusedPod
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.expected import is_expected
-from pumice.diagnosis.quota_rooms import QuotaLeft, RefusedPod
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.limits import compared_numbers
 from pumice.framework.refusals import Why
@@ -216,10 +216,17 @@ def quota_notes(world: ClusterState, jobs: Iterable[str] | None = None) -> list[
             continue
         missing = sum(map(is_expected, world.pods_by_group[job]))
         first, part = refused.pods[0], part_of_its(len(refused.pods), missing, "missing pod")
+        runs = "it runs" if _runs(world, job) else "it can start"
         found.append(
-            f"{world.title(job)}: the cluster would refuse {part}, without which it can start: "
+            f"{world.title(job)}: the cluster would refuse {part}, without which {runs}: "
             f"{first.why[0].problem}"
         )
     more = len(found) - _NAMED
     rest = [f"quotas refuse pods of {counted(more, 'more job')}"] if more > 0 else []
     return found[:_NAMED] + rest
+
+
+def _runs(world: ClusterState, group: str) -> bool:
+    """Return whether a job has begun without the pods that it lacks."""
+    pods = world.pods_by_group[group]
+    return any((pod.get("status") or {}).get("phase") == "Running" for pod in pods)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.annotations import HOSTNAME, MIRROR
-from pumice.api.kinds import ENDED_PHASES, JOB, Manifest
+from pumice.api.kinds import ENDED_PHASES, JOB, RESOURCE_QUOTA, Manifest
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.quantity import milli_value
 from pumice.api.schema.build import schema_of
@@ -22,6 +22,7 @@ _AMOUNTS: Final = {
     "deserved": ("spec", "deserved"),
     "guarantee": ("spec", "guarantee", "resource"),
     "minResources": ("spec", "minResources"),
+    "hard": ("spec", "hard"),
     "allocatable": ("status", "allocatable"),
 }
 """Fields that hold amounts: the rest is the name of a resource, including dots."""
@@ -31,6 +32,7 @@ _SETTABLE: Final = {
     "node": "Node",
     "pod": "Pod",
     "job": "Job",
+    "resourcequota": RESOURCE_QUOTA,
 }
 MOST_NODES: Final = 10_000
 """Maximum number of new nodes of one question."""

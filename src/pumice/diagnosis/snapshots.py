@@ -1,7 +1,8 @@
 """Snapshots: a world in one file, a summary of it, and what differs between two.
 
 A snapshot is a scenario without expectations, so `pumice run` plays it and `pumice run --write`
-makes it a policy test.  Possible secrets (environment, commands) are not saved.
+makes it a policy test.  What controllers have still to make follows from the jobs, and is made
+again whenever a snapshot is read.  Possible secrets (environment, commands) are not saved.
 """
 
 import json
@@ -19,6 +20,7 @@ from pumice.api.kinds import Manifest, queue_of
 from pumice.api.quantity import amount_text
 from pumice.api.times import rfc3339
 from pumice.cache.ingest import Ingest
+from pumice.controllers.expected import is_expected
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.replay import Replay
@@ -50,7 +52,9 @@ def save_world(world: ClusterState, *, name: str = "snapshot", as_json: bool = F
             node: {k: rfc3339(v) if k == "metricsTime" else v for k, v in one.items()}
             for node, one in world.node_usage.items()
         }
-    document["objects"] = [_without_secrets(one) for one in _deciding(world)]
+    if world.hidden:
+        document["hidden"] = dict(world.hidden)
+    document["objects"] = [_without_secrets(one) for one in saved_objects(world)]
     if as_json:
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
@@ -72,12 +76,13 @@ def _text(dumper: Any, text: str) -> Any:
 _Dumper.add_representer(str, _text)
 
 
-def _deciding(world: ClusterState) -> Iterator[Manifest]:
-    """Yield the objects that decide; a ConfigMap only if a plugin reads it."""
+def saved_objects(world: ClusterState) -> Iterator[Manifest]:
+    """Yield the objects that exist and decide; a ConfigMap only if a plugin reads it."""
     read = set(Scheduler(world.scheduler_conf).config_maps)
     for one in world.objects:
-        if one["kind"] != "ConfigMap" or key_of(one) in read:
+        if not is_expected(one) and (one["kind"] != "ConfigMap" or key_of(one) in read):
             yield one
+    yield from world.jobs.values()
 
 
 def _without_secrets(manifest: Manifest) -> Manifest:
@@ -87,18 +92,30 @@ def _without_secrets(manifest: Manifest) -> Manifest:
         meta["annotations"] = {key: value for key, value in marks.items() if key != _APPLIED}
     out = {**manifest, "metadata": meta}
     if manifest["kind"] == "Pod":
-        spec = dict(manifest.get("spec") or {})
-        for part in _PARTS:
-            if spec.get(part):
-                spec[part] = [
-                    {key: value for key, value in one.items() if key not in _SECRETS}
-                    for one in spec[part]
-                ]
-        out["spec"] = spec
+        out["spec"] = _pod_without_secrets(manifest)
         if manifest.get("status"):
             status = manifest["status"].items()
             out["status"] = {key: value for key, value in status if key not in _LAST_WORDS}
+    if manifest["kind"] == "Job":
+        tasks = [
+            {**task, "template": {**template, "spec": _pod_without_secrets(template)}}
+            for task in manifest["spec"].get("tasks") or ()
+            for template in (task.get("template") or {},)
+        ]
+        out["spec"] = {**manifest["spec"], "tasks": tasks}
     return out
+
+
+def _pod_without_secrets(pod: Manifest) -> Manifest:
+    """Return the specification of a pod, or of a template of pods."""
+    spec = dict(pod.get("spec") or {})
+    for part in _PARTS:
+        if spec.get(part):
+            spec[part] = [
+                {key: value for key, value in one.items() if key not in _SECRETS}
+                for one in spec[part]
+            ]
+    return spec
 
 
 # Summary
@@ -145,6 +162,7 @@ class Summary:
     queues: list[QueueUse]
     phases: dict[str, int]
     pods: dict[str, int]
+    """How many exist by phase, and how many are still to be made or refused by quotas."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain data."""
@@ -153,23 +171,31 @@ class Summary:
 
 def summarise(world: ClusterState) -> Summary:
     """Sum a world up."""
-    snapshot = Ingest(Snapshot()).load(world.typed())
+    snapshot = Ingest(Snapshot()).load(world.typed(world.admitted_objects))
     phases = {key: _phase(group) or "Pending" for key, group in world.groups.items()}
-    pods = world.of_kind("Pod")
     closed = np.flatnonzero(snapshot.nodes.unschedulable).tolist()
     return Summary(
         now=rfc3339(world.now),
         conf_source=world.conf_source,
         actions=list(world.scheduler_conf.actions),
-        objects=dict(sorted(Counter(one["kind"] for one in world.objects).items())),
+        objects=dict(sorted(Counter(one["kind"] for one in saved_objects(world)).items())),
         left_out=dict(world.left_out),
         nodes=snapshot.nodes.n,
         closed_nodes=[snapshot.nodes.names[row] for row in closed],
         resources=list(_node_use(snapshot)),
         queues=list(_queue_use(world, snapshot, phases)),
         phases=dict(sorted(Counter(phases.values()).items())),
-        pods=dict(sorted(Counter(_phase(pod) or "Pending" for pod in pods.values()).items())),
+        pods=_pods_by_phase(world),
     )
+
+
+def _pods_by_phase(world: ClusterState) -> dict[str, int]:
+    """Count the pods that exist by phase, then those still to be made."""
+    made = Counter(_phase(pod) or "Pending" for pod in world.pods if not is_expected(pod))
+    refused = sum(len(each.pods) for each in world.refusals.values())
+    unmade = len(world.pods) - made.total() - refused
+    more = {"not made yet": unmade, "refused by quotas": refused}
+    return {**dict(sorted(made.items())), **{what: n for what, n in more.items() if n}}
 
 
 def _phase(manifest: Manifest) -> str:
@@ -278,7 +304,7 @@ def _conf(world: ClusterState) -> Any:
 
 def _by_kind(world: ClusterState) -> dict[str, dict[str, Manifest]]:
     out: dict[str, dict[str, Manifest]] = {}
-    for one in world.objects:
+    for one in (*world.objects, *world.jobs.values()):
         out.setdefault(one["kind"], {})[key_of(one)] = _without_secrets(one)
     return out
 

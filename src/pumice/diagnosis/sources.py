@@ -21,10 +21,8 @@ from pumice.api.objects import KINDS, from_manifest
 from pumice.api.times import epoch
 from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
-from pumice.cluster.embedded.claim_changes import with_made_claims
+from pumice.controllers.expected import created, is_expected, with_expected
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.expected import created, expand_jobs, is_expected
-from pumice.diagnosis.hidden_kinds import hidden_note
 from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
@@ -46,8 +44,8 @@ class Reading:
     jobs: list[Manifest] = field(default_factory=list)
     conf: tuple[str, str] | None = None
     """Text of the scheduler configuration and its place."""
-    notes: list[str] = field(default_factory=list)
-    """What could not be read."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """Kinds that could not be read, with the reason."""
 
 
 def read_cluster(cluster: ReadableCluster) -> Reading:
@@ -61,15 +59,15 @@ def read_cluster(cluster: ReadableCluster) -> Reading:
         group, slash, _ = version.partition("/")
         name = f"{kind}.{group}" if slash else kind
         if name != CONFIG_MAP:
-            reading.objects += _listed(cluster, name, reading.notes)
-    reading.jobs = _listed(cluster, JOB, reading.notes)
+            reading.objects += _listed(cluster, name, reading.hidden)
+    reading.jobs = _listed(cluster, JOB, reading.hidden)
     reading.conf = scheduler_configuration(cluster)
     if reading.conf is not None:
         reading.objects += plugin_config_maps(cluster, reading.conf[0])
     return reading
 
 
-def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manifest]:
+def _listed(cluster: ReadableCluster, kind: str, hidden: dict[str, str]) -> list[Manifest]:
     """List a kind; a kind that is not served is empty, a hidden one is noted."""
     try:
         return cluster.list(kind)[0]
@@ -78,7 +76,7 @@ def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manif
     except ClusterError as error:
         if kind in _NEEDED:
             raise
-        notes.append(hidden_note(kind, error.problem))
+        hidden[kind] = error.problem
         return []
 
 
@@ -148,12 +146,9 @@ def load_world(
             _take_cluster(pile, source)
     if conf is not None:
         pile.conf = read_conf_file(conf)
-    objects = list(pile.objects.values())
     if now is None:
         now = pile.now if pile.now is not None else pile.latest_time()
-    if not pile.is_live:  # a cluster makes the claims of the pods that it has
-        objects = with_made_claims(objects)
-    objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]
+    objects = with_expected(pile.all_objects(now), pile.jobs, now, is_live=pile.is_live)
     text, name = pile.conf or (DEFAULT_CONF, ClusterState.conf_source)
     world = ClusterState(
         objects=tuple(objects),
@@ -165,7 +160,8 @@ def load_world(
         seed=pile.seed,
         left_out=dict(pile.left_out),
         passed_over=pile.passed_over,
-        notes=tuple(pile.notes),
+        hidden=pile.hidden,
+        other_notes=tuple(pile.notes),
     )
     _ = world.scheduler_conf  # report a bad configuration before anything else
     world = world.with_counts()
@@ -176,7 +172,8 @@ def _measured(world: ClusterState) -> ClusterState:
     """Add the measured use of nodes, if the configuration names a source."""
     notes: list[str] = []
     usage = measured_use(world.scheduler_conf, world.objects, world.now, notes)
-    return replace(world, node_usage={**usage, **world.node_usage}, notes=(*world.notes, *notes))
+    notes = [*world.other_notes, *notes]
+    return replace(world, node_usage={**usage, **world.node_usage}, other_notes=tuple(notes))
 
 
 def load_job(source: Path | str | Documents, now: float) -> list[Manifest]:
@@ -277,7 +274,7 @@ def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None
 
 
 def _take_scenario(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
-    """Take a scenario or a saved snapshot: its objects are complete, nothing is added."""
+    """Take a scenario or a saved snapshot."""
     _take_objects(pile, content, path)
     if "confFrom" in content:
         pile.conf = read_conf_file(path.parent / str(content["confFrom"]))
@@ -289,6 +286,8 @@ def _take_scenario(pile: ObjectPile, content: dict[str, Any], path: Path) -> Non
         pile.now = _instant(str(content["now"]), f"{path}: now")
     seed = _part(content, "seed", (int, str), "a whole number", path)
     pile.seed = seed if isinstance(seed, int) else 0  # a text names the case it comes from
+    hidden = _part(content, "hidden", dict, "kinds to reasons", path) or {}
+    pile.hidden |= {str(kind): str(problem) for kind, problem in hidden.items()}
     usage = _part(content, "nodeUsage", dict, "node to usage", path) or {}
     for node in usage:
         facts = _part(usage, node, dict, "a mapping", path, within="nodeUsage.") or {}
@@ -331,7 +330,7 @@ def _take_cluster(pile: ObjectPile, cluster: ReadableCluster) -> None:
         except ManifestError as error:  # one odd object must not hide all others
             pile.notes.append(f"left out: {error}")
     pile.conf = pile.conf or found.conf
-    pile.notes += found.notes
+    pile.hidden |= found.hidden
     # a cluster whose time runs fast is ahead of this machine
     pile.now = max(found.now, latest_time(found.objects, started=True))
     pile.is_live = True

@@ -28,6 +28,7 @@ from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
 from pumice.diagnosis.control_plane import ControlPlane, no_keys
 from pumice.diagnosis.known_pods import KnownPods
+from pumice.diagnosis.new_claims import NewClaims
 from pumice.diagnosis.questions import question_memory, question_scheduler
 from pumice.diagnosis.replacements import AT_ONCE
 from pumice.diagnosis.replay import usage_at
@@ -77,6 +78,7 @@ class Timeline:
         """Whether the pods of any group may end."""
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
         self._claims = ResourceClaimUpkeep(self.cluster)
+        self._new_claims = NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         ingest = Ingest(Snapshot(), runs=world.restored.runs)
         self._informer = Informer(self.cluster, ingest, reader=world.restored)
@@ -157,6 +159,7 @@ class Timeline:
             self._kubelet.sync()
             self.plane.upkeep.sync()
             self._claims.sync()
+            self._new_claims.sync()
             self.cluster.collect_garbage()
             self.plane.controllers.run_until_quiet()
             self.plane.replacements.make()
@@ -247,14 +250,6 @@ class Timeline:
         space, _, name = key.partition("/")
         group = self.cluster.peek(POD_GROUP, space, name)
         return key if group is None else title_of(group)
-
-    def refusal(self, job: str) -> str:
-        """Return how a resource quota refuses pods of a Volcano job now; empty if none does."""
-        waits = self.plane.controllers.quota_waits
-        for (_, key), error in waits.errors.items() if waits else ():
-            if f"{key.namespace}/{key.name}" == job:
-                return error.plain
-        return ""
 
     def endless(self) -> int:
         """Count the pods that run and have no known end."""

@@ -176,12 +176,13 @@ class Played:
             waits = mine is None or mine.unplaced
             why = self.why(key_of(group), name) if waits else ""
             had_some = mine is None and any(name in side.had_pods for side in sides)
-            found[name] = _state(mine, phase, had_some=had_some), why
+            refused = self.timeline.plane.refused(name, 0 if mine is None else mine.pods)
+            found[name] = _state(mine, phase, had_some=had_some, refused=refused), why
         return found
 
     def why(self, group: str, title: str) -> str:
         """Return why a job waits; empty if it does not."""
-        refused = self.timeline.refusal(title) if lacks_pods(self.decisions, group) else ""
+        refused = self.timeline.plane.refusal(title) if lacks_pods(self.decisions, group) else ""
         return refused or waiting_text(self.decisions, group)
 
     def pending(self, job: str) -> int:
@@ -371,10 +372,11 @@ def _queue_changes(before: Decisions, after: Decisions) -> dict[str, dict[str, t
     return out
 
 
-def _state(pods: Tally | None, phase: str, *, had_some: bool) -> str:
-    """Describe a job by its pods and the phase of its pod group."""
+def _state(pods: Tally | None, phase: str, *, had_some: bool, refused: int) -> str:
+    """Describe a job by its pods, also those that quotas refuse, and the phase of its pod group."""
+    and_phase = f"{refused} refused by quotas, {phase}" if refused else phase
     if pods is None:
-        return "all its pods are gone" if had_some else f"no pods yet, {phase}"
+        return "all its pods are gone" if had_some else f"no pods yet, {and_phase}"
     if pods.over == pods.pods:
-        return f"{counted(pods.pods, 'pod')} ended, {phase}"
-    return f"{pods.running} of {pods.pods} run, {phase}"
+        return f"{counted(pods.pods, 'pod')} ended, {and_phase}"
+    return f"{pods.running} of {pods.pods + refused} run, {and_phase}"

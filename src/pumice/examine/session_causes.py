@@ -13,6 +13,7 @@ from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
 from pumice.examine.gang_quota import gang_refused, pod_refused
 from pumice.examine.limits import closed, overused, refused
+from pumice.examine.missing_pods import refused_by_quotas
 from pumice.examine.needed_pods import held_back, pending_rows
 from pumice.examine.placement import placement_findings
 from pumice.examine.trial import Trial, try_alone
@@ -50,7 +51,7 @@ class Examination:
         """
         invalid = self.invalid
         if refused:
-            invalid = [each for each in invalid if each.code not in _MISSING]
+            invalid = [each for each in invalid if each.code not in (*_MISSING, *_OF_MISSING)]
             known = {each.about for each in self.admission}
             refused = [each for each in refused if each.about not in known]
         if unmade and self.admission:
@@ -83,6 +84,8 @@ class Examination:
 
 
 _MISSING: Final = (Cause.NO_PODS, Cause.TOO_FEW_PODS, Cause.ROLE_SHORT)
+_OF_MISSING: Final = (Cause.QUOTA_EXCEEDED,)
+"""Why pods are missing."""
 _CLOSED: Final = (Cause.QUEUE_CLOSED, Cause.QUEUE_MISPLACED)
 
 
@@ -152,7 +155,15 @@ def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
         fallback = Finding(
             Cause.INVALID, f"{plugin.name}: {problem}", None, {"plugin": plugin.name}
         )
-        yield failed or _too_few(ssn, job) or fallback
+        missing = None if failed else _too_few(ssn, job)
+        quotas = [] if missing is None else _quotas_of_missing(ssn, job, missing)
+        yield from quotas or [failed or missing or fallback]
+
+
+def _quotas_of_missing(ssn: Session, job: int, missing: Finding) -> list[Finding]:
+    """List the resource quotas that keep a gang from getting the pods that it lacks."""
+    needed = int(missing.numbers.get("needed") or ssn.job(job).min_member)
+    return list(refused_by_quotas(ssn, job, needed - int(missing.numbers["pods"])))
 
 
 def _too_few(ssn: Session, job: int) -> Finding | None:

@@ -5,7 +5,7 @@ the same `cycle` method can be tested.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Protocol
@@ -15,11 +15,11 @@ from pumice.api.conf_files import read_conf_file
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.wording import crash_text
-from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.services import SERVICES
 from pumice.errors import ConfError, ManifestError, PumiceError, ScenarioError
 from pumice.scenarios.between_cycles import advance
 from pumice.scenarios.compare import CompareOptions, compare
+from pumice.scenarios.first_objects import first_objects
 from pumice.scenarios.scenario import (
     SUFFIXES,
     Scenario,
@@ -67,6 +67,8 @@ class PlayedCycle:
 
     objects: list[Manifest]
     decisions: Decisions
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Pods that are not among the objects because a resource quota refuses them, to its words."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     except ConfError as error:  # it knows the plugins, but not where the text is from
         error.file = error.file or scenario.conf_source
         raise
-    objects = with_made_claims(scenario.objects)
+    first = first_objects(scenario)
+    objects = first.objects
     played: list[PlayedCycle] = []
     for number in range(scenario.cycles):
         if played:
@@ -133,7 +136,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
             decisions = scheduler.cycle(objects, now, usage)
         except ManifestError as error:
             raise scenario.placed(error) from error
-        played.append(PlayedCycle(objects, decisions))
+        played.append(PlayedCycle(objects, decisions, first.refused))
     return played
 
 

@@ -31,7 +31,8 @@ SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
 TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
-    *("conf", "confFrom", "featureGates", "nodeUsage", "objects", "objectsFrom", "expect"),
+    *("conf", "confFrom", "featureGates", "nodeUsage", "hidden", "objects", "objectsFrom"),
+    "expect",
 )
 _MOST_CYCLES = 100_000
 _OBJECT = re.compile(r"objects\[(\d+)\]")
@@ -72,6 +73,8 @@ class Scenario:
     seed: int = 0
     node_usage: dict[str, dict[str, float]] = field(default_factory=dict)
     """Node to cpu and memory percent, and `metricsTime` in epoch seconds where it is stated."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """Kinds that the cluster of a snapshot did not show, with its reason."""
     queue_gates: bool = False
     """Whether the feature SchedulingGatesQueueAdmission is on."""
     expect: list[Record] = field(default_factory=list)
@@ -164,6 +167,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         stable=_stable(path, document.get("stable", True)),
         seed=seed if isinstance(seed, int) else 0,  # a text names the case it comes from
         node_usage=_node_usage(path, document),
+        hidden=_typed(path, "hidden", document.get("hidden", {}), dict, "kinds to reasons"),
         queue_gates=_feature_gates(path, document).get(_GATES[0], False),
         expect=expect,
     )

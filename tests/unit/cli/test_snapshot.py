@@ -78,9 +78,71 @@ def test_diff_is_there_for_programs(cluster: Any, tmp_path: Path) -> None:
     assert found["removed"] == {"Pod": ["default/j-0"], "PodGroup": ["default/j"]}
 
 
-def test_it_says_that_jobs_are_left_out_and_their_pods_written(tmp_path: Path) -> None:
+def test_jobs_are_written_and_what_they_are_to_get_is_made_again(tmp_path: Path) -> None:
     target = tmp_path / "s.yaml"
     saved = run("snapshot", "save", "examples/train-job.yaml", "-o", str(target))
-    said = "left out what scheduling does not read: 1 Job, whose pod groups and pods are written"
-    assert said in saved.stderr
-    assert "name: finetune-worker-2" in target.read_text()
+    assert "left out" not in saved.stderr
+    assert "name: finetune-worker-2" not in target.read_text()
+    shown = run("snapshot", "show", str(target)).output
+    assert "1 Job" in shown
+    assert "pods: not made yet" in shown
+
+
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "team", "namespace": "default"},
+    "spec": {"hard": {"requests.cpu": "3"}},
+}
+CONTAINER = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": "1"}}}
+REFUSED = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "train", "namespace": "default"},
+    "spec": {
+        "schedulerName": "volcano",
+        "minAvailable": 4,
+        "tasks": [
+            {"name": "w", "replicas": 4, "template": {"spec": {"containers": [CONTAINER]}}},
+        ],
+    },
+}
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Any:
+    """Return a snapshot of a cluster whose quota refuses a pod that a gang needs."""
+    given, saved = tmp_path / "given.json", tmp_path / "saved.yaml"
+    objects = [node("n1", cpu=8), queue("default"), QUOTA, REFUSED]
+    given.write_text(json.dumps({"objects": objects}))
+    assert run("snapshot", "save", str(given), "-o", str(saved)).exit_code == 0
+    return given, saved
+
+
+def test_a_snapshot_says_of_refused_pods_what_its_cluster_says(refused: Any) -> None:
+    answers = [
+        json.loads(run("explain", "train", "-f", str(each), "-o", "json").stdout)
+        for each in refused
+    ]
+    assert {**answers[0], "notes": []} == answers[1]  # the configuration is written
+    assert answers[1]["refused"] == 1
+    assert "raise resource quota team" in answers[1]["remedies"][0]["text"]
+
+
+def test_a_run_binds_no_pod_that_a_quota_refuses(refused: Any) -> None:
+    for file in refused:
+        found = run("run", str(file), "-o", "json")
+        assert json.loads(found.stdout).get("binds", {}) == {}
+        assert "note: pod default/train-w-3 is not there: exceeded quota: team" in found.stderr
+
+
+def test_without_its_quota_a_snapshot_runs_whole(refused: Any, tmp_path: Path) -> None:
+    changes = tmp_path / "changes.yaml"
+    changes.write_text("[{op: remove, kind: ResourceQuota, name: default/team}]")
+    answer = run("whatif", "-f", str(refused[1]), "--changes", str(changes), "-o", "json")
+    assert json.loads(answer.stdout)["jobs"][0]["after"] == "4 of 4 run, Running"
+
+
+def test_a_summary_tells_refused_pods_from_others(refused: Any) -> None:
+    shown = run("snapshot", "show", str(refused[1])).output
+    assert "pods: not made yet 3, refused by quotas 1" in shown

@@ -62,6 +62,15 @@ def test_a_smaller_pod_is_made_beside_a_refused_one(plane: Any) -> None:
     assert pods(plane) == {"a-t0-0", "a-t2-0"}
 
 
+def test_the_pods_that_are_there_are_counted_beside_a_refused_one(plane: Any) -> None:
+    plane.cluster.create(job("a", 1, 3, 1))
+    plane.run(until=1010.0)
+    status = plane.cluster.get(JOB, "default", "a")["status"]
+    assert (status["running"], status.get("pending", 0)) == (2, 0)
+    assert status["state"]["phase"] == "Running"
+    assert status["taskStatusCount"].keys() == {"t0", "t2"}
+
+
 @pytest.mark.parametrize("refused", [249, 250, 300, 1000])
 def test_a_large_task_that_is_refused_holds_up_no_other(plane: Any, refused: int) -> None:
     made = job("a", 3, 1)
@@ -100,7 +109,7 @@ def test_policies_are_followed_in_time_though_pods_are_refused(plane: Any, refus
     plane.run(until=1010.0)
     plane.cluster.merge_status("Pod", "default", "a-t0-0", {"phase": "Failed"})
     plane.run(until=1060.0)
-    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Pending"
+    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Running"
     plane.run(until=1080.0)
     assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Terminated"
     assert not plane.controllers.quota_waits

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from pumice.clock import VirtualClock
+from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers.base import Create, Key, Plan, View
+from pumice.controllers.base import Create, Key, Plan, UpdateStatus, View
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.errors import QuotaExceededError, RejectedError
 from pumice.testing import pod, queue
 from tests.present import present
+from tests.unit.controllers.test_threaded_loop import Late, Owner
 
 MANY = 250
 AT_A_TIME = 32
@@ -132,3 +133,32 @@ def test_timers_run_on_though_pods_are_refused(cluster: Any, clock: Any) -> None
         assert present(loop.next_at()) - clock.now() == pytest.approx(2.0)
     finally:
         loop.close()
+
+
+class Counting(Owner):
+    """Counts what is there if its pods are refused."""
+
+    def reconcile(self, key: Any, view: Any) -> Any:
+        plan = super().reconcile(key, view)
+        owner = view.get(key.kind, "", key.name)
+        if not (owner.get("status") or {}).get("pending"):
+            plan.if_refused = [UpdateStatus({**owner, "status": {"pending": 1}})]
+        return plan
+
+
+def test_what_is_to_be_written_beside_a_refused_pod_is_written() -> None:
+    def before(verb: Any) -> None:
+        if verb == "create":
+            raise QuotaExceededError("Pod", "default", "x", "refused")
+
+    cluster: Any = Late(EmbeddedCluster(RealClock()))
+    cluster.create(queue("a"))
+    cluster.before = before
+    loop = ThreadedLoop(cluster, [Counting()])
+    try:
+        loop.run_until_quiet()
+    finally:
+        loop.close()
+    [found] = cluster.list("Queue.scheduling.volcano.sh")[0]
+    assert found["status"]["pending"] == 1
+    assert cluster.list("Pod")[0] == []

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.annotations import RUN_SECONDS
+from pumice.api.annotations import EXPECTED, RUN_SECONDS
 from pumice.diagnosis.arranged_objects import ArrangedObjects
-from pumice.diagnosis.expected import EXPECTED
 from pumice.testing import node, pod, queue
 
 FIRST = [node("n"), pod("b", node="n", phase="Running"), queue("q")]

@@ -8,6 +8,7 @@ import pytest
 from pumice.api.conf import DEFAULT_CONF
 from pumice.diagnosis.changes import Add, Change, Conf, Patch, Remove, Wait, chain, patched
 from pumice.diagnosis.cluster_state import group_of
+from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.settings import drain_node, remove_node, setting_from_text
 from pumice.diagnosis.sources import load_world
 from pumice.errors import ConfError, InputError
@@ -362,3 +363,37 @@ def test_a_patch_of_a_job_that_no_cluster_has_seen_sets_what_its_file_may_lack()
     new = {**old, "spec": {**old["spec"], "minAvailable": 1}}
     (step,) = patched("Job", "default/train", old, new).patch
     assert step == {"op": "add", "path": "/spec/minAvailable", "value": 1}
+
+
+def test_limits_of_a_quota_can_be_set() -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": "1"}},
+    }
+    world = loaded(volcano_job(), quota)
+    change = setting_from_text(world, "resourcequota/default/team.hard.requests.cpu=9")
+    assert change.text == "set hard.requests.cpu of resourcequota default/team to 9"
+    assert len(world.refusals) == 1
+    assert change(world).refusals == {}
+
+
+def test_quotas_count_again_once_pods_have_ended(world: Any, job: Any) -> None:
+    stated = {"requests.cpu": "3", "pods": "2"}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": "3", "pods": "9"}},
+        "status": {"hard": {"requests.cpu": "3", "pods": "9"}, "used": stated},
+    }
+    new = pod_group("new", min_resources={"requests.cpu": "2"})
+    member = pod("new-0", group="new", cpu=2)
+    old = job("old", cpu=2, nodes=["n1"])
+    there = world([*WORLD, quota, *old, new, member], "gang resourcequota", actions="enqueue")
+    assert Replay(there).decide().pod_groups["default/new"].phase == "Pending"
+    ended = Change("wait", (Wait(pods=("default/old-0",)),))(there)
+    used = ended.of_kind("ResourceQuota")["default/team"]["status"]["used"]
+    assert used == {"requests.cpu": "1", "pods": "1"}  # that of a pod elsewhere stays
+    assert Replay(ended).decide().pod_groups["default/new"].phase == "Inqueue"

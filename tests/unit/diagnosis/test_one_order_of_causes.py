@@ -9,6 +9,7 @@ from pumice.api.annotations import WAITING_CAUSE
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import POD_GROUP
 from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.sources import load_world
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -37,6 +38,12 @@ def queue(cpu: int) -> Any:
     return {**head, "metadata": {"name": "q"}, "spec": {"capability": {"cpu": str(cpu)}}}
 
 
+def quota(entry: str, most: int) -> Any:
+    metadata = {"name": "team", "namespace": "default"}
+    spec = {"hard": {entry: str(most)}}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
+
+
 WAITING = {
     "more than the cluster has": [job("a", 4, 8)],
     "a gang that is one node short": [job("a", 4, 7)],
@@ -44,6 +51,9 @@ WAITING = {
     "another job has the room": [job("first", 2, 8), job("a", 2, 8)],
     "a queue that is full": [queue(2), job("a", 4, 1, "q")],
     "a queue and the nodes": [queue(12), job("first", 2, 8), job("a", 4, 8, "q")],
+    "a quota that refuses a pod": [quota("requests.cpu", 3), job("a", 4, 1)],
+    "a quota that refuses all pods": [quota("requests.cpu", 1), job("a", 2, 2)],
+    "a quota on the number of pods": [quota("pods", 2), job("a", 3, 1)],
     "nodes in pieces": [queue(20), job("first", 3, 5), job("a", 4, 4, "q")],
 }
 
@@ -52,6 +62,7 @@ WAITING = {
 @pytest.mark.parametrize("case", WAITING)
 def test_a_waiting_job_has_one_decisive_cause(case: str, conf: str) -> None:
     plane = EmbeddedControlPlane(parse_conf(conf), write_causes=True)
+    plane.cluster.quotas = PodQuotas(plane.cluster)
     for number in range(3):
         add_node(plane.cluster, f"node-{number}", {"cpu": "8", "memory": "32Gi"})
     for manifest in WAITING[case]:

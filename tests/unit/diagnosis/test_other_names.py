@@ -10,7 +10,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.diagnosis.cluster_state import UnknownJobError
 from pumice.diagnosis.other_names import maker_named
 from pumice.diagnosis.sources import load_world
-from pumice.testing import node, pod, queue
+from pumice.testing import node, pod, pod_group, queue
 
 VOLCANO = "batch.volcano.sh/v1alpha1"
 
@@ -96,6 +96,18 @@ def test_a_cron_job_of_kubernetes_is_known_by_the_pods_of_its_jobs(tmp_path: Pat
 def test_other_objects_are_named(tmp_path: Path, name: str, found: str) -> None:
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
     assert hint(tmp_path, name, deployment).startswith(found)
+
+
+@pytest.mark.parametrize(
+    "name", ["podgroup/team/train", "PodGroup/train", "pg/team/train", "pod/team/train-0"]
+)
+def test_a_job_is_found_by_a_name_with_a_kind_before_it(name: str) -> None:
+    objects = [
+        pod_group("train", namespace="team"),
+        pod("train-0", namespace="team", group="train"),
+    ]
+    world = load_world([json.dumps({"objects": objects}) + "\n"])
+    assert world.find_job(name) == "team/train"
 
 
 def test_of_objects_of_one_name_that_which_makes_pods_is_named(tmp_path: Path) -> None:

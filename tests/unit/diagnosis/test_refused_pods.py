@@ -11,6 +11,7 @@ from pumice.api.annotations import RUN_SECONDS
 from pumice.cli.main import main
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import Explanation, explain_job
+from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.queue_order import queue_order
 from pumice.diagnosis.refused_pods import quota_notes, raised_limits
 from pumice.diagnosis.sources import load_world
@@ -371,7 +372,8 @@ def test_many_jobs_are_counted(tmp_path: Path) -> None:
     assert found[-1] == "quotas refuse pods of 2 more jobs"
 
 
-def test_existing_pods_are_told_from_those_to_be_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_existing_pods_are_told_from_those_to_be_made(tmp_path: Path, phase: str) -> None:
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
@@ -382,11 +384,31 @@ def test_existing_pods_are_told_from_those_to_be_made(tmp_path: Path) -> None:
         "spec": {"minMember": 1, "queue": "default"},
         "status": {"phase": "Running"},
     }
-    file = written(tmp_path, quota("1"), job("big", 2), group, made("big-w-0", "big"))
+    big = {**job("big", 2), "status": {"state": {"phase": phase}}}
+    file = written(tmp_path, quota("1"), big, group, made("big-w-0", "big"))
     ran = CliRunner().invoke(main, ["explain", "big", "-f", str(file)])
     assert ran.exit_code == 0
     assert "1 running; resource quotas refuse 1 more" in ran.stdout
-    assert f"refuse its only missing pod, without which it can start: {refusal(1, 1)}" in ran.stderr
+    assert f"refuse its only missing pod, without which it runs: {refusal(1, 1)}" in ran.stderr
+
+
+def test_refused_pods_are_counted_beside_those_that_run(tmp_path: Path) -> None:
+    world = load_world([written(tmp_path, quota("2"), job("big", 4, 2))])
+    raised = Change.from_data([{"op": "remove", "kind": "ResourceQuota", "name": "default/team"}])
+    [effect] = what_if(world, Question(changes=[raised])).jobs
+    assert effect.before == "2 of 4 run, 2 refused by quotas, Running"
+    assert effect.after == "4 of 4 run, Running"
+
+
+def test_no_pod_is_said_to_be_spared_for_a_gang_that_lacks_its_pods(tmp_path: Path) -> None:
+    low = [pod_group("low"), pod("low", group="low", cpu=15, node="node", phase="Running")]
+    conf = {"actions": "enqueue, allocate, preempt", "tiers": [{"plugins": [{"name": "gang"}]}]}
+    file = tmp_path / "scene.yaml"
+    objects = [NODE, queue("default"), quota("18"), *low, job("big", 4, 4)]
+    file.write_text(yaml.safe_dump({"conf": conf, "objects": objects}))
+    found = explain_job(load_world([file]), "big")
+    assert codes(found)[0] == "QuotaExceeded"
+    assert found.not_evicted == []
 
 
 def test_a_new_pod_that_a_quota_refuses_cannot_be_submitted(tmp_path: Path) -> None:
@@ -394,3 +416,26 @@ def test_a_new_pod_that_a_quota_refuses_cannot_be_submitted(tmp_path: Path) -> N
     new = pod_group("new", min_member=2), pod("a", group="new", cpu=1), pod("b", group="new", cpu=1)
     with pytest.raises(InputError, match=r"default/b: .* found 'exceeded quota: team, "):
         what_if(world, Question(new_job=new))
+
+
+def test_files_without_quotas_are_said_to_lack_them_if_an_admitted_job_lacks_pods(
+    tmp_path: Path,
+) -> None:
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": "big-uid-big",
+            "namespace": "default",
+            "ownerReferences": made("x", "big")["metadata"]["ownerReferences"],
+        },
+        "spec": {"minMember": 2, "queue": "default"},
+        "status": {"phase": "Inqueue"},
+    }
+    objects = [queue("default"), job("big", 2, 2), group, made("big-w-0", "big")]
+    note = (
+        "1 job is admitted and lacks pods: default/big; no ResourceQuota of the namespace is "
+        "known, which may refuse them"
+    )
+    assert note in missing_input(load_world([written(tmp_path, *objects)]))
+    assert note not in missing_input(load_world([written(tmp_path, quota("9"), *objects)]))

@@ -8,6 +8,7 @@ import pytest
 from pumice.api.conf import DEFAULT_CONF
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.dashboard.material import ALL_KINDS, gather
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.whatif import Question, what_if
@@ -178,3 +179,11 @@ def test_pods_of_a_job_that_ended_are_not_expected(cluster: Any) -> None:
     made = cluster.create(JOB)
     cluster.update_status({**made, "status": {"state": {"phase": "Completed"}}})
     assert "default/train" not in load_world([cluster]).groups
+
+
+def test_the_dashboard_knows_which_kinds_are_hidden(cluster: Any) -> None:
+    refused = RejectedError(problem="forbidden")
+    hiding: Any = Hiding(cluster, {"LimitRange": refused})
+    world = gather(hiding, ALL_KINDS, now=0.0).to_world()
+    assert world.hidden == {"LimitRange": "forbidden"}
+    assert world.notes == ("LimitRange left out: forbidden",)

@@ -1,6 +1,7 @@
 """Snapshots: saved without secrets, read back the same, summed up and compared."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,25 @@ def test_nothing_that_may_be_a_secret_is_saved(world: Any) -> None:
     assert "hush" not in text
     assert "keep: me" in text
     assert "image: busybox:1" in text
+
+
+def test_nothing_that_may_be_a_secret_is_saved_of_jobs() -> None:
+    container = {"name": "c", "image": "busybox:1", "args": ["hush"], "env": [{"name": "hush"}]}
+    task = {"name": "w", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    meta = {"name": "train", "namespace": "default", "uid": "u"}
+    version = "batch.volcano.sh/v1alpha1"
+    given = {"apiVersion": version, "kind": "Job", "metadata": meta, "spec": {"tasks": [task]}}
+    text = save_world(load_world([json.dumps({"objects": [given]}) + "\n"]))
+    assert "hush" not in text
+    assert "image: busybox:1" in text
+
+
+def test_kinds_that_a_cluster_hid_stay_hidden(world: Any, tmp_path: Path) -> None:
+    hidden = {"LimitRange": "forbidden"}
+    again = written(tmp_path, replace(world(OBJECTS), hidden=hidden))
+    assert again.hidden == hidden
+    assert not again.knows_defaults
+    assert again.notes == ("LimitRange left out: forbidden",)
 
 
 def test_a_summary_counts_nodes_queues_jobs_and_pods(world: Any, job: Any) -> None:

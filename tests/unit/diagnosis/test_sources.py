@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pumice.api.times import epoch
-from pumice.diagnosis.expected import is_expected
+from pumice.controllers.expected import is_expected
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.sources import load_job, load_world
 from pumice.diagnosis.stated_times import DEFAULT_NOW

@@ -1,15 +1,20 @@
 """Time that passes in a copy of a cluster: what is bound, ends, leaves and is made again."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.timeline import Timeline
 from pumice.testing import (
     device,
     device_class,
     node,
     pod,
+    pod_group,
     priority_class,
     queue,
     resource_claim_template,
@@ -167,3 +172,23 @@ def test_devices_of_a_pod_that_ends_go_to_the_next(world: Any, job: Any) -> None
         (7.0, "end", "default/j-0"),
         (12.0, "end", "default/k-0"),
     ]
+
+
+def test_jobs_that_are_still_to_be_created_are_the_youngest(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"created": "2026-01-15T09:00:00Z"}
+    old = [pod_group("z", phase="Inqueue", **told), pod("z-0", group="z", cpu=3, **told)]
+    new = [pod_group("a", phase="Inqueue"), pod("a-0", group="a", cpu=3)]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all([*WORLD, *old, *new]))
+    there = load_world([file], now=NOW)
+    assert list(Replay(there).decide().binds) == ["default/z-0"]
+    assert list(Timeline(there).step().binds) == ["default/z-0"]
+
+
+def test_claims_of_a_job_are_bound_as_pods_expect_it() -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    mounted = volcano_job()
+    mounted["spec"]["volumes"] = [{"mountPath": "/data", "volumeClaim": claim}]
+    there = loaded(mounted)
+    assert len(Replay(there).decide().binds) == 2
+    assert [what for _, what, _ in reported(played(there))] == ["bind", "bind"]

@@ -336,7 +336,7 @@ def test_a_starting_time_and_a_phase_do_not_contradict_each_other(world: Any, jo
 @pytest.mark.parametrize(
     ("free", "in_s", "when"),
     [
-        (0, 600.0, "starts in 10 min, after 1 eviction"),
+        (0, 600.0, "starts within 10 min, after 1 eviction"),
         (
             4,
             1.0,

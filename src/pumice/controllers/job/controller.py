@@ -135,7 +135,8 @@ class JobController:
         ]
         plan = self._wait(state, tracked, [one for one in open_ones if one.delay_s])
         _forget_gone(state, tracked, found)
-        return Plan([*records, *plan.effects], plan.again_in_s, is_part=plan.is_part)
+        plan.effects = [*records, *plan.effects]
+        return plan
 
     def _wait(self, state: JobState, tracked: TrackedJob, delayed: list[Reaction]) -> Plan:
         """Take the first action that is due, else reconcile the job until then.
@@ -158,8 +159,9 @@ class JobController:
         ]
         times = [each for each in left.values() if each > 0]  # others only bring it in step, as now
         times += [] if plan.again_in_s is None else [plan.again_in_s]
-        again_in_s = min(times, default=None)
-        return Plan([*records, *plan.effects], again_in_s, is_part=plan.is_part)
+        plan.again_in_s = min(times, default=None)
+        plan.effects = [*records, *plan.effects]
+        return plan
 
     def _execute(self, state: JobState, tracked: TrackedJob, request: _Request) -> Plan:
         """Take an action; a failure is retried, and at the limit ends the job."""
@@ -178,7 +180,7 @@ class JobController:
             effects.append(Delete(key_of(request.command)))
         if not outcome.failed:
             tracked.failures = 0
-            return Plan(effects, is_part=outcome.is_part)
+            return Plan(effects, is_part=outcome.is_part, if_refused=outcome.if_refused)
         if outcome.waits_for is not None:
             self._waiting.setdefault(outcome.waits_for, set()).add(key_of(state.job))
         limit = self._max_requeue_num

@@ -1,6 +1,6 @@
 """The status of a job: counts, phase, conditions; written here and nowhere else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -40,6 +40,15 @@ class Counts(msgspec.Struct):
     def add_terminating(self, number: int = 1) -> None:
         """Count pods that are terminating."""
         self.totals["terminating"] += number
+
+    def with_pending(self, tasks: Mapping[str, int]) -> "Counts":
+        """Return the counts with so many further pods of tasks that are pending."""
+        found = Counts({**self.totals}, {task: {**phases} for task, phases in self.tasks.items()})
+        for task, number in tasks.items():
+            found.totals["pending"] += number
+            phases = found.tasks.setdefault(task, {})
+            phases["Pending"] = phases.get("Pending", 0) + number
+        return found
 
     def add_all(self, pods: Iterable[Manifest]) -> None:
         """Count pods that stay."""

@@ -31,6 +31,8 @@ class Outcome(msgspec.Struct):
     """The object that would cure the failure."""
     is_part: bool = False
     """Whether there are more pods to make."""
+    if_refused: list[Effect] = msgspec.field(default_factory=list)
+    """What to write if a quota refuses a pod: the status without those still to be made."""
 
 
 def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
@@ -58,27 +60,36 @@ def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase
         resources |= found.resources
     effects += _leftovers(state)
     effects += [*podgroup_effects(state), *pending_event(state)]
-    status = Status.of(state.job)
-    more = False
-    if state.admitted:
-        expansion = Expansion(state=state, plugins=plugins, is_forwarded=forwarded)
-        pods, more = _pods(expansion, status)
-        effects += pods
-    effects += _status_update(state, status, following, resources)
-    return Outcome(effects, is_part=more)
+    expansion = Expansion(state=state, plugins=plugins, is_forwarded=forwarded)
+    pods = _pods(expansion) if state.admitted else None
+    counts = None if pods is None else pods.with_new()
+    effects += () if pods is None else pods.effects
+    effects += _status_update(state, counts, following, resources)
+    return Outcome(
+        effects,
+        is_part=pods is not None and pods.is_part,
+        if_refused=_status_update(state, pods.known, following, resources)
+        if pods is not None and pods.news
+        else [],
+    )
 
 
 def _status_update(
-    state: JobState, status: Status, following: NextPhase, resources: dict[str, str]
+    state: JobState, counts: Counts | None, following: NextPhase, resources: dict[str, str]
 ) -> list[Effect]:
-    """Write the status if the counts or the phase have changed."""
+    """Write the status if the counts or the phase have changed; None: pods are not counted."""
+    status = Status.of(state.job)
+    if counts is not None:
+        status.set_counts(counts)
+        status.set_count("minAvailable", state.min_available)
+        status.manifest.pop("runningDuration", None)
     phase = following(state, status)
     if phase is not None:
         status.set_phase(phase, state.view.now)
     if status.manifest == state.status:
         return []
     # Objects of plugins are written along with other changes, never alone.
-    status.set_resources(resources)
+    status.set_resources(dict(resources))
     return [UpdateStatus(status.on(state.job))]
 
 
@@ -128,37 +139,52 @@ def _kept(state: JobState, owned: Owned) -> list[Effect]:
     return []
 
 
-def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
-    """Make missing pods, remove surplus ones, and count present and future pods.
+class _Pods(msgspec.Struct):
+    """What to do about the pods of a job, and their numbers."""
 
-    Return whether there are more to make: a job of many waits for its turn in between, so that
-    others are not delayed and the work at a time is bounded.
-    """
-    state = expansion.state
-    effects: list[Effect] = []
-    counts = Counts()
+    effects: list[Effect] = msgspec.field(default_factory=list)
+    known: Counts = msgspec.field(default_factory=Counts)
+    """Pods that are there."""
+    news: dict[str, int] = msgspec.field(default_factory=dict)
+    """Task to how many are made."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there are more to make.
+
+        A job of many waits for its turn in between, so that others are not delayed and the work at
+        a time is bounded.
+        """
+        return sum(self.news.values()) >= BATCH
+
+    def with_new(self) -> Counts:
+        """Count the pods that are there and those that are made."""
+        # without a name a pod belongs to no task and is never found again
+        named = {task: number for task, number in self.news.items() if task}
+        return self.known.with_pending(named) if named else self.known
+
+
+def _pods(expansion: Expansion) -> _Pods:
+    """Make missing pods, remove surplus ones, and count the others."""
+    state, found = expansion.state, _Pods()
     made = _new_pods(expansion)
     for task, news in zip(state.tasks, made, strict=True):
         name = str(task.get("name") or "")
         wanted = wanted_pods(state, task)
         for pod in wanted.values():
             if deleting(pod) or state.left_over(pod):
-                counts.add_terminating()
+                found.known.add_terminating()
             else:
-                counts.add(pod)
-        for pod in news:
-            effects.append(Create(pod))
-            if name:  # without a name a pod belongs to no task and is never found again
-                counts.add_phase(name, "Pending")
+                found.known.add(pod)
+        if news:
+            found.news[name] = found.news.get(name, 0) + len(news)
+        found.effects += map(Create, news)
         surplus = {one: pod for one, pod in state.pods.get(name, {}).items() if one not in wanted}
-        counts.add_terminating(len(surplus))
-        effects += [
+        found.known.add_terminating(len(surplus))
+        found.effects += [
             plain_removal(surplus[one]) for one in sorted(surplus) if not deleting(surplus[one])
         ]
-    status.set_counts(counts)
-    status.set_count("minAvailable", state.min_available)
-    status.manifest.pop("runningDuration", None)
-    return effects, sum(map(len, made)) >= BATCH
+    return found
 
 
 def _new_pods(expansion: Expansion) -> list[list[Manifest]]:

@@ -7,12 +7,13 @@ from pumice.cluster.base import Cluster
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown
 from pumice.diagnosis.doctor.installation import custom_resources, leaders, webhooks
 from pumice.diagnosis.doctor.policy import configuration, nodes, queues, scheduler_names
+from pumice.diagnosis.doctor.quotas import quotas
 from pumice.diagnosis.doctor.rights import rights
 from pumice.diagnosis.doctor.server import ServedCluster, is_embedded
 
 Check = Callable[[Cluster], Iterator[Checked]]
 INSTALLATION: Final[tuple[Check, ...]] = (custom_resources, leaders, rights, webhooks)
-POLICY: Final[tuple[Check, ...]] = (configuration, queues, scheduler_names, nodes)
+POLICY: Final[tuple[Check, ...]] = (configuration, queues, quotas, scheduler_names, nodes)
 
 
 def examine_cluster(cluster: ServedCluster) -> list[Checked]:

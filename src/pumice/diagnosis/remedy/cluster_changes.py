@@ -7,9 +7,9 @@ from pumice.api.annotations import BIND_COMPLETED, HOSTNAME, NOT_READY_TAINTS, N
 from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import counted, first_of, verb
+from pumice.controllers.expected import is_expected
 from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
 from pumice.diagnosis.cluster_state import group_of, key_of
-from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.diagnosis.settings import add_nodes, biggest_first
 from pumice.examine.findings import Finding

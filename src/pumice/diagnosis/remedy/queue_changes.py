@@ -9,9 +9,9 @@ from pumice.api.annotations import NODE_GROUP
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import nearest
+from pumice.controllers.expected import open_queue
 from pumice.diagnosis.changes import Add, Change, patched
 from pumice.diagnosis.cluster_state import key_of
-from pumice.diagnosis.expected import open_queue
 from pumice.diagnosis.refused_pods import needed_pods, raised_limits, refused_count
 from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.examine.findings import Finding

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from pumice.api.kinds import ENDED_PHASES, Manifest, queue_of
 from pumice.api.pod_resources import asked_amounts
+from pumice.controllers.expected import is_expected
 from pumice.controllers.job.state import replicas_of
 from pumice.diagnosis.changes import Add, Change, Operation, Remove, patched
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
-from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.written import is_draft
 from pumice.errors import InputError
 

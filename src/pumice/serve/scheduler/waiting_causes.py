@@ -1,12 +1,14 @@
 """Why jobs wait, as in `explain`: on the pod group, as an event, and counted as a metric.
 
 An observer of the live scheduler.  A job is examined in the cycle after one that left it waiting
-for another reason than before; a few jobs each cycle, so that a cycle stays short.
+for another reason than before; a few jobs each cycle, so that a cycle stays short.  One that keeps
+waiting for the same reason is examined again now and then, since the amounts change.
 """
 
 from collections import Counter
 from collections.abc import Hashable
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pumice.api.codes import Cause
@@ -23,6 +25,10 @@ if TYPE_CHECKING:  # loaded once a job waits: a scheduler that starts has no use
 
 MOST_EACH_CYCLE: Final = 10
 """Jobs that are examined in one cycle."""
+LONGEST_S: Final = 60.0
+"""How long amounts stay as written before a job is examined for others, or they are replaced."""
+PAUSE_S: Final = 5.0
+"""Least time between two jobs that are examined again."""
 _NOT_TAKEN: Final = "not taken"
 """The short form of the record of a job that has none."""
 _OUTSIDE: Final = "extender"
@@ -42,11 +48,20 @@ class WaitingCauses(Observer):
         self._examiners: list[Examiner] = []
         self._changed: dict[str, Finding | None] = {}
         """Jobs with another cause than before, None for those that wait no more."""
+        self._reworded: dict[str, Finding] = {}
+        """Jobs with the same cause in other words, which have other amounts."""
+        self._examined_at: dict[str, float] = {}
+        """When the causes were found, the oldest first."""
+        self._repeated_at = 0.0
+        self._worded: dict[str, tuple[str, float]] = {}
+        """The text of each cause as last passed on, and when."""
 
     def opened(self, ssn: Session) -> None:
         """Examine the jobs that are due."""
         self._inner.opened(ssn)
-        keys = [key for key in self._due if key in ssn.snapshot.jobs.row_of][:MOST_EACH_CYCLE]
+        known = ssn.snapshot.jobs.row_of
+        keys = [key for key in self._due if key in known][:MOST_EACH_CYCLE]
+        keys = keys or [key for key in self._oldest(ssn.now) if key in known]
         self._examiners = []
         if not keys or ssn.has_plugin(_OUTSIDE):
             return
@@ -69,7 +84,7 @@ class WaitingCauses(Observer):
             key = examiner.outcome.job
             self._due.pop(key, None)
             if key in waiting and examiner.outcome.waits:
-                self._take(key, _examined(examiner))
+                self._take(key, _examined(examiner), ssn.now)
             elif not examiner.outcome.waits:
                 self._drop(key)
         for key, record in waiting.items():
@@ -78,7 +93,7 @@ class WaitingCauses(Observer):
             if not ssn.has_plugin(_OUTSIDE):
                 self._due[key] = None
             elif record != _NOT_TAKEN:
-                self._take(key, _recorded(ssn, key, decisions))
+                self._take(key, _recorded(ssn, key, decisions), ssn.now)
             else:
                 self._drop(key)  # the record is all that is known with such a plugin
         for key in [key for key in self._causes if key not in waiting]:
@@ -102,15 +117,34 @@ class WaitingCauses(Observer):
                 found[keys[row]] = _NOT_TAKEN
         return found
 
+    def _oldest(self, now: float) -> list[str]:
+        """Return the job whose cause was found first, if that was long ago."""
+        if now - self._repeated_at < PAUSE_S:
+            return []
+        found = [key for key, at in islice(self._examined_at.items(), 1) if now - at >= LONGEST_S]
+        if found:
+            self._repeated_at = now
+        return found
+
     def _drop(self, key: str) -> None:
+        for known in (self._examined_at, self._reworded, self._worded):
+            known.pop(key, None)
         if self._causes.pop(key, None) is not None:
             self._changed[key] = None
 
-    def _take(self, key: str, cause: "Finding") -> None:
+    def _take(self, key: str, cause: "Finding", now: float) -> None:
         known = self._causes.get(key)
         self._causes[key] = cause
+        self._examined_at.pop(key, None)
+        self._examined_at[key] = now
+        text, at = self._worded.get(key, ("", now))
         if known is None or known.code is not cause.code:
             self._changed[key] = cause
+        elif text != cause.text and now - at >= LONGEST_S:
+            self._reworded[key] = cause
+        else:
+            return
+        self._worded[key] = cause.text, now
 
     def write(self, binder: Binder) -> None:
         """Write the causes that changed since the last call."""
@@ -118,6 +152,10 @@ class WaitingCauses(Observer):
         for group, cause in changed.items():
             code, text = (cause.code.value, cause.text) if cause is not None else ("", "")
             binder.write_cause(group, code, text)
+        reworded, self._reworded = self._reworded, {}
+        for group, cause in reworded.items():
+            if group not in changed:
+                binder.write_cause(group, cause.code.value, cause.text, is_new=False)
 
 
 def load_examination() -> None:

@@ -25,6 +25,7 @@ from pumice.errors import (
 from pumice.testing import node, pod, pod_group, queue
 
 NOW = 1_800_000_000.0
+CONTAINER = {"name": "main", "image": "busybox:1"}
 CONF = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'
 
 
@@ -220,6 +221,28 @@ def test_queues_that_jobs_wait_for_in_vain_are_named(api: Any) -> None:
     missing, closed = found(api, "queues")
     assert (missing.state, "nowhere" in missing.text) == ("wrong", True)
     assert (closed.state, "shut" in closed.text) == ("warning", True)
+
+
+def test_pods_that_quotas_refuse_are_a_warning(api: Any) -> None:
+    metadata = {"name": "team", "namespace": "default"}
+    api.objects["ResourceQuota"] = [
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": metadata,
+            "spec": {"hard": {"pods": "3"}},
+        }
+    ]
+    assert [each.state for each in found(api, "quotas")] == ["ok"]
+    task = {"name": "w", "replicas": 4, "template": {"spec": {"containers": [CONTAINER]}}}
+    job: dict[str, Any] = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+    job["metadata"] = {"name": "train", "namespace": "default", "uid": "u"}
+    api.objects["Job.batch.volcano.sh"] = [{**job, "spec": {"minAvailable": 4, "tasks": [task]}}]
+    [one] = found(api, "quotas")
+    assert one.text == "resource quotas refuse pods: 2 pods of default/train (by team)"
+    assert (one.state, one.next_step[:28]) == ("warning", "pumice explain default/train")
+    api.errors["Job.batch.volcano.sh"] = RejectedError(problem="forbidden")
+    assert [(each.state, each.text) for each in found(api, "quotas")] == [("unknown", "forbidden")]
 
 
 def test_a_gang_that_names_another_scheduler_is_a_warning(api: Any) -> None:

@@ -126,23 +126,25 @@ class Written:
     """A binder that takes causes down."""
 
     def __init__(self) -> None:
-        self.causes: list[tuple[str, str, str]] = []
+        self.causes: list[tuple[str, str, str, bool]] = []
 
-    def write_cause(self, group: str, code: str, text: str) -> None:
-        self.causes.append((group, code, text))
+    def write_cause(self, group: str, code: str, text: str, *, is_new: bool = True) -> None:
+        self.causes.append((group, code, text, is_new))
 
 
-def test_only_causes_that_changed_are_written() -> None:
+def test_causes_that_changed_are_written_and_other_words_now_and_then() -> None:
     causes, binder = WaitingCauses(Metrics()), Written()
     one, two = list(Cause)[:2]
-    for code, text in ((one, "a"), (one, "b"), (two, "c"), (two, "d")):
+    taken_at = [(one, "a", 0), (one, "b", 1), (two, "c", 2), (two, "d", 3), (two, "e", 99)]
+    for code, text, now in taken_at:
         finding: Any = SimpleNamespace(code=code, text=text)
-        causes._take("default/g", finding)
+        causes._take("default/g", finding, now)
         taken: Any = binder
         causes.write(taken)
     assert binder.causes == [
-        ("default/g", one.value, "a"),
-        ("default/g", two.value, "c"),
+        ("default/g", one.value, "a", True),
+        ("default/g", two.value, "c", True),
+        ("default/g", two.value, "e", False),
     ]
 
 
@@ -193,3 +195,20 @@ def test_a_gang_that_lost_a_pod_and_has_none_to_place_does_not_wait(plane: Any) 
     plane.cluster.delete("Pod", "default", "g-1")
     run(plane, 40)
     assert WAITING_CAUSE not in marks(plane, "g")
+
+
+def test_amounts_are_written_again_without_another_event(plane: Any) -> None:
+    metadata = {"name": "team", "namespace": "default"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
+    plane.cluster.create({**quota, "spec": {"hard": {"requests.cpu": "3"}}})
+    group = pod_group("g", min_member=2, phase="Inqueue", min_resources={"requests.cpu": "2"})
+    plane.cluster.create(group)
+    plane.cluster.create(pod("g-0", group="g", cpu=1))
+    plane.cluster.create(pod("other", cpu=2, spec={"schedulerName": "other"}))
+    run(plane)
+    assert marks(plane, "g")[WAITING_CAUSE] == "QuotaExceeded"
+    assert "in use or reserved 3, limit 3" in marks(plane, "g")[WAITING_WHY]
+    plane.cluster.create(pod("more", cpu=1, spec={"schedulerName": "other"}))
+    run(plane, int(waiting_causes.LONGEST_S) + 5)
+    assert "in use or reserved 4, limit 3" in marks(plane, "g")[WAITING_WHY]
+    assert [each.get("count", 1) for each in events(plane, "QuotaExceeded")] == [1]

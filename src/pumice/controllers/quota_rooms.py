@@ -12,7 +12,7 @@ from pumice.api.pod_resources import Amounts
 from pumice.api.quantity import Amount, amount_or_nothing
 from pumice.api.quota_amounts import limits_pods
 from pumice.cluster.embedded.quotas import QuotaRefusal, QuotaRoom, refusals
-from pumice.diagnosis.expected import NOT_BEGUN, is_expected
+from pumice.controllers.expected import NOT_BEGUN, is_expected
 
 Usage = Callable[[Manifest], Amounts]
 """Returns what a pod uses of quotas."""

@@ -4,10 +4,11 @@ Used where a user asks about a manifest that is not in any cluster yet, and for 
 only once they are admitted.  The controllers' own code makes them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from pumice.api.annotations import GROUP_NAME
+from pumice.api.annotations import EXPECTED, GROUP_NAME, JOB_NAME
 from pumice.api.kinds import (
     DEFAULT_QUEUE,
     LIMIT_RANGE,
@@ -28,8 +29,6 @@ from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
 from pumice.errors import ManifestError, RejectedError
 
-EXPECTED = "pumice.dev/expected"
-"""Annotation of objects that a controller has still to make."""
 NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
 MOST_PODS = 200_000
@@ -47,22 +46,34 @@ def open_queue(name: str) -> Manifest:
     }
 
 
+def with_expected(
+    objects: Sequence[Manifest], jobs: Sequence[Manifest], now: float, *, is_live: bool = False
+) -> list[Manifest]:
+    """Return objects with what is still to be made for pods and Volcano jobs among them.
+
+    A live cluster makes the claims of the pods that it has; those of files have none yet.
+    """
+    found = [*objects] if is_live else with_made_claims(objects)
+    return found + [created(one, now) for one in expand_jobs(jobs, found)]
+
+
 def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
-    """Make what the controllers would make for Volcano jobs that have not begun yet.
+    """Make what the controllers would make for Volcano jobs that have not begun yet, or lack pods.
 
     ``jobs`` are as a cluster stores them.  A job without a pod group gets one, its pods and their
     claims; one whose pod group waits for its pods, which come once it is admitted, gets the pods,
-    marked as expected.  The queue ``default`` is made if a job names it and there is none: every
-    Volcano cluster has it.
+    marked as expected.  So does one that runs with only some of its pods.  The queue ``default`` is
+    made if a job names it and there is none: every Volcano cluster has it.
 
     Raises:
         ManifestError: the controller cannot use a job, or jobs ask for more pods than
             an answer can handle.
     """
     new = [job for job in jobs if phase_of(job) in NOT_BEGUN]
+    _check_pods(new)
+    new += _lacking_pods(jobs, objects)
     if not new:
         return []
-    _check_pods(new)
     view = ManifestView(objects)
     groups = _groups_of_jobs(objects)
     made: list[Manifest] = []
@@ -78,15 +89,38 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     ]
 
 
+def _lacking_pods(jobs: Iterable[Manifest], objects: Iterable[Manifest]) -> list[Manifest]:
+    """List the jobs that run with only some of their pods; input with none says nothing."""
+    running = [job for job in jobs if phase_of(job) == "Running"]
+    if not running:
+        return []
+    marks = (
+        (one["metadata"].get("namespace") or "default", one["metadata"].get("annotations") or {})
+        for one in objects
+        if one["kind"] == "Pod"
+    )
+    known = Counter((space, each.get(JOB_NAME)) for space, each in marks)
+    return [job for job in running if 0 < known[_place(job)] < _replicas(job)]
+
+
+def _replicas(job: Manifest) -> int:
+    return sum(replicas_of(task) for task in job["spec"].get("tasks") or ())
+
+
 def _check_pods(jobs: Iterable[Manifest]) -> None:
     """Refuse jobs that ask for too many pods together, before the first pod is made."""
-    pods = sum(replicas_of(task) for job in jobs for task in job["spec"].get("tasks") or ())
+    pods = sum(map(_replicas, jobs))
     if pods > MOST_PODS:
         raise ManifestError(
             wanted=f"at most {MOST_PODS:,} pods of all jobs whose pods are still to be made",
             found=pods,
             field="spec.tasks.replicas",
         )
+
+
+def _place(job: Manifest) -> tuple[str, str]:
+    meta = job["metadata"]
+    return meta.get("namespace") or "default", str(meta["name"])
 
 
 def is_expected(manifest: Manifest) -> bool:
@@ -131,7 +165,8 @@ def _missing(
     else:
         marks[GROUP_NAME] = group["metadata"]["name"]
     for claim in expansion.new_claims():
-        yield from (_marked(one, {EXPECTED: "true"}) for one in _served(claim, view))
+        known = view.get(STORAGE_CLASS, "", class_of(claim))
+        yield from (_marked(one, {EXPECTED: "true"}) for one in served(claim, known))
     for task in expansion.tasks:
         for pod in expansion.new_pods(task):
             pod["metadata"]["annotations"] |= marks
@@ -153,11 +188,14 @@ def _stored(pod: Manifest, view: ManifestView) -> Manifest:
     return pod
 
 
-def _served(claim: Manifest, view: ManifestView) -> list[Manifest]:
-    """Return a claim as pods find it: bound, unless its class waits for them."""
-    name = str(claim["spec"].get("storageClassName") or "")
-    known = view.get(STORAGE_CLASS, "", name) or {}
-    waits = known.get("volumeBindingMode") == "WaitForFirstConsumer"
+def class_of(claim: Manifest) -> str:
+    """Name the storage class of a claim."""
+    return str(claim["spec"].get("storageClassName") or "")
+
+
+def served(claim: Manifest, storage_class: Manifest | None) -> list[Manifest]:
+    """Return a claim as pods find it: bound to a volume, unless its class waits for them."""
+    waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
     return [claim] if waits else provisioned(claim)
 
 
