@@ -103,6 +103,25 @@ def test_a_filter_is_in_the_address_and_comes_back_with_it(visit: Any, demo: Any
     assert again.locator(".long .whole .row").count() == 1
 
 
+def test_every_cycle_that_is_remembered_is_on_the_timeline(visit: Any, demo: Any) -> None:
+    visitor = visit(demo)
+
+    def many(route: Any) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        last = found["cycles"][0]
+        found["cycles"] = [{**last, "number": 600 - n} for n in range(600)]
+        route.fulfill(response=answer, json=found)
+
+    visitor.page.route("**/api/cycles", many)
+    page = visitor.go("/cycles")
+    page.wait_for_selector("text=The last 600 cycles")
+    bars = page.locator(".timeline a")
+    assert bars.count() == 600
+    latest, oldest = bars.first.bounding_box(), bars.last.bounding_box()
+    assert oldest["x"] < 0 < latest["x"] < page.viewport_size["width"]
+
+
 def test_a_cycle_is_opened_as_it_was(visit: Any, demo: Any) -> None:
     page = visit(demo).go("/cycles?only=decided")
     page.click("td a:text-is('open') >> nth=0")

@@ -45,7 +45,7 @@ def test_a_description_counts_what_is_in_a_trace(log: Path) -> None:
     assert found["work_hours"] == {"cpu": pytest.approx(8 / 60, abs=1e-3)}
     printed = run("describe", log)
     assert re.search(r"(?m)^jobs an hour +360$", printed)  # all in less than an hour
-    assert "stated by 2 jobs, of which half use 1.7 % or more" in printed
+    assert "stated by 2 jobs; in the median 1.7 % of it is used" in printed
     assert "note: 1 node as the trace states, each with 4 cpu" in printed
 
 
