@@ -96,8 +96,9 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     more = f", … and {len(queues) - _SHOWN} more" if len(queues) > _SHOWN else ""
     is_long = found["span_seconds"] >= _HOUR  # in less, a full hour says nothing
     most = f", at most {arrivals['busiest_hour']:,}" if is_long else ""
-    stated = f"stated by {counted(walltime['stated'], 'job')}"
+    stated = "not stated"
     if walltime["stated"]:
+        stated = f"stated by {counted(walltime['stated'], 'job')}"
         stated += f"; in the median {100 * walltime['used_median']:.3g} % of it is used"
     return [
         ("format", found["format"]),

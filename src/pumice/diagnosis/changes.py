@@ -239,10 +239,7 @@ def _counted_nodes(n: int, kind: str) -> str:
 
 def _joined_text(steps: Sequence[Change]) -> str:
     """Join instructions; nodes are named in one of them, those of one kind together."""
-    kinds: Counter[str] = Counter()
-    for step in steps:
-        if step.kind_of_nodes:
-            kinds[step.kind_of_nodes] += len(step.ops)
+    kinds = Counter(step.kind_of_nodes for step in steps if step.kind_of_nodes for _ in step.ops)
     nodes = f"add {' and '.join(_counted_nodes(n, kind) for kind, n in kinds.items())}"
     return " and ".join(dict.fromkeys(nodes if s.kind_of_nodes else s.text for s in steps))
 

@@ -105,6 +105,8 @@ def _refused_pods(job: Manifest, files: Files, options: Options) -> Iterator[Fin
 
 def _misread(verdict: Verdict) -> Finding | None:
     """Return a value of the wrong type, after which nothing else was checked."""
+    if verdict.misread is not None:
+        return verdict.misread
     last = verdict.calls[-1].answer.findings if verdict.calls else ()
     return last[0] if len(last) == 1 and isinstance(last[0].found, Words) else None
 
@@ -153,7 +155,7 @@ def _once(findings: Sequence[Finding]) -> Iterator[Finding]:
         key = (path_text(one.path), repr(one.found), one.wanted)
         if key in seen or any(one.path[: len(path)] == path for path in misread):
             continue
-        if one.beside in wrong:
+        if one.beside and one.beside in wrong:
             continue
         seen.add(key)
         if isinstance(one.found, Words):

@@ -73,6 +73,36 @@ def test_a_fault_that_follows_from_another_is_not_reported(lint: Any) -> None:
     ]
 
 
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  schedulerName: volcano
+  nodeSelector: [a, b]
+  priority: high
+  containers: [{name: c, image: busybox}]
+"""
+
+
+def test_values_of_a_wrong_type_in_a_pod_are_found_where_they_are(lint: Any) -> None:
+    code, lines = lint("p.yaml", files={"p.yaml": POD})
+    assert code == 1
+    assert lines[:2] == [
+        'p.yaml:6: Pod default/p: spec.nodeSelector: found ["a", "b"], wanted a mapping',
+        'p.yaml:7: Pod default/p: spec.priority: found "high", wanted a whole number of 32 bits',
+    ]
+
+
+def test_queues_below_each_other_are_reported_as_that(lint: Any) -> None:
+    child = QUEUE.replace("{weight: 1}", "{parent: other}")
+    other = QUEUE.replace("research", "other").replace("{weight: 1}", "{parent: research}")
+    _, lines = lint("a.yaml", files={"a.yaml": f"{child}---\n{other}"})
+    assert [line.partition(", ")[2] for line in lines[:2]] == [
+        "wanted a queue that is not below it"
+    ] * 2
+
+
 def test_files_without_a_fault_are_fine(lint: Any) -> None:
     good = JOB.replace("minAvailable: 5", "minAvailable: 2")
     files = {"d/queue.yaml": QUEUE, "d/deep/job.yml": good, "d/notes.txt": "no: yaml: at all"}

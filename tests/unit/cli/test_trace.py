@@ -46,7 +46,7 @@ def test_a_description_counts_what_is_in_a_trace(log: Path) -> None:
     printed = run("describe", log)
     assert re.search(r"(?m)^jobs an hour +360$", printed)  # all in less than an hour
     assert "stated by 2 jobs; in the median 1.7 % of it is used" in printed
-    assert "note: 1 node as the trace states, each with 4 cpu" in printed
+    assert "note: 1 node as the trace states, with 4 cpu" in printed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pumice.diagnosis.explain import explain_job
 from pumice.errors import InputError
 from pumice.examine.findings import ObjectRef
 from pumice.testing import node, pod, pod_group, priority_class, queue
-from tests.present import present
 
 WORLD = [queue("default"), node("n1", cpu=4)]
 
@@ -265,18 +264,6 @@ def test_a_job_whose_pods_have_ended_is_finished(world: Any, job: Any) -> None:
 def test_further_pods_of_a_job_that_starts_are_counted(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2, least=1)]), "j")
     assert found.text == "it starts now: 1 pod on 1 node; 1 more waits"
-
-
-def test_a_job_that_runs_starts_more_pods(world: Any, job: Any) -> None:
-    mine = job("j", cpu=1, pods=2, least=1, nodes=["n1"])
-    other = job("old", cpu=3, nodes=["n1"], seconds=60)
-    found = explain_job(world([*WORLD, *mine]), "j")
-    assert found.text == "it starts more pods now: 1 pod on 1 node"
-    found = explain_job(world([*WORLD, *mine, *other]), "j")
-    assert present(found.forecast)["text"].startswith("it starts more pods in 1 min")
-    endless = job("old", cpu=3, nodes=["n1"])
-    found = explain_job(world([*WORLD, *mine, *endless]), "j")
-    assert present(found.forecast)["text"].startswith("it does not start more pods; 2 running")
 
 
 def test_a_job_behind_others_is_reported_so_and_may_go_first(world: Any, job: Any) -> None:
