@@ -222,7 +222,7 @@ def test_a_window_keeps_the_jobs_that_come_in_it(mixed: Path, tmp_path: Path) ->
     [
         ((), "nothing is chosen; give --jobs, --from or --until"),
         (("--jobs", 1001), "--jobs: wanted at most 1,000 jobs, as the trace has, found 1001"),
-        (("--from", "9d"), "wanted a time in which jobs arrive, from 0 to 59940 seconds"),
+        (("--from", "9d"), "from 0 to 59940 seconds, found 777600 and later"),
         (("--from", "soon"), "wanted a duration"),
         (("--from", "3x"), "days such as \"2d\", or seconds, found '3x'"),
         (("--jobs", 0), "Invalid value for '--jobs'"),
