@@ -122,6 +122,24 @@ def test_every_cycle_that_is_remembered_is_on_the_timeline(visit: Any, demo: Any
     assert oldest["x"] < 0 < latest["x"] < page.viewport_size["width"]
 
 
+def test_the_root_of_a_tree_of_queues_borrows_nothing(visit: Any, demo: Any) -> None:
+    visitor = visit(demo)
+
+    def crowded(route: Any) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        for queue in found["queues"]:
+            queue["allocated"] = [2 * each + 1 for each in queue["deserved"]]
+        route.fulfill(response=answer, json=found)
+
+    visitor.page.route("**/api/queues", crowded)
+    page = visitor.go("/queues")
+    page.wait_for_selector("table.queues")
+    rows = {row.locator("th").inner_text(): row for row in page.locator(".queues tbody tr").all()}
+    assert rows["vision"].locator(".lent").count()
+    assert not rows["root"].locator(".lent").count()
+
+
 def test_a_cycle_is_opened_as_it_was(visit: Any, demo: Any) -> None:
     page = visit(demo).go("/cycles?only=decided")
     page.click("td a:text-is('open') >> nth=0")
