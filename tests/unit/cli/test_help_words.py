@@ -32,3 +32,9 @@ def test_vcctl_keeps_the_words_of_volcano() -> None:
     assert dict(verbs())["queue list"].help == "List all queues."
     printed = CliRunner().invoke(main, ["vcctl", "queue", "--help"]).output
     assert "lists all the queue\n" in printed
+
+
+def test_descriptions_of_plugins_have_no_marks_of_code() -> None:
+    printed = CliRunner().invoke(main, ["plugin", "list"]).output
+    assert "minMember tasks" in printed
+    assert "``" not in printed
