@@ -104,6 +104,52 @@ def test_a_filter_is_in_the_address_and_comes_back_with_it(visit: Any, demo: Any
     eventually(lambda: again.locator(".long .whole .row").count() == 1)
 
 
+def edited(edit: Any) -> Any:
+    """Make a route whose documents are changed on their way; unchanged ones are not sent again."""
+
+    def answer(route: Any) -> None:
+        given = route.fetch()
+        if given.status != 200:
+            route.fulfill(response=given)
+            return
+        found = given.json()
+        edit(found)
+        route.fulfill(response=given, json=found)
+
+    return answer
+
+
+def test_every_cycle_that_is_remembered_is_on_the_timeline(visit: Any, demo: Any) -> None:
+    visitor = visit(demo)
+
+    def many(found: Any) -> None:
+        last = found["cycles"][0]
+        found["cycles"] = [{**last, "number": 600 - n} for n in range(600)]
+
+    visitor.page.route("**/api/cycles", edited(many))
+    page = visitor.go("/cycles")
+    page.wait_for_selector("text=The last 600 cycles")
+    bars = page.locator(".timeline a")
+    assert bars.count() == 600
+    latest, oldest = bars.first.bounding_box(), bars.last.bounding_box()
+    assert oldest["x"] < 0 < latest["x"] < page.viewport_size["width"]
+
+
+def test_the_root_of_a_tree_of_queues_borrows_nothing(visit: Any, demo: Any) -> None:
+    visitor = visit(demo)
+
+    def crowded(found: Any) -> None:
+        for queue in found["queues"]:
+            queue["allocated"] = [2 * each + 1 for each in queue["deserved"]]
+
+    visitor.page.route("**/api/queues", edited(crowded))
+    page = visitor.go("/queues")
+    page.wait_for_selector("table.queues")
+    rows = {row.locator("th").inner_text(): row for row in page.locator(".queues tbody tr").all()}
+    assert rows["vision"].locator(".lent").count()
+    assert not rows["root"].locator(".lent").count()
+
+
 def test_a_cycle_is_opened_as_it_was(visit: Any, demo: Any) -> None:
     page = visit(demo).go("/cycles?only=decided")
     page.click("td a:text-is('open') >> nth=0")

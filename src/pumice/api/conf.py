@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader
-from pumice.api.wording import name_hint
+from pumice.api.wording import name_hint, nearest
 from pumice.api.yaml_nodes import line_of
 from pumice.errors import ConfError, Words
 
@@ -85,6 +85,7 @@ SWITCHES: Final = (
     Switch("enabledSubJobOrder", "which part of a job goes first"),
     Switch("enabledHyperNodeGradient", "the order in which network domains are tried"),
 )
+_KEYS: Final = ("actions", "tiers", "configurations", "metrics")
 _ACTIONS: Final = 'actions separated by commas, such as "enqueue, allocate"'
 _MOST_ENTRIES: Final = 1000
 """Actions, and tiers with their plugins: a cycle asks each of them again and again."""
@@ -170,7 +171,7 @@ class _ConfReader(YamlReader):
             elif not self.problems:
                 self.note(1, "actions", _ACTIONS)
             return SchedulerConf(actions=(), tiers=(), problems=tuple(self.problems))
-        top = self.known_entries(root, "", ("actions", "tiers", "configurations", "metrics"))
+        top = self.known_entries(root, "", _KEYS)
         actions, actions_line = self.actions(root, top.get("actions"))
         tiers = self.tiers(top.get("tiers"))
         arguments, lines, argument_lines = self.configurations(top.get("configurations"))
@@ -199,7 +200,9 @@ class _ConfReader(YamlReader):
 
     def actions(self, root: yaml.Node, entry: Entry | None) -> tuple[tuple[str, ...], int]:
         if entry is None:
-            self.note(line_of(root), "actions", _ACTIONS)
+            misspelt = (nearest(key, _KEYS) == "actions" for key in self.entries(root, ""))
+            if not any(misspelt):  # it was reported
+                self.note(line_of(root), "actions", _ACTIONS)
             return (), 0
         line = entry.line
         if not isinstance(entry.node, yaml.ScalarNode):

@@ -193,14 +193,19 @@ def amount_text(resource: str, amount: float) -> str:
     Scalars beyond cpu, memory and pods are kept in milli-units.
     """
     name = resource.removeprefix("requests.").removeprefix("limits.")
-    if name == "cpu":
-        return f"{amount / 1000:.12g}"
     amount = amount if name in ("memory", "pods") else amount / 1000
+    if name == "cpu" or (amount % 1 and not _is_bytes(name)):
+        return _to_thousandths(amount)
     exact = format_quantity(resource, amount)
     if len(exact) <= _READABLE or not _is_bytes(name):
         return exact
     power = min(int(math.log(abs(amount), 1024)), len(_BINARY) - 1)
     return f"{amount / 1024**power:.4g}{_BINARY[power]}"
+
+
+def _to_thousandths(number: float) -> str:
+    """Write a number without the digits of a division; one below a thousandth is not nothing."""
+    return f"{round(number, 3):.15g}" if abs(number) >= 0.0005 else f"{number:.2g}"
 
 
 def _is_bytes(name: str) -> bool:

@@ -15,7 +15,11 @@ _SHOWN_STDIN: Final = Path("<stdin>")
 """Names it in messages; what finds the line of a fault reads it by this name again."""
 MOST_BYTES: Final = 1 << 30
 """The largest file that is read; `kubectl get -o yaml` of 100,000 pods takes half of it."""
-_FOREIGN: Final = ((b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"))
+_FOREIGN: Final = (
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+    (b"\x1f\x8b", "a file packed by gzip"),
+)
 
 
 def shown_name(path: Path) -> str:

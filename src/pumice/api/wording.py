@@ -10,6 +10,7 @@ from pumice.errors import Words
 
 EMPTY_FILE: Final = Words("an empty file")
 """What was found in a file without content."""
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 _LONGEST: Final = 500
 """Characters of a name for which near ones are sought: the search takes long for a long one."""
 
@@ -45,6 +46,14 @@ def verb(n: int, one: str, many: str) -> str:
 def counted(n: int, noun: str) -> str:
     """Write a number with its noun: ``1 pod``, ``2,000 pods``."""
     return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def ordinal(n: int) -> str:
+    """Write a place in an order: ``first``, ``second``, ``11th``, ``22nd``."""
+    if 0 < n <= len(_ORDINALS):
+        return _ORDINALS[n - 1]
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
 
 
 def part_of_its(n: int, total: int, noun: str) -> str:

@@ -113,7 +113,7 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
         near = nearest(name, known)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
         raise click.UsageError(f"no plugin is named '{name}'; {hint}")
-    text = inspect.getdoc(known[name]) or ""
+    text = _description(known[name])
     hooks = [
         (hook.name, hook.volcano, hook.switch, hook.rule.words)
         for hook in HOOKS.values()
@@ -142,4 +142,9 @@ def _print_plugin(
 
 
 def _summary(cls: type[Any]) -> str:
-    return (inspect.getdoc(cls) or "").partition("\n")[0]
+    return _description(cls).partition("\n")[0]
+
+
+def _description(cls: type) -> str:
+    """Return the docstring of a class, without the marks of code that a terminal would show."""
+    return (inspect.getdoc(cls) or "").replace("``", "")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pumice.api.wording import counted
+from pumice.api.wording import counted, ordinal
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
@@ -192,15 +192,15 @@ def _print_place(found: Explanation, say: Say) -> None:
 
 def _where(place: Position) -> str:
     own = (
-        f"{_nth(place.place)} of {place.of} waiting jobs"
+        f"the {ordinal(place.place)} of {place.of} waiting jobs"
         if place.of > 1
         else "the only waiting job"
     )
     parts = [f"{own} in queue {place.queue}"]
     if place.queues > 1:
-        parts.append(f"the queue comes {_nth(place.queue_place)} of {place.queues}")
+        parts.append(f"the queue is {ordinal(place.queue_place)} of {place.queues}")
     if place.turn and (place.of > 1 or place.queues > 1):
-        parts.append(f"the job was taken {_nth(place.turn)} in this cycle")
+        parts.append(f"this cycle took the job {ordinal(place.turn)}")
     return sentence("; ".join(parts))
 
 
@@ -216,8 +216,3 @@ def _print_remedies(found: Explanation, say: Say) -> None:
         which = f"None of the {n} changes that were" if n > 1 else "The one change that was"
         tried = f"{which} tried {'gets' if n > 1 else 'does not get'} it started."
         print_text(tried, indent="  ")
-
-
-def _nth(n: int) -> str:
-    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
-    return f"{n}{ending}"

@@ -37,7 +37,7 @@ def prepare_folder(folder: Path, files: Sequence[str], *, parquet: bool) -> None
     except OSError as error:
         where = str(error.filename or folder)
         raise InputError(
-            wanted="a folder that can be written to", found=error.strerror, file=where
+            wanted="a folder that can be written to", found=Words(error.strerror), file=where
         ) from None
 
 

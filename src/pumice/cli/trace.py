@@ -18,8 +18,8 @@ from pumice.sim.wording import duration
 from pumice.sim.workload import Workload
 
 _SHOWN = 8
-_HOUR = 3600.0
 """Queues that are named before the rest is only counted."""
+_HOUR = 3600.0
 
 
 def describe(*, source: Path, trace_format: str | None, seed: int, output: str) -> None:
@@ -96,9 +96,10 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     more = f", … and {len(queues) - _SHOWN} more" if len(queues) > _SHOWN else ""
     is_long = found["span_seconds"] >= _HOUR  # in less, a full hour says nothing
     most = f", at most {arrivals['busiest_hour']:,}" if is_long else ""
-    stated = f"stated by {counted(walltime['stated'], 'job')}"
+    stated = "not stated"
     if walltime["stated"]:
-        stated += f", of which half use {100 * walltime['used_median']:.3g} % or more"
+        stated = f"stated by {counted(walltime['stated'], 'job')}"
+        stated += f"; in the median {100 * walltime['used_median']:.3g} % of it is used"
     return [
         ("format", found["format"]),
         ("jobs", f"{found['jobs']:,}"),

@@ -19,6 +19,7 @@ from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents, unpacked
 from pumice.api.named_values import value_of
+from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.quantity import parse_quantity
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
@@ -120,10 +121,18 @@ def _read_manifests(file: Path) -> list[Manifest]:
                     found=item,
                     file=document.source,
                 )
+            _check_object(item, document.source)
             found.append(item)
     if not found:
         raise InputError(wanted="manifests to start with", found=Words("none"), file=str(file))
     return found
+
+
+def _check_object(item: Manifest, source: str) -> None:
+    """Refuse an object that cannot be read here, where its file and line are known."""
+    version, kind = item["apiVersion"], item["kind"]
+    if isinstance(version, str) and isinstance(kind, str) and (version, kind) in KINDS:
+        from_manifest(in_namespace(item), source=source)
 
 
 def _read_conf(file: Path) -> str:

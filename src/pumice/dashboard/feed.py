@@ -220,10 +220,11 @@ class Feed(Observer):
 
 
 def _titles(snapshot: Snapshot, decisions: Decisions) -> dict[str, str]:
-    """Name the jobs of the pods that a cycle moved, and of the jobs that benefit."""
+    """Name the jobs of the pods that a cycle moved, those that benefit and those that wait."""
     found: dict[str, str] = {}
     tasks, jobs = snapshot.tasks, snapshot.jobs
-    for key in (*decisions.binds, *decisions.evictions, *decisions.beneficiaries.values()):
+    moved = (*decisions.binds, *decisions.evictions, *decisions.beneficiaries.values())
+    for key in (*moved, *decisions.explanations):
         pod = tasks.row_of.get(key)
         row = jobs.row_of.get(key, NOWHERE) if pod is None else int(tasks.job[pod])
         if row != NOWHERE:

@@ -4,6 +4,7 @@ A change is an instruction in words with the operations behind it.  It makes ano
 leaves the first as it was; the rules of admission apply here too.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -171,6 +172,8 @@ class Change(msgspec.Struct, frozen=True):
 
     text: str
     ops: tuple[Operation, ...] = ()
+    kind_of_nodes: str = ""
+    """Of a change that only adds nodes: what they are like."""
 
     def __call__(self, world: ClusterState) -> ClusterState:
         """Make the changed world.
@@ -223,7 +226,24 @@ def chain(changes: Iterable[Change]) -> Change:
     """Join several changes to one."""
     steps = list(changes)
     ops = tuple(op for step in steps for op in step.ops)
-    return Change(" and ".join(step.text for step in steps), tuple(_joined(ops)))
+    return Change(_joined_text(steps), tuple(_joined(ops)))
+
+
+def new_nodes(nodes: Sequence[Manifest], kind: str) -> Change:
+    """Add nodes; ``kind`` says what they are like."""
+    ops = tuple(Add(object=node) for node in nodes)
+    return Change(f"add {_counted_nodes(len(nodes), kind)}", ops, kind)
+
+
+def _counted_nodes(n: int, kind: str) -> str:
+    return f"a node {kind}" if n == 1 else f"{n} nodes {kind}"
+
+
+def _joined_text(steps: Sequence[Change]) -> str:
+    """Join instructions; nodes are named in one of them, those of one kind together."""
+    kinds = Counter(step.kind_of_nodes for step in steps if step.kind_of_nodes for _ in step.ops)
+    nodes = f"add {' and '.join(_counted_nodes(n, kind) for kind, n in kinds.items())}"
+    return " and ".join(dict.fromkeys(nodes if s.kind_of_nodes else s.text for s in steps))
 
 
 def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:

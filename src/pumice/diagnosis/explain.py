@@ -296,7 +296,8 @@ def _settled(outcome: JobOutcome, state: str, refused: int) -> str:
         more = f"; {outcome.pending} more {'waits' if outcome.pending == 1 else 'wait'}"
         more = more if outcome.pending else ""
         more += _refused_too(refused)
-        return f"it starts {when}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
+        starts = "starts more pods" if outcome.counts.get("Running") else "starts"
+        return f"it {starts} {when}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
     if state == "evicted":
         return _going(outcome)
     if state == "runs":

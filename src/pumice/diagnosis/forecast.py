@@ -7,13 +7,15 @@ without any never ends.
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final
 
 from pumice.api.annotations import RUN_SECONDS
+from pumice.api.kinds import ENDED_PHASES
 from pumice.api.times import rfc3339
 from pumice.api.wording import counted, first_of, verb
-from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.storms import Storm, StormWatch
 from pumice.diagnosis.story import Moved
 from pumice.diagnosis.timeline import Timeline
@@ -113,7 +115,7 @@ class Course:
     def forecast(self, job: str) -> Forecast:
         """Return when a job started, in the part that was played."""
         if job not in self.first_bind:
-            return self._not_seen()
+            return self._not_seen(job)
         timeline, story = self.timeline, self.timeline.story
         at = story.binds[self.first_bind[job]].at
         wait = at - timeline.start
@@ -128,8 +130,29 @@ class Course:
             after=list(dict.fromkeys(each.job for each in before)),
             victims=list(dict.fromkeys(victims)),
             places={m.pod: m.node for m in story.binds if m.job == job and m.at == at},
-            text=_start_text(wait, last, victims, self._still_leaving(job, at)),
+            text=f"it {self._starts(job)} "
+            + _when_text(wait, last, victims, self._still_leaving(job, at)),
         )
+
+    def _starts(self, job: str) -> str:
+        """Return the verb for a job: one that has pods with nodes has started already."""
+        return "starts more pods" if job in self._running else "starts"
+
+    @cached_property
+    def _running(self) -> set[str]:
+        """Jobs that had pods with nodes in the beginning."""
+        world = self.timeline.beginning
+        return {
+            world.title(group)
+            for group, pods in world.pods_by_group.items()
+            if any(_is_alive(pod) and (pod.get("spec") or {}).get("nodeName") for pod in pods)
+        }
+
+    def _first_alive(self, job: str) -> list[str]:
+        """Name the pods of a job that ran or waited in the beginning."""
+        world = self.timeline.beginning
+        pods = world.pods_by_group.get(world.group_titled(job), ())
+        return [key_of(pod) for pod in pods if _is_alive(pod)]
 
     def _still_leaving(self, job: str, at: float) -> list[str]:
         """List the pods evicted for a job that are not gone yet when it starts."""
@@ -175,8 +198,8 @@ class Course:
 
     def _left(self, jobs: Collection[str], at: float) -> set[str]:
         """Name the jobs of which pods run or wait at some time, before any is bound then."""
-        timeline, story = self.timeline, self.timeline.story
-        alive = {pod: job for job in jobs for pod in timeline.first_alive(job)}
+        story = self.timeline.story
+        alive = {pod: job for job in jobs for pod in self._first_alive(job)}
         binds = [(each.at, True, each) for each in story.binds if each.at < at]
         gone = [(each.at, False, each) for each in (*story.ends, *story.gone) if each.at <= at]
         moves = [move for move in (*binds, *gone) if move[2].job in jobs]
@@ -209,8 +232,9 @@ class Course:
         course.play([job])
         return job not in course.first_bind
 
-    def _not_seen(self) -> Forecast:
+    def _not_seen(self, job: str) -> Forecast:
         timeline = self.timeline
+        never = f"it does not {self._starts(job).replace('starts', 'start')}"
         if self.storms.storm is not None:
             text = f"unknown: the cluster does not settle, {self.storms.storm.text}"
             return Forecast(state="unknown", text=text)
@@ -222,12 +246,12 @@ class Course:
                 if endless
                 else ""
             )
-            return Forecast(state="never", text=f"it does not start{hint}")
+            return Forecast(state="never", text=f"{never}{hint}")
         if self.cycles >= MOST_CYCLES:
             seen = span(timeline.now - timeline.start)
             text = f"unknown: too much happens to look further than {seen}"
             return Forecast(state="unknown", text=text)
-        return Forecast(state="never", text=f"it does not start within {span(self.horizon_s)}")
+        return Forecast(state="never", text=f"{never} within {span(self.horizon_s)}")
 
     @property
     def storm(self) -> Storm | None:
@@ -279,26 +303,30 @@ def waiting_jobs(world: ClusterState) -> list[str]:
     return found
 
 
+def _is_alive(pod: dict[str, Any]) -> bool:
+    return (pod.get("status") or {}).get("phase") not in ENDED_PHASES
+
+
 def _is_pending(pod: dict[str, Any]) -> bool:
     phase = (pod.get("status") or {}).get("phase")
     return phase in (None, "", "Pending") and not (pod.get("spec") or {}).get("nodeName")
 
 
-def _start_text(
+def _when_text(
     wait: float, last: str, victims: Collection[str], still_leaving: Collection[str]
 ) -> str:
     when = f"in {span(wait)}" if wait else "now"
     if victims:
         # evicted pods are played with their whole grace period, and may end sooner
         when = f"within {span(wait)}" if wait and not still_leaving else when
-        text = f"it starts {when}, after {counted(len(set(victims)), 'eviction')}"
+        text = f"{when}, after {counted(len(set(victims)), 'eviction')}"
         if not still_leaving:
             return text
         pods = list(dict.fromkeys(still_leaving))
         gone = f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"
         # pods are bound to free room only, so the room of these is not what it lacked
         return f"{text} and before {gone}, whose room it does not need to start"
-    return f"it starts {when}, once {last}" if last else f"it starts {when}"
+    return f"{when}, once {last}" if last else when
 
 
 def _latest(moved: Iterable[Moved]) -> list[Moved]:

@@ -121,7 +121,8 @@ def suggested(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> 
     near = get_close_matches(name[:_LONGEST], choices, n=_SHOWN, cutoff=0.5)
     meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
     if meant:
-        return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"
+        *some, last = [repr(each) for each in list(meant)[:_SHOWN]]
+        return f"did you mean {', '.join(some)}{' or ' * bool(some)}{last}?"
     listed = sorted(known)
     if len(listed) == 1:
         return f"the only one is {listed[0]}"

@@ -13,7 +13,7 @@ from pumice.api.quantity import milli_value
 from pumice.api.schema.build import schema_of
 from pumice.api.wording import name_hint, nearest
 from pumice.api.yaml_text import parse_yaml
-from pumice.diagnosis.changes import Add, Change, Conf, Operation, Remove, patched
+from pumice.diagnosis.changes import Change, Conf, Operation, Remove, new_nodes, patched
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.errors import InputError, Words
 
@@ -54,12 +54,11 @@ def add_nodes(
     terms = [f"{resource} {amount}" for resource, amount in (extra or {}).items()]
     terms += [f"label {key}={value}" for key, value in (labels or {}).items()]
     offered = f" with {', '.join(terms)}" if terms else ""
-    what = "a node" if n == 1 else f"{n} nodes"
     taken = world.of_kind("Node")
     names = (f"{name}-new-{number}" for number in range(1, n + len(taken) + 1))
     free = [each for each in names if each not in taken][:n]
-    made = (_node_like(like, each, extra or {}, labels or {}) for each in free)
-    return Change(f"add {what} like {name}{offered}", tuple(Add(object=one) for one in made))
+    made = [_node_like(like, each, extra or {}, labels or {}) for each in free]
+    return new_nodes(made, f"like {name}{offered}")
 
 
 def _node_like(

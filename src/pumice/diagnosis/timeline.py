@@ -229,14 +229,10 @@ class Timeline:
         """Return all pods as they are now."""
         return self.cluster.list("Pod")[0]
 
-    def first_alive(self, job: str) -> list[str]:
-        """Name the pods of a job that ran or waited in the beginning."""
-        pods = self._world.pods_by_group.get(self._world.group_titled(job), ())
-        return [
-            key_of(pod)
-            for pod in pods
-            if (pod.get("status") or {}).get("phase") not in ENDED_PHASES
-        ]
+    @property
+    def beginning(self) -> ClusterState:
+        """The world as it was before any time passed."""
+        return self._world
 
     def known_pods(self) -> KnownPods:
         """Return all pods as they are now, to be asked later."""

@@ -314,12 +314,13 @@ def _sentence(job: str, seen: Forecast, why: Callable[[], str], waits: int) -> s
     if seen.state == "later":
         return f"{job} {text}; now: {why()}"
     if seen.state == "never":
-        return f"{job} {text.replace('does not start', f'does not start: {why()}', 1)}"
+        never, mark, hint = text.partition(";")
+        return f"{job} {never}: {why()}{mark}{hint}"
     if seen.state == "unknown":
         return f"{job}: {text}; now: {why()}"
     n, nodes = len(seen.places), len(set(seen.places.values()))
     if seen.state == "now" and seen.in_s:
-        text = f"starts now, in {span(seen.in_s)}"
+        text = text.replace(" in ", " now, in ", 1)
     more = f"; {waits} more {'waits' if waits == 1 else 'wait'}" if waits else ""
     return f"{job} {text}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
 

@@ -19,7 +19,7 @@ from types import ModuleType
 
 import msgspec
 
-from pumice.errors import InputError
+from pumice.errors import ABSENT, InputError
 from pumice.framework.plugin import Plugin
 
 _BASE = "pumice.plugin.Plugin"
@@ -157,7 +157,7 @@ def _own_classes(module: ModuleType) -> Iterator[type]:
 def _import(source: _Source) -> ModuleType:
     path = source.path
     if path is not None and not path.is_file():
-        raise source.error("a file that exists", str(path))
+        raise source.error("a file that exists", ABSENT)
     try:
         return importlib.import_module(source.place) if path is None else _run_file(path.absolute())
     except (Exception, SystemExit, GeneratorExit) as error:

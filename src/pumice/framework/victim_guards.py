@@ -6,7 +6,8 @@ empty intersection is started again by the next plugin: a guard protects only wh
 together with it to the end.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 from pumice.api.conf import Problem, SchedulerConf
@@ -30,15 +31,15 @@ def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> li
     problems = []
     for tier, entries in zip(conf.tiers, tiers, strict=True):
         for entry, enabled in zip(tier.plugins, entries, strict=True):
-            passing = dict.fromkeys(_passing(conf, tiers, enabled))
+            passing = _passing(conf, tiers, enabled)
             if passing:
-                hint = f"if a tier leaves no victims, {enabled.plugin.protects} may go"
+                hint = f"{enabled.plugin.protects} may be evicted"
                 problems.append(
                     Problem(
                         line=entry.line,
                         field=entry.path,
-                        wanted=f"{entry.name} last in every tier that names victims",
-                        found=Words(", ".join(passing)),
+                        wanted=f"{entry.name} to judge every victim, as the last of a tier",
+                        found=Words(f"others that may decide alone: {', '.join(passing)}"),
                         hint=f"{hint}; see docs/plugins/{entry.name}.md",
                         severity="odd",
                     )
@@ -46,10 +47,11 @@ def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> li
     return problems
 
 
-def _passing(conf: SchedulerConf, tiers: list[list[Enabled]], guard: Enabled) -> Iterator[str]:
-    """List the plugins that can name victims without a guard, or against it."""
+def _passing(conf: SchedulerConf, tiers: list[list[Enabled]], guard: Enabled) -> list[str]:
+    """List the plugins that can name victims without a guard, or against it, with the actions."""
     if not guard.plugin.protects:
-        return
+        return []
+    actions: defaultdict[tuple[int, str], dict[str, None]] = defaultdict(dict)
     for action in conf.actions:
         hook = _HOOKS.get(action, "")
         if not hook or not guard.offers(hook):
@@ -57,7 +59,11 @@ def _passing(conf: SchedulerConf, tiers: list[list[Enabled]], guard: Enabled) ->
         for number, tier in enumerate(tiers, start=1):
             asked = [each.plugin.name for each in tier if each.offers(hook)]
             for name in _unguarded(asked, guard.plugin.name):
-                yield f"{name} in tier {number} ({action})"
+                actions[number, name][action] = None
+    return [
+        f"{name} in tier {number} ({', '.join(found)})"
+        for (number, name), found in sorted(actions.items(), key=lambda item: item[0][0])
+    ]
 
 
 def _unguarded(asked: list[str], guard: str) -> list[str]:

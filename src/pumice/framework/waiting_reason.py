@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from pumice.api.decisions import Short, short_of
+from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, short_of
 from pumice.api.quantity import amount_text
 from pumice.api.quota_amounts import is_pod_count
 from pumice.api.wording import first_of
@@ -61,7 +61,15 @@ def _quota(ssn: Session, numbers: Numbers) -> str:
     compared = "; ".join(map(compared_amounts, shorts))
     absent = [each.resource for each in shorts if not each.limit and not _is_offered(ssn, each)]
     nowhere = f"; no node has any {' or '.join(absent)}" if absent else ""
-    return f"over quota at {numbers['at']}: {compared}{nowhere}"
+    return f"{_limit(numbers)}: {compared}{nowhere}"
+
+
+def _limit(numbers: Numbers) -> str:
+    """Describe the limit that refused a job: of the cluster, a resource quota or a queue."""
+    at = str(numbers["at"])
+    if at == CLUSTER:
+        return f"jobs may reserve {numbers.get('factor', 1.0):g} times the cluster"
+    return f"over {at}" if at.startswith(RESOURCE_QUOTA) else f"over the quota of queue {at}"
 
 
 def _is_offered(ssn: Session, short: Short) -> bool:

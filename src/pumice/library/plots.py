@@ -13,6 +13,9 @@ from pumice.sim.options import is_count
 _UNITS = ((172800.0, 86400.0, "days"), (7200.0, 3600.0, "hours"), (120.0, 60.0, "minutes"))
 """Minimum seconds for a unit, its seconds and its name."""
 
+_NAMED = 30
+"""Jobs up to which each line of a plot has a name: more do not fit."""
+
 
 class Plots:
     """Draws one simulation or several; every method takes ``ax`` to draw on."""
@@ -67,15 +70,20 @@ class Plots:
             raise InputError(wanted="a whole number from 1", found=most, field="most")
         ax, first = _axes(ax), self._measured[0]
         runs = first.outcome.runs[:most]
-        for line, (run, periods) in enumerate(first.run_periods(runs)):
+        for line, (run, periods) in enumerate(first.run_periods(runs), start=1):
             begin = run.spec.arrival / self._unit
             end = (run.started if run.started == run.started else first.end) / self._unit
             ax.plot([begin, end], [line, line], color="0.75", linewidth=1)
             spans = [(start / self._unit, (stop - start) / self._unit) for start, stop in periods]
             ax.broken_barh(spans, (line - 0.4, 0.8))
-        ax.invert_yaxis()
+        ax.set_ylim(len(runs) + 0.6, 0.4)
+        if len(runs) <= _NAMED:
+            ax.set_yticks(range(1, len(runs) + 1), [run.key for run in runs], fontsize="small")
+        else:
+            ax.yaxis.get_major_locator().set_params(integer=True)
+        order = "" if len(runs) <= _NAMED else ", in order of arrival"
         title = f"Jobs under {first.name}: grey waits, colour runs"
-        return self._finish(ax, self._time, "job", title, legend=False)
+        return self._finish(ax, self._time, f"job{order}", title, legend=False)
 
     def _finish(
         self, ax: Any, across: str, up: str, title: str, *, legend: bool | None = None
@@ -110,4 +118,4 @@ def _axes(ax: Any) -> Any:
         return ax
     with extra("plot"):
         from matplotlib import pyplot as plt  # noqa: PLC0415
-    return plt.subplots()[1]
+    return plt.subplots(layout="constrained")[1]

@@ -150,7 +150,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         ScenarioError: The document is not a scenario or breaks the format.
     """
     if not isinstance(document, dict):
-        found = document or EMPTY_FILE
+        found = EMPTY_FILE if document is None else document
         raise _problem(path, "", found, "manifests, or a scenario with the key 'objects'")
     _refuse_unknown(path, "", document, TOP_KEYS)
     conf, conf_source = conf_of(path, document)

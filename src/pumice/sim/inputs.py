@@ -251,8 +251,9 @@ def _describe_nodes(made: Sequence[Node], hint: NodeHint, load: "_Load") -> str:
     n = len(made)
     why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
     source = "" if hint.count is None else " as the trace states"
+    each = ", each" if n > 1 else "," * bool(source)
     return (
-        f"{counted(n, 'node')}{source}, each with {amounts}{'' if source else why}: "
+        f"{counted(n, 'node')}{source}{each} with {amounts}{'' if source else why}: "
         "if no job waited, "
         f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs arrive, "
         f"{100 * load.until_end / n:.3g} % until the last job ends"

@@ -21,7 +21,16 @@ from pumice.webhooks.metadata import check_metadata, check_metadata_update, fina
 from pumice.webhooks.pods.defaults import filled_pod
 from pumice.webhooks.pods.template import check_pod
 from pumice.webhooks.registry import SERVICES, SKIPPED_NAMESPACES, Service
-from pumice.webhooks.review import Answer, Existing, Operation, Options, Patch, Request
+from pumice.webhooks.review import (
+    Answer,
+    Existing,
+    Finding,
+    Operation,
+    Options,
+    Patch,
+    Request,
+    unreadable,
+)
 from pumice.webhooks.schema.defaults import fill_in
 from pumice.webhooks.schema.known import SchemaContents
 from pumice.webhooks.types.decoding import DecodeError, decode
@@ -60,6 +69,8 @@ class Verdict(msgspec.Struct):
     calls: list[Call] = msgspec.field(default_factory=list)
     errors: list[FieldError] = msgspec.field(default_factory=list)
     """The findings of schema and metadata."""
+    misread: Finding | None = None
+    """A value of the wrong type, for which an API server does not look at the rest."""
 
     @property
     def allowed(self) -> bool:
@@ -233,6 +244,8 @@ class _Way(msgspec.Struct):
                 decode(given, "v1.Pod")
             metadata = decode(given["metadata"], "meta.ObjectMeta")
         except DecodeError as error:
+            if kind.name == "Pod":
+                self.verdict.misread = unreadable(error).findings[0]
             self._refuse(f"{start}{error}", 400, "BadRequest", "builtin")
             return
         self._warn_of_metadata()

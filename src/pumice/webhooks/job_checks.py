@@ -82,7 +82,7 @@ def _tasks(job: dict[str, Any], tasks: list[dict[str, Any]]) -> Iterator[Finding
         if least is not None and least > replicas:
             text = f" 'minAvailable' is greater than 'replicas' in task: {name}, job: {_name(job)};"
             wanted = f"at most {replicas}, the replicas"
-            yield Finding(text, (*path, "minAvailable"), least, wanted)
+            yield Finding(text, (*path, "minAvailable"), least, wanted, "replicas")
         if name in names:
             text = f" duplicated task name {name};"
             yield Finding(text, (*path, "name"), name, "a name of its own")
@@ -174,7 +174,7 @@ def _partition_numbers(
     if replicas != wrap32(total * size):
         text = f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}"
         wanted = f"replicas {wrap32(total * size)}, partitions times their size"
-        return [Finding(text, path, replicas, wanted)]
+        return [Finding(text, path, replicas, wanted, "replicas")]
     if least is not None and fewest > 0 and wrap32(fewest * size) != least:
         text = f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}"
         wanted = f"minAvailable {wrap32(fewest * size)}, the fewest partitions times their size"
@@ -195,7 +195,7 @@ def _whole(job: dict[str, Any], tasks: list[dict[str, Any]]) -> Iterator[Finding
     if total < least:
         text = " job 'minAvailable' should not be greater than total replicas in tasks;"
         wanted = f"at most {total}, the replicas of all tasks"
-        yield Finding(text, ("spec", "minAvailable"), least, wanted)
+        yield Finding(text, ("spec", "minAvailable"), least, wanted, "replicas")
 
 
 def check_replicas(spec: Mapping[str, Any], most: int) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ that all faults are reported at once.  The pods of a valid job are checked too: 
 would accept the job and refuse its pods.  Used by `pumice lint`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -105,6 +105,8 @@ def _refused_pods(job: Manifest, files: Files, options: Options) -> Iterator[Fin
 
 def _misread(verdict: Verdict) -> Finding | None:
     """Return a value of the wrong type, after which nothing else was checked."""
+    if verdict.misread is not None:
+        return verdict.misread
     last = verdict.calls[-1].answer.findings if verdict.calls else ()
     return last[0] if len(last) == 1 and isinstance(last[0].found, Words) else None
 
@@ -144,13 +146,16 @@ def _repeats(finding: Finding, path: Path, value: Any) -> bool:
     return path[: len(finding.path)] == finding.path and finding.found == value
 
 
-def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Leave out repeated findings, and those that follow from a value of the wrong type."""
+def _once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Leave out repeated findings, and those that follow from the fault of another field."""
     seen: set[tuple[str, str, str]] = set()
     misread: list[Path] = []
+    wrong = {one.path[-1] for one in findings if one.path}
     for one in findings:
         key = (path_text(one.path), repr(one.found), one.wanted)
         if key in seen or any(one.path[: len(path)] == path for path in misread):
+            continue
+        if one.beside and one.beside in wrong:
             continue
         seen.add(key)
         if isinstance(one.found, Words):

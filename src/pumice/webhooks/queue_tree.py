@@ -39,12 +39,14 @@ def check_place(queue: Manifest, existing: Existing, options: Options) -> Findin
 
 
 def _check_depth(name: str, parent: str, existing: Existing, most: int) -> Finding | None:
-    depth, at = 1, parent
+    depth, at, wanted = 1, parent, f"at most {most} levels"
     while at not in ("", "root"):
+        if at == name:
+            wanted = "a queue that is not below it"
         depth += 1
         if depth > most:
             text = f"queue {name} exceeds the maximum allowed depth of {most}"
-            return Finding(text, _PARENT, parent, f"at most {most} levels")
+            return Finding(text, _PARENT, parent, wanted)
         above = existing.queue(at)
         if above is None:
             text = (

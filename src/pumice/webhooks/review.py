@@ -81,6 +81,8 @@ class Finding(msgspec.Struct, frozen=True):
     path: tuple[Step | Key, ...] = ()
     found: Any = None
     wanted: str = ""
+    beside: str = ""
+    """The name of other fields with which it was compared: it follows from a fault in one."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

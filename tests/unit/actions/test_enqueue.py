@@ -78,7 +78,9 @@ def test_one_refusal_is_enough(decide: Any) -> None:
     objects = [node("n1", cpu=40), queue("default", capability={"cpu": 2}), *job("j", 3)]
     found = decide(objects, "overcommit proportion", actions="enqueue")
     assert phases(found) == {"j": "Pending"}
-    assert found.explanations["default/j"].startswith("not enqueued: over quota at default: cpu")
+    assert found.explanations["default/j"].startswith(
+        "not enqueued: over the quota of queue default"
+    )
 
 
 class Even(Plugin, name="even"):

@@ -12,6 +12,7 @@ from pumice.api.quantity import (
     MAX_VALUE,
     QuantityFormError,
     amount,
+    amount_text,
     check_amounts,
     format_quantity,
     milli_value,
@@ -146,6 +147,27 @@ def test_an_amount_is_printed_as_kubernetes_prints_it(
     resource: str, number: Any, text: str
 ) -> None:
     assert text == format_quantity(resource, number)
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 32_000 / 3, "10.667"),
+        ("cpu", 1500, "1.5"),
+        ("cpu", 2_000_000, "2000"),
+        ("cpu", 0.0, "0"),
+        ("cpu", 0.2, "0.0002"),
+        ("nvidia.com/gpu", 8000 / 3, "2.667"),
+        ("nvidia.com/gpu", 500, "0.5"),
+        ("nvidia.com/gpu", 8000, "8"),
+        ("memory", 2**34 / 3, "5.333Gi"),
+        ("pods", 110, "110"),
+    ],
+)
+def test_an_amount_in_a_sentence_has_no_needless_digits(
+    resource: str, amount: float, text: str
+) -> None:
+    assert amount_text(resource, amount) == text
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

@@ -19,7 +19,7 @@ def test_config_check_warns_of_tiers_that_let_protected_pods_go(tmp_path: Path) 
     result = check(path)
     assert result.exit_code == 0
     assert "drf in tier 2 (preempt)" in result.stderr
-    assert "critical pods may go" in result.stderr
+    assert "critical pods may be evicted" in result.stderr
 
 
 def test_config_check_tells_of_a_part_that_is_enabled_without_a_weight(tmp_path: Path) -> None:

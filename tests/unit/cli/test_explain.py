@@ -64,7 +64,7 @@ def test_the_answer_is_a_code_a_sentence_nodes_and_remedies(scenario: Any) -> No
 def test_the_position_names_who_is_before(scenario: Any) -> None:
     lines = run("explain", "large", "-f", scenario).output.splitlines()
     at = lines.index("Position")
-    assert lines[at + 1].startswith("  2nd of 2 waiting jobs in queue default")
+    assert lines[at + 1].startswith("  The second of 2 waiting jobs in queue default")
     assert lines[at + 2] == "  after default/urgent (priority: 10 before 0)"
 
 

@@ -63,6 +63,46 @@ def test_a_finding_names_line_object_field_found_and_wanted(lint: Any) -> None:
     )
 
 
+def test_a_fault_that_follows_from_another_is_not_reported(lint: Any) -> None:
+    job = JOB.replace("replicas: 2", "replicas: two")
+    assert job != JOB
+    code, lines = lint("a.yaml", files={"a.yaml": f"{QUEUE}---\n{job}"})
+    assert code == 1
+    assert [line.split(": ", 2)[2] for line in lines[:-1]] == [
+        'spec.tasks[0].replicas: found "two", wanted a whole number of 32 bits'
+    ]
+
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  schedulerName: volcano
+  nodeSelector: [a, b]
+  priority: high
+  containers: [{name: c, image: busybox}]
+"""
+
+
+def test_values_of_a_wrong_type_in_a_pod_are_found_where_they_are(lint: Any) -> None:
+    code, lines = lint("p.yaml", files={"p.yaml": POD})
+    assert code == 1
+    assert lines[:2] == [
+        'p.yaml:6: Pod default/p: spec.nodeSelector: found ["a", "b"], wanted a mapping',
+        'p.yaml:7: Pod default/p: spec.priority: found "high", wanted a whole number of 32 bits',
+    ]
+
+
+def test_queues_below_each_other_are_reported_as_that(lint: Any) -> None:
+    child = QUEUE.replace("{weight: 1}", "{parent: other}")
+    other = QUEUE.replace("research", "other").replace("{weight: 1}", "{parent: research}")
+    _, lines = lint("a.yaml", files={"a.yaml": f"{child}---\n{other}"})
+    assert [line.partition(", ")[2] for line in lines[:2]] == [
+        "wanted a queue that is not below it"
+    ] * 2
+
+
 def test_files_without_a_fault_are_fine(lint: Any) -> None:
     good = JOB.replace("minAvailable: 5", "minAvailable: 2")
     files = {"d/queue.yaml": QUEUE, "d/deep/job.yml": good, "d/notes.txt": "no: yaml: at all"}
@@ -82,6 +122,7 @@ def test_a_queue_in_another_file_counts_and_so_does_one_that_is_named(lint: Any)
 
 def test_all_faults_of_an_object_are_reported_at_once_in_the_order_of_lines(lint: Any) -> None:
     bad = JOB.replace("replicas: 2", "replicas: -1").replace("image: busybox", "image: 5")
+    bad = bad.replace("minAvailable: 5", "minAvailable: -5")
     _, lines = lint("-", "--queue", "research", given=bad)
     assert [line.partition(": found")[0] for line in lines[:-1]] == [
         "<stdin>:7: Job default/train: spec.minAvailable",

@@ -56,6 +56,17 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda *arguments: CliRunner().invoke(main, ["up", *map(str, arguments)])
 
 
+def test_an_object_that_cannot_be_read_is_reported_with_its_line(
+    invoke: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "nodes.yaml"
+    head = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
+    file.write_text(f'{head}status: {{allocatable: {{cpu: "four"}}}}\n')
+    result = invoke("--nodes-file", file)
+    assert result.exit_code == 2
+    assert f"{file}:4: Node n1: status.allocatable.cpu: wanted a quantity" in result.stderr
+
+
 def test_a_second_cluster_leaves_the_kubeconfig_of_the_first_alone(
     invoke: Any, tmp_path: Path
 ) -> None:

@@ -71,6 +71,16 @@ def test_a_queue_holds_what_its_children_hold(view: Any) -> None:
             assert held >= sum(each["allocated"][i] for each in children)
 
 
+def test_a_cycle_names_waiting_jobs_as_they_were_named_then(source: Any, view: Any) -> None:
+    record = source.feed.cycles()[-1]
+    waiting = record.decisions.explanations
+    assert {*waiting} <= {*record.jobs}
+    renamed = replace(record, jobs=dict.fromkeys(waiting, "ai/gone"))
+    left = cycles_page.cycle(view, renamed, ())["left"]
+    assert left
+    assert {each["job"] for each in left} == {"ai/gone"}
+
+
 def test_every_pod_of_a_job_is_listed_once_with_its_state(view: Any) -> None:
     table = jobs_page.jobs(view)
     for at, name in enumerate(table["job"]):

@@ -9,7 +9,7 @@ from pumice.api.conf import DEFAULT_CONF
 from pumice.diagnosis.changes import Add, Change, Conf, Patch, Remove, Wait, chain, patched
 from pumice.diagnosis.cluster_state import group_of
 from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.settings import drain_node, remove_node, setting_from_text
+from pumice.diagnosis.settings import add_nodes, drain_node, remove_node, setting_from_text
 from pumice.diagnosis.sources import load_world
 from pumice.errors import ConfError, InputError
 from pumice.testing import node, pod, pod_group, priority_class, queue
@@ -397,3 +397,14 @@ def test_quotas_count_again_once_pods_have_ended(world: Any, job: Any) -> None:
     used = ended.of_kind("ResourceQuota")["default/team"]["status"]["used"]
     assert used == {"requests.cpu": "1", "pods": "1"}  # that of a pod elsewhere stays
     assert Replay(ended).decide().pod_groups["default/new"].phase == "Inqueue"
+
+
+def test_nodes_that_several_changes_add_are_counted_together(world: Any) -> None:
+    there = world(WORLD)
+    like = there.of_kind("Node")["n1"]
+    first = add_nodes(there, 1, like)
+    more = add_nodes(first(there), 3, like)
+    large = add_nodes(there, 2, like, {"cpu": "64"})
+    assert chain([first, more]).text == "add 4 nodes like n1"
+    assert len(chain([first, more])(there).of_kind("Node")) == 1 + 4
+    assert chain([first, large]).text == "add a node like n1 and 2 nodes like n1 with cpu 64"

@@ -41,14 +41,20 @@ PROTECTING = (
         ("allocate, preempt, reclaim", PROTECTING, []),
         ("allocate, preempt", ["priority; gang; pdb", "drf"], ["drf in tier 2 (preempt)"]),
         ("allocate, gangpreempt", [FIRST, "capacity"], ["capacity in tier 2 (gangpreempt)"]),
+        (
+            "allocate, preempt, reclaim, gangreclaim",
+            [FIRST, "drf", "capacity"],
+            ["drf in tier 2 (preempt)", "capacity in tier 3 (reclaim, gangreclaim)"],
+        ),
     ],
 )
 def test_whoever_can_decide_without_a_guard_is_named(
     actions: str, tiers: list[str], passing: list[str]
 ) -> None:
     problems = check_guards(conf(actions, *tiers), builtin_plugins())
-    assert [str(problem.found) for problem in problems] == [", ".join(passing)] * bool(passing)
-    assert all("may go" in problem.hint and problem.line for problem in problems)
+    found = [f"others that may decide alone: {', '.join(passing)}"] * bool(passing)
+    assert [str(problem.found) for problem in problems] == found
+    assert all("may be evicted" in problem.hint and problem.line for problem in problems)
 
 
 def world() -> list[dict[str, Any]]:

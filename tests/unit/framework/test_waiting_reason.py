@@ -102,7 +102,7 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is() -> None:
     assert (numbers["queue"], numbers["at"], numbers["resource"]) == ("leaf", "team", "cpu")
     assert (numbers["used"], numbers["request"], numbers["limit"]) == (2000.0, 2000.0, 3000.0)
     assert reported(decisions).startswith(
-        "over quota at team: cpu needs 2, in use or reserved 2, limit 3 (over by 1)"
+        "over the quota of queue team: cpu needs 2, in use or reserved 2, limit 3 (over by 1)"
     )
 
 
@@ -151,7 +151,7 @@ def test_an_invalid_job_is_reported_what_it_lacks() -> None:
         (
             "Open",
             (
-                "not enqueued: over quota at default: "
+                "not enqueued: over the quota of queue default: "
                 "cpu needs 9, in use or reserved 0, limit 4 (over by 5)"
             ),
         ),
@@ -187,7 +187,7 @@ def test_a_resource_that_no_node_has_is_reported_so() -> None:
         [*objects, pod_group("j"), pod("j-0", group="j", spec=spec)], "gang", "proportion"
     )
     assert reported(decisions) == (
-        "over quota at default: example.com/gpu needs 1, in use or reserved 0, limit 0 "
+        "over the quota of queue default: example.com/gpu needs 1, in use or reserved 0, limit 0 "
         "(over by 1); no node has any example.com/gpu"
     )
 

@@ -150,6 +150,18 @@ def test_plots_are_drawn(both: pumice.Results, what: str) -> None:
     mpl.pyplot.close(ax.figure)
 
 
+def test_the_lines_of_jobs_are_named_while_there_is_room(both: pumice.Results) -> None:
+    ax = both.plot.gantt(most=3)
+    names = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert len(names) == 3
+    assert all("/" in name for name in names)
+    mpl.pyplot.close(ax.figure)
+    ax = pumice.simulate(EXAMPLES / "synthetic.yaml").plot.gantt()
+    assert all(float(tick).is_integer() for tick in ax.get_yticks())
+    assert ax.get_ylabel() == "job, in order of arrival"
+    mpl.pyplot.close(ax.figure)
+
+
 def test_a_plot_names_a_unit_that_suits_the_time(both: pumice.Results) -> None:
     ax = both.plot.gantt()
     assert ax.get_xlabel() == "time (minutes)"

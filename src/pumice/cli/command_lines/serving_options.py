@@ -10,10 +10,18 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OPTIONS = (
     click.option(
-        "--listen", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where."
+        "--listen",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        show_default=True,
+        help="Address to serve at.",
     ),
     click.option(
-        "--port", type=click.IntRange(0, 65535), default=0, help="Port.  [default: a free one]"
+        "--port",
+        metavar="P",
+        type=click.IntRange(0, 65535),
+        default=0,
+        help="Its port.  [default: a free one]",
     ),
     click.option(
         "--host",

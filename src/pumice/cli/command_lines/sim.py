@@ -19,7 +19,7 @@ from pumice.cli.command_lines.simulation_options import (
     metavar="FILE",
     required=True,
     type=FILE,
-    help="The workload: openb, Philly or SWF trace, manifests, or a synthetic description.",
+    help="The workload: a trace, a table of jobs, manifests or a synthetic description.",
 )
 @click.option(
     "--conf",

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from pumice.cli.connect import connect
+from pumice.cli.vcctl.plain_help import option_help, summary_of
 from pumice.cli.vcctl.verbs import Flag, Verb, VerbGroup, perform
 
 _TYPES = {"int": click.IntRange(0, (1 << 31) - 1), "int32": click.IntRange(0, (1 << 31) - 1)}
@@ -36,20 +37,24 @@ def _command(group: VerbGroup, verb: Verb) -> click.Command:
             )
         )
 
-    summary = f"{verb.summary[0].upper()}{verb.summary[1:]}."
-    params: list[click.Parameter] = [_option(flag) for flag in (*verb.flags, *verb.ours)]
-    return click.Command(verb.name, callback=run, params=[*params, *_ours(verb)], help=summary)
+    words = summary_of(group.name, verb.name)
+    params: list[click.Parameter] = [
+        _option(flag, *option_help(group.name, verb.name, flag.name))
+        for flag in (*verb.flags, *verb.ours)
+    ]
+    return click.Command(verb.name, callback=run, params=[*params, *_ours(verb)], help=words)
 
 
-def _option(flag: Flag) -> click.Option:
+def _option(flag: Flag, value: str, words: str) -> click.Option:
     names = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
     if flag.kind == "bool":
-        return click.Option(names, is_flag=True, help=flag.usage)
+        return click.Option(names, is_flag=True, help=words)
     return click.Option(
         names,
         default=flag.default,
         type=_TYPES.get(flag.kind, click.STRING),
-        help=flag.usage,
+        metavar=value,
+        help=words,
         show_default=bool(flag.default),
     )
 
@@ -58,8 +63,10 @@ def _ours(verb: Verb) -> list[click.Parameter]:
     if not verb.outputs:
         return []
     options = [
-        click.Option(["-o", "--output"], type=click.Choice(verb.outputs), help="how to print")
+        click.Option(["-o", "--output"], type=click.Choice(verb.outputs), help="How to print it.")
     ]
     if "wide" in verb.outputs:
-        options.append(click.Option(["--no-headers"], is_flag=True, help="print no title line"))
+        options.append(
+            click.Option(["--no-headers"], is_flag=True, help="Print no line of titles.")
+        )
     return list(options)

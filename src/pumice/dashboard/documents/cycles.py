@@ -40,7 +40,6 @@ def cycle(view: View, record: CycleRecord, moments: Collection[int]) -> Document
     """Write one cycle with all its decisions."""
     decided, sees = record.decisions, view.scope.sees
     binds = {pod: node for pod, node in decided.binds.items() if sees(pod)}
-    names = {view.picture.jobs.keys[row]: title for row, title in view.titles.items()}
     return {
         **_line(record, moments),
         "plugins": [
@@ -51,7 +50,7 @@ def cycle(view: View, record: CycleRecord, moments: Collection[int]) -> Document
         "moreBound": max(0, len(binds) - _LISTED),
         "evicted": [each for each in evicted_in(record) if sees(each["pod"])],
         "left": [
-            {"job": names.get(key, key), "text": text}
+            {"job": record.jobs.get(key, key), "text": text}
             for key, text in decided.explanations.items()
             if sees(key)
         ],

@@ -58,5 +58,8 @@ export const clock = (epoch) => CLOCK.format(new Date(epoch * 1000));
 export const moment = (epoch, now) => (Math.abs(now - epoch) < 43200 ? clock(epoch) : DAY.format(new Date(epoch * 1000)));
 export const utc = (epoch) => `${new Date(epoch * 1000).toISOString().slice(0, 19)}Z`;
 export const plural = (n, noun) => `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
+const ORDINALS = ["first", "second", "third", "fourth", "fifth"];
+/** "first", "second" … "6th", "21st". */
+export const ordinal = (n) => ORDINALS[n - 1] ?? `${number(n)}${[11, 12, 13].includes(n % 100) ? "th" : ["th", "st", "nd", "rd"][n % 10] ?? "th"}`;
 /** A capital letter, unless a text begins with a name, and a full stop. */
 export const sentence = (text) => (text ? (text.split(" ")[0].includes("/") ? text[0] : text[0].toUpperCase()) + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".") : "");

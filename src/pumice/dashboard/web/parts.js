@@ -1,7 +1,7 @@
 // Pieces that several pages are made of.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
 import { clusterNow, useTick } from "./data.js";
-import { amount, coarse, moment, number, percent, resourceName, unitFor, utc } from "./format.js";
+import { amount, coarse, moment, number, percent, plural, resourceName, sentence, unitFor, utc } from "./format.js";
 
 // Addresses: the state of a page is in its address, so that a link can be shared
 
@@ -63,11 +63,11 @@ export function When({ at }) {
 }
 
 /** A gang as blocks: with a node, promised one, waiting; very large ones as a bar. */
-export function Gang({ bound, promised = 0, done = 0, pods, min }) {
+export function Gang({ bound, promised = 0, done = 0, pods, min, inWords }) {
   const size = Math.max(pods, min); // pods that are not made yet wait, too
   const waits = Math.max(0, size - bound - promised - done);
-  const words = `${bound + done} of ${pods} pods have a node${promised ? `, ${promised} were promised one` : ""}; at least ${min} needed`;
-  const text = html`<span class="figure">${number(bound + done)}<span class="soft"> / ${number(min)} / ${number(pods)}</span></span>`;
+  const words = `${pods ? `${number(bound + done)} of ${plural(pods, "pod")} with a node` : "no pods yet"}${promised ? `, ${number(promised)} promised one` : ""}; at least ${number(min)} needed`;
+  const text = inWords ? words : html`<span class="figure">${number(bound + done)}<span class="soft"> / ${number(min)} / ${number(pods)}</span></span>`;
   const parts = [["done", done], ["bound", bound], ["promised", promised], ["waits", waits]];
   const blocks = size <= 12
     ? parts.flatMap(([name, n]) => Array.from({ length: n }, () => html`<i class=${name}></i>`))
@@ -92,7 +92,7 @@ export const Empty = ({ title, children }) => html`<div class="empty"><h2>${titl
 export function Problem({ error, again }) {
   const missing = error.status === 404;
   return html`<div class="problem" role="alert"><h2>${missing ? "Not there" : error.status === 503 ? "Not ready yet" : error.status === 504 ? "This takes too long" : "This did not work"}</h2>
-    <p>${error.message}.</p>${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
+    <p>${sentence(error.message)}</p>${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
 }
 /** A page that needs a document: what it shows before, and when there is trouble. */
 export function Needs({ of, what, children }) {

@@ -28,35 +28,45 @@ _KEPT: Final = (HOSTNAME, NUMA_POLICY)
 
 def more_nodes(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Add nodes like existing ones: like the one that comes nearest, then the biggest first."""
-    kinds: dict[str, Manifest] = {}
-    near = cause.numbers.get("nearest")
-    nodes = biggest_first(target.world.of_kind("Node").values())
-    nodes.sort(key=lambda node: node["metadata"]["name"] != near)
-    for node in nodes:
-        labels = {k: v for k, v in (node["metadata"].get("labels") or {}).items() if k != HOSTNAME}
-        offered = (node.get("status") or {}).get("allocatable")
-        taints = (node.get("spec") or {}).get("taints")
-        kinds.setdefault(repr((offered, taints, labels)), node)
+    nodes = _one_of_each_kind(target.world.of_kind("Node"), str(cause.numbers.get("nearest", "")))
     pods = len(target.pods) or int(target.spec.get("minMember") or 1)
     largest = _TIMES * max(1, pods)
-    for like in list(kinds.values())[:_KINDS]:
+    for like in nodes[:_KINDS]:
         yield _more(target, like, {}, {}), largest
     wanted = _selector(target)
-    for like in list(kinds.values())[:_ENLARGED]:
+    for like in nodes[:_ENLARGED]:
         beyond = _beyond(like, target, cause)
         if beyond or wanted:
             yield _more(target, like, beyond, wanted), largest
+
+
+def _one_of_each_kind(nodes: Mapping[str, Manifest], near: str) -> list[Manifest]:
+    """Return a node of each kind: first that of one that comes near, then the biggest first.
+
+    Of equal nodes it is the first, which is there already: others may be part of the change.
+    """
+    kinds: dict[str, Manifest] = {}
+    for node in biggest_first(nodes.values()):
+        kinds.setdefault(_kind(node), node)
+    nearest = nodes.get(near)
+    if nearest is not None:
+        kind = _kind(nearest)
+        kinds = {kind: kinds[kind], **kinds}
+    return list(kinds.values())
+
+
+def _kind(node: Manifest) -> str:
+    """Return what tells a node from nodes of other kinds."""
+    labels = {k: v for k, v in (node["metadata"].get("labels") or {}).items() if k != HOSTNAME}
+    offered = (node.get("status") or {}).get("allocatable")
+    return repr((offered, (node.get("spec") or {}).get("taints"), labels))
 
 
 def _more(
     target: Target, like: Manifest, extra: Mapping[str, str], labels: Mapping[str, str]
 ) -> Callable[[int], Change | None]:
     def make(n: int) -> Change | None:
-        change = add_nodes(target.world, n, like, extra, labels)
-        ops = tuple(
-            Add(object=_healthy(op.object)) if isinstance(op, Add) else op for op in change.ops
-        )
-        return Change(change.text, ops)
+        return add_nodes(target.world, n, _healthy(like), extra, labels)
 
     return make
 

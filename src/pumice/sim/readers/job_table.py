@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.quantity import WANTED_QUANTITY, parse_quantity
+from pumice.api.wording import nearest
 from pumice.errors import ABSENT, InputError, QuantityError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.options import is_number
@@ -29,9 +30,16 @@ Row = Mapping[str, Any]
 
 def read(path: Path) -> Workload:
     """Read a table of jobs."""
-    rows = ((f"{path}:{line}", _values(row)) for line, row in rows_of(path, even=True))
-    jobs = in_order(within_limits(jobs_from(rows), str(path)))
+    jobs = in_order(within_limits(jobs_from(_rows(path)), str(path)))
     return Workload(name=path.name, format="jobs", jobs=jobs, node_hint=node_for(jobs))
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of a file with their places; its columns are those of the first line."""
+    for number, (line, row) in enumerate(rows_of(path, even=True)):
+        if not number:
+            _check_columns((name for name in row if not name.startswith(REQUEST)), f"{path}:1")
+        yield f"{path}:{line}", _values(row)
 
 
 def jobs_from(rows: Iterable[tuple[str, Row]]) -> Iterator[JobSpec]:
@@ -87,12 +95,18 @@ def _job(number: int, place: str, row: Row, specs: PodSpecs) -> JobSpec:
     )
 
 
+def _check_columns(names: Iterable[str], place: str = "") -> None:
+    known = {*_COLUMNS, *AMOUNTS}
+    unknown = sorted(set(names) - known)
+    if unknown:
+        near = nearest(unknown[0], known)
+        hint = f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(known))}"
+        raise InputError(wanted="a known column", found=unknown[0], file=place, hint=hint)
+
+
 def _check(row: Row) -> None:
     """Refuse a row that cannot be used; errors name its column, the caller knows its place."""
-    unknown = sorted(set(row) - _COLUMNS - set(AMOUNTS))
-    if unknown:
-        known = ", ".join(sorted({*_COLUMNS, *AMOUNTS}))
-        raise InputError(wanted="a known column", found=unknown[0], hint=f"known: {known}")
+    _check_columns(row)
     _check_request(row)
     for column in _TEXTS:
         value = row.get(column)

@@ -33,8 +33,11 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
             raise InputError(
                 wanted=f"at most {most >> 20:,} MiB{unpacked}", found=Words("more"), file=str(path)
             )
-    except (OSError, EOFError, zlib.error) as error:
-        found = getattr(error, "strerror", None) or str(error)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        found = Words("a packed file that is cut off or damaged")
+        raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
+    except OSError as error:
+        found = Words(error.strerror or str(error))
         raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
     return decoded(content, str(path))
 

@@ -1,5 +1,6 @@
 """Part of a workload: a window of time, and some of its jobs that are like all of them."""
 
+import math
 from dataclasses import replace
 
 import msgspec
@@ -19,7 +20,8 @@ def window(workload: Workload, since: float, until: float) -> Workload:
     if not kept:
         span = workload.jobs[-1].arrival
         wanted = f"a time in which jobs arrive, from 0 to {span:g} seconds"
-        raise InputError(wanted=wanted, found=Words(f"{since:g} to {until:g}"), file=workload.name)
+        found = f"{since:g} and later" if math.isinf(until) else f"{since:g} to {until:g}"
+        raise InputError(wanted=wanted, found=Words(found), file=workload.name)
     return _with_jobs(workload, kept)
 
 

@@ -30,7 +30,7 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
 @pytest.mark.parametrize(
     ("text", "reported"),
     [
-        ("arrival,run,colour\n0,1,red\n", "t.csv:2: wanted a known column, found 'colour'"),
+        ("arrival,run,colour\n0,1,red\n", "t.csv:1: wanted a known column, found 'colour'"),
         ("arrival,run\n0,soon\n", "t.csv:2: run: wanted a number from 0, found 'soon'"),
         ("arrival,run\n0,\n", "t.csv:2: run: wanted a number from 0, found nothing"),
         ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2: pods: wanted at most 100,000 pods"),

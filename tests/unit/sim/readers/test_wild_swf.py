@@ -75,7 +75,7 @@ def test_submit_times_since_1970_tell_when_the_log_begins(log: Any) -> None:
 
 def test_nodes_without_a_header_are_as_many_as_the_work_fills(log: Any) -> None:
     setup = load(log(*(row(n, at=10 * (n - 1)) for n in range(1, 500))))
-    assert "1 node, each with 64 cpu" in setup.notes[-1]
+    assert "1 node with 64 cpu" in setup.notes[-1]
     assert "3.12 % of them would be in use while jobs arrive" in setup.notes[-1]
 
 

@@ -1,7 +1,7 @@
 // Why, when, and what would help?
 import { html, useState } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { answer, clusterNow, news, useAnswer, useDocument, useNews, useTick } from "../data.js";
-import { amounts, clock, duration, number, plural, sentence, utc } from "../format.js";
+import { amounts, clock, duration, number, ordinal, plural, sentence, utc } from "../format.js";
 import { Actions } from "../actions.js";
 import { Age, Empty, Gang, JobLink, Link, Loading, LongTable, Needs, NodeLink, Problem, QueueName, source, State, to, When } from "../parts.js";
 import { Outcome } from "./outcome.js";
@@ -29,7 +29,9 @@ function Spared({ rows }) {
 function Position({ position }) {
   if (!position) return null;
   const behind = position.behind.map((one) => html`<li>after <${JobLink} job=${one.job} /> <span class="soft">${one.key}</span></li>`);
-  return html`<div class="part"><h3>Position</h3><p>${position.place} of ${position.of} waiting jobs in <${QueueName} queue=${position.queue} />; the queue comes ${position.queuePlace} of ${position.queues}.${position.turn ? ` The job was taken as number ${position.turn} in the cycle.` : " The cycle never came to it."}</p>${behind.length > 0 && html`<ul class="findings plainlist">${behind}</ul>`}</div>`;
+  const own = position.of > 1 ? `The ${ordinal(position.place)} of ${number(position.of)} waiting jobs` : "The only waiting job";
+  const queue = position.queues > 1 ? `; the queue is ${ordinal(position.queuePlace)} of ${number(position.queues)}` : "";
+  return html`<div class="part"><h3>Position</h3><p>${own} in <${QueueName} queue=${position.queue} />${queue}.${position.turn ? ` The cycle took the job ${ordinal(position.turn)}.` : " The cycle never came to it."}</p>${behind.length > 0 && html`<ul class="findings plainlist">${behind}</ul>`}</div>`;
 }
 function Forecast({ forecast, busy }) {
   if (busy) return html`<${Loading} what="Playing the cluster on, to see when it starts" />`;
@@ -115,7 +117,7 @@ export function JobPage({ name }) {
     const done = data.pods.filter((pod) => pod.state === "finished").length;
     return html`<h1 tabindex="-1" class="jobname">${data.job}</h1>
       <p class="lead"><${State} state=${data.state} /> <${QueueName} queue=${data.queue} /> <span>priority ${number(data.priority)}${data.priorityClass ? ` (${data.priorityClass})` : ""}</span> <span>phase ${data.phase || "none"}</span> <span>${data.state === "waiting" ? "waiting" : "created"} <${Age} since=${data.created} />${data.state === "waiting" ? "" : " ago"}</span></p>
-      <p class="lead"><${Gang} bound=${bound} promised=${promised} done=${done} pods=${data.total} min=${data.min} /> <span>holds ${amounts(data.resources, data.allocated)}</span>${data.pending.some(Boolean) && html` <span>waits for ${amounts(data.resources, data.pending)}</span>`}</p>
+      <p class="lead"><${Gang} bound=${bound} promised=${promised} done=${done} pods=${data.total} min=${data.min} inWords=${true} /> <span>holds ${amounts(data.resources, data.allocated)}</span>${data.pending.some(Boolean) && html` <span>waits for ${amounts(data.resources, data.pending)}</span>`}</p>
       <${Actions} kind="job" name=${data.job} mark=${`${data.state} ${data.phase}`} />
       ${data.state === "waiting" || data.pods.some((pod) => pod.state === "waiting") ? html`<${Why} name=${data.job} asked=${kept} changed=${kept.revision !== revision} again=${again} />` : html`<${Settled} data=${data} />`}
       <${Pods} data=${data} /><${History} data=${data} />`;

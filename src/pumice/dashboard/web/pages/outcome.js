@@ -21,11 +21,11 @@ export function Outcome({ answer }) {
     ${notes.length > 0 && html`<ul class="soft notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}
     ${answer.changes.length > 0 && html`<p class="soft">If you ${answer.changes.map((text) => text.charAt(0).toLowerCase() + text.slice(1)).join(", ")}:</p>`}
     ${job && html`<p class="cause small">${sentence(job.sentence)}</p>`}
-    ${storm ? html`<p class="problem" role="alert"><b>Does not settle:</b> ${storm.text}. What follows is one moment of it.</p>` : html`<p>${answer.settled_in_s ? `Settles after ${duration(answer.settled_in_s)}` : "Settles at once"}${settled ? "" : ", or never"}; ${evicted.length ? html`<b>${plural(evicted.length, "pod")} evicted</b>` : "nobody is evicted"}.</p>`}
-    ${evicted.length > 0 && html`<h4>Evicted</h4><${Rows} head=${["pod", "today", "then"]} rows=${evicted.map(([pod, [before, after]]) => [pod, before, after])} />`}
-    ${jobs.length > 0 && html`<h4>Jobs that change</h4><${Rows} head=${["job", "today", "then"]} rows=${jobs.map((one) => [html`<${JobLink} job=${one.job} />`, one.before, one.after])} />`}
-    ${moved.length > 0 && html`<details><summary>${plural(moved.length, "pod")} elsewhere than today</summary><${Rows} head=${["pod", "today", "then"]} rows=${moved.map(([pod, [before, after]]) => [pod, before, after])} /></details>`}
-    ${amounts.length > 0 && html`<details><summary>What queues hold</summary><${Rows} head=${["queue", "today", "then"]} rows=${amounts} /></details>`}
+    ${storm ? html`<p class="problem" role="alert"><b>Does not settle:</b> ${storm.text}. What follows is one moment of it.</p>` : html`<p>${answer.settled_in_s ? `Settles after ${duration(answer.settled_in_s)}` : "Settles at once"}${settled ? "" : ", or never"}; ${evicted.length ? html`<b>${plural(evicted.length, "pod")} evicted</b>` : "no pod is evicted"}.</p>`}
+    ${evicted.length > 0 && html`<h4>Evicted</h4><${Rows} head=${["pod", "before", "after"]} rows=${evicted.map(([pod, [before, after]]) => [pod, before, after])} />`}
+    ${jobs.length > 0 && html`<h4>Jobs that change</h4><${Rows} head=${["job", "before", "after"]} rows=${jobs.map((one) => [html`<${JobLink} job=${one.job} />`, one.before, one.after])} />`}
+    ${moved.length > 0 && html`<details><summary>${plural(moved.length, "pod")} elsewhere than before</summary><${Rows} head=${["pod", "before", "after"]} rows=${moved.map(([pod, [before, after]]) => [pod, before, after])} /></details>`}
+    ${amounts.length > 0 && html`<details><summary>What queues hold</summary><${Rows} head=${["queue", "before", "after"]} rows=${amounts} /></details>`}
     ${others.length > 0 && html`<details><summary>${plural(others.length, "job")} would still wait</summary><${Rows} head=${["job", "why"]} rows=${others.map(([name, why]) => [html`<${JobLink} job=${name} />`, why])} /></details>`}
     ${answer.changes.length > 0 && !jobs.length && !Object.keys(pods).length && html`<p class="soft">Nothing else changes.</p>`}</div>`;
 }

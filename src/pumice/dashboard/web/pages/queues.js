@@ -1,18 +1,20 @@
 // Who has what, and who is owed?
 import { html, useState } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { useAnswer, useDocument } from "../data.js";
-import { amount, number, percent, plural, resourceName, unitFor } from "../format.js";
+import { amount, number, ordinal, percent, plural, resourceName, unitFor } from "../format.js";
 import { Actions } from "../actions.js";
 import { Choice, Empty, JobLink, Link, Loading, Needs, Note, Problem, query, QueueName, setQuery, source, to } from "../parts.js";
 
+/** Whether a queue is the root of a tree: nothing is above it to borrow from. */
+const isRoot = (queue) => queue.depth === 0 && !queue.leaf;
 /** One bar: solid what is within deserved, hatched what is borrowed, ticks for the limits. */
 function QueueBar({ resource, total, queue, i }) {
   const [held, asked, deserved] = [queue.allocated[i] || 0, queue.request[i] || 0, queue.deserved?.[i] ?? null];
   const [guarantee, cap] = [queue.guarantee[i] || 0, queue.capability[i]];
   const whole = Math.max(total, held, 1e-9);
   const at = (value) => `${Math.min(100, (100 * value) / whole)}%`;
-  const within = deserved === null ? held : Math.min(held, deserved);
-  const borrowed = Math.max(0, held - within);
+  const within = deserved === null || isRoot(queue) ? held : Math.min(held, deserved);
+  const borrowed = held - within;
   const unit = unitFor(resource, whole);
   const show = (value) => number(value / unit.size);
   const words = [`${queue.name}: holds ${show(held)} of ${show(total)} ${unit.name} ${resourceName(resource)}`, borrowed ? `borrows ${show(borrowed)}` : "", `asks for ${show(asked)}`,
@@ -54,7 +56,7 @@ export function QueuePage({ name }) {
     const children = data.queues.filter((one) => one.parent === name);
     const rows = data.resources.map((resource, i) => ({ resource, i })).filter(({ resource }) => resource.name !== "pods");
     const show = (resource, value) => (value === null || value === undefined ? "–" : amount(resource, value));
-    return html`<p class="lead">${queue.parent && html`<span>under <${QueueName} queue=${queue.parent} /></span>`}<span>${queue.state}</span><span>weight ${queue.weight}</span><span>${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}</span><${Link} href=${to("/jobs", { queue: name })}>${counts(queue.jobs)}<//>${children.length > 0 && html`<span>above ${children.map((one, i) => html`${i ? ", " : ""}<${QueueName} queue=${one.name} />`)}</span>`}</p>
+    return html`<p class="lead">${queue.parent && html`<span>under <${QueueName} queue=${queue.parent} /></span>`}<span>${queue.state}</span><span>weight ${queue.weight}</span>${!isRoot(queue) && html`<span>${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}</span>`}<${Link} href=${to("/jobs", { queue: name })}>${counts(queue.jobs)}<//>${children.length > 0 && html`<span>above ${children.map((one, i) => html`${i ? ", " : ""}<${QueueName} queue=${one.name} />`)}</span>`}</p>
       <${Actions} kind="queue" name=${name} mark=${queue.state} />
       <section><h2>Amounts</h2><${Key} divides=${data.divides} /><div class="scroll" tabindex="0" role="region" aria-label="Amounts"><table class="plain"><thead><tr><th>resource</th><th>of the cluster</th><th class="right">allocated</th><th class="right">asked for</th><th class="right">deserved</th><th class="right">guarantee</th><th class="right">capability</th></tr></thead>
         <tbody>${rows.map(({ resource, i }) => html`<tr><th scope="row">${resource.name}</th><td class="wide"><${QueueBar} resource=${resource} total=${data.total[i]} queue=${queue} i=${i} /></td><td class="right figure">${show(resource, queue.allocated[i])}</td><td class="right figure">${show(resource, queue.request[i])}</td><td class="right figure">${queue.deserved ? show(resource, queue.deserved[i]) : "–"}</td><td class="right figure">${show(resource, queue.guarantee[i])}</td><td class="right figure">${queue.capability[i] === null ? "no limit" : show(resource, queue.capability[i])}</td></tr>`)}</tbody></table></div></section>
@@ -66,8 +68,8 @@ function OrderTable({ order, name, all, more }) {
   const place = order.queues.findIndex((queue) => queue.name === name);
   if (!lines.length) return html`<p class="soft">No job of this queue itself waits.</p>`;
   const shown = all ? lines : lines.slice(0, 100);
-  return html`<p>The queue comes ${place + 1} of ${order.queues.length}${order.queues[place]?.after ? ` (${order.queues[place].after})` : ""}. Its waiting jobs, first to last:</p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Order"><table class="plain"><thead><tr><th class="right">place</th><th>job</th><th>after the one before it because</th><th>ordered by</th><th>outcome of the next cycle</th></tr></thead>
-    <tbody>${shown.map((line, i) => html`<tr key=${line.name}><td class="right figure">${i + 1}</td><td><${JobLink} job=${line.title} /></td><td>${line.after || html`<span class="soft">first</span>`}</td><td class="soft">${Object.entries(line.keys).map(([plugin, words]) => `${plugin}: ${words}`).join("; ")}</td><td>${line.outcome}</td></tr>`)}</tbody></table></div>
+  return html`<p>${order.queues.length > 1 && `The queue is ${ordinal(place + 1)} of ${order.queues.length}${order.queues[place]?.after ? ` (${order.queues[place].after})` : ""}. `}Its waiting jobs, first to last:</p>
+    <div class="scroll" tabindex="0" role="region" aria-label="Order"><table class="plain compare"><thead><tr><th class="right">place</th><th>job</th><th>after the one before it because</th><th>ordered by</th><th>outcome of the next cycle</th></tr></thead>
+    <tbody>${shown.map((line, i) => html`<tr key=${line.name}><td class="right figure" data-title="place">${i + 1}</td><td data-title="job"><${JobLink} job=${line.title} /></td><td data-title="after the one before it because">${line.after || html`<span class="soft">first</span>`}</td><td class="soft" data-title="ordered by">${Object.entries(line.keys).map(([plugin, words]) => `${plugin}: ${words}`).join("; ")}</td><td data-title="outcome">${line.outcome}</td></tr>`)}</tbody></table></div>
     ${lines.length > shown.length && html`<button type="button" onClick=${more}>Show all ${plural(lines.length, "job")}</button>`}`;
 }
