@@ -125,8 +125,8 @@ class Preemption:
             return False
         usable = self._usable(task)
         labels = int(self._snapshot.tasks.label_class[task.row])
-        kind = (task.job, task.shape.id, task.priority, labels, scope.own_job)
-        attempt = (*kind, usable.tobytes())
+        kind = self._ssn.placing.kind(task)
+        attempt = (task.job, kind, task.priority, labels, scope.own_job, usable.tobytes())
         if attempt in self._hopeless:
             return False
         if self._dry_run is not None:

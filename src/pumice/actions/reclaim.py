@@ -102,7 +102,7 @@ class Reclamation:
     def _attempt(self, stmt: Statement, task: Task) -> None:
         """Pipeline a task on the first node, in list order, that can be made to hold it."""
         candidates, usable = self._candidates, self._usable(task)
-        attempt = (task.job, task.shape.id, task.priority, usable.tobytes())
+        attempt = (task.job, self._ssn.placing.kind(task), task.priority, usable.tobytes())
         if attempt in self._hopeless:
             return
         scope = candidates.of_other_queues(task.queue)

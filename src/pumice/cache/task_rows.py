@@ -148,9 +148,8 @@ class TaskRows:
             self.wait_for_node(row, node_name)
 
     def _job(self, pod: Pod) -> int:
-        """Return the row of the job of a pod."""
-        ours = pod.spec.scheduler_name in self._scheduler_names
-        job = self._job_key(pod) if ours else ""
+        """Return the row of the job of a pod, also of one that another scheduler placed."""
+        job = self._job_key(pod)
         return self._jobs.row(job) if job else NOWHERE
 
     def _job_key(self, pod: Pod) -> str:

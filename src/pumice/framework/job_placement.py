@@ -33,7 +33,7 @@ class JobMemory:
     failed_roles: set[int] = field(default_factory=set)
     """Roles with a task that found no node; pods without a role are always tried."""
     mixed_roles: frozenset[int] | None = None
-    """Roles whose tasks differ in shape; None: not checked yet."""
+    """Roles whose tasks differ in kind; None: not checked yet."""
 
 
 @dataclass
@@ -269,10 +269,11 @@ class JobPlacement:
         if not self._remembers(role):
             return False
         if self.memory.mixed_roles is None:
-            snapshot = self.state.snapshot
+            snapshot, varying = self.state.snapshot, self.state.placing.varying
             rows = snapshot.jobs.tasks[self.job]
             several = len(rows) > 1
-            self.memory.mixed_roles = mixed_roles(snapshot, rows) if several else frozenset()
+            mixed = mixed_roles(snapshot, rows, varying) if several else frozenset()
+            self.memory.mixed_roles = mixed
         return role in self.memory.mixed_roles
 
     def _no_node(self, row: int, role: int, why: Fit | Reason) -> bool:

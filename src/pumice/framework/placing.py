@@ -82,7 +82,7 @@ class Placing:
         self.varying = [
             hooks.ask_aside(plugin, Plugin.vary_by)
             for plugin in hooks.plugins
-            if type(plugin).vary_by is not Plugin.vary_by
+            if implements(plugin, "vary_by") and plugin.tells_apart
         ]
 
     def _collect_filters(self) -> list[PluginFilter]:

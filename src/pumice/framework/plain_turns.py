@@ -219,7 +219,9 @@ class PlainTurns:
         first = Task(state.snapshot, tasks[0])
         if job in state.ordering.moving_jobs or not has_plain_shape(first.shape):
             return False
-        return state.placing.fit(first).has_room and not mixed_roles(state.snapshot, tasks)
+        if not state.placing.fit(first).has_room:
+            return False
+        return not mixed_roles(state.snapshot, tasks, state.placing.varying)
 
     def _starts_with(self, job: int, tasks: list[int]) -> bool:
         """Return whether a job is ready with all of these tasks placed, and not with fewer."""

@@ -67,6 +67,9 @@ class PluginDeclarations:
     ordered_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)
     """Jobs (rows) whose tasks ``order_tasks`` orders, None for all; set at open."""
 
+    tells_apart: bool = field(default=True, init=False, repr=False, compare=False)
+    """Whether ``vary_by`` may tell tasks of one shape apart in this session; set at open."""
+
     def faults(self) -> Iterable[Fault]:
         """Yield arguments of the right type that cannot be used; for checks only."""
         return ()

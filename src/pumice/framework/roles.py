@@ -1,22 +1,30 @@
-"""Roles: minimum numbers of tasks (``minTaskMember``), the tasks that count, mixed shapes."""
+"""Roles: minimum numbers of tasks (``minTaskMember``), the tasks that count, mixed kinds."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PENDING, Status
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Job
+from pumice.core.views import Job, Task
 
 READY = ALLOCATED_CLASS | {Status.SUCCEEDED}
 
 
-def mixed_roles(snapshot: Snapshot, rows: list[int]) -> frozenset[int]:
-    """Return the roles whose tasks differ in shape: a node may refuse one and take the next."""
+def mixed_roles(
+    snapshot: Snapshot, rows: list[int], varying: Sequence[Callable[[Task], Hashable]]
+) -> frozenset[int]:
+    """Return the roles whose tasks differ in kind: a node may refuse one and take the next.
+
+    Tasks differ by shape, and by what plugins look at besides: labels, annotations, the queue.
+    """
     table = snapshot.tasks
-    pairs = zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True)
-    shapes = Counter(role for role, _ in set(pairs) if role != NOWHERE)
-    return frozenset(role for role, n in shapes.items() if n > 1)
+    roles, kinds = table.role[rows].tolist(), [table.shape[rows].tolist()]
+    tasks = [Task(snapshot, row) for row in rows] if varying else []
+    kinds += [[vary_by(task) for task in tasks] for vary_by in varying]
+    distinct = set(zip(roles, *kinds, strict=True))
+    found = Counter(role for role, *_ in distinct if role != NOWHERE)
+    return frozenset(role for role, n in found.items() if n > 1)
 
 
 def minima(job: Job) -> dict[str, int]:

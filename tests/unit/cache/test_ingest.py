@@ -85,7 +85,7 @@ def test_leaving_pods_are_used_and_releasing_at_once() -> None:
     assert [float(layer[CPU, 0]) for layer in books] == [3000, 1000, 1000]
 
 
-def test_pods_of_other_schedulers_count_only_where_they_run() -> None:
+def test_pods_of_other_schedulers_count_where_they_run_and_in_their_jobs() -> None:
     snapshot = snapshot_of(
         [
             node("n0", cpu=4),
@@ -94,7 +94,7 @@ def test_pods_of_other_schedulers_count_only_where_they_run() -> None:
         ]
     )
     assert list(snapshot.tasks.row_of) == ["default/foreign"]
-    assert snapshot.tasks.job[0] == NOWHERE
+    assert snapshot.jobs.keys[snapshot.tasks.job[0]] == "default/job"
     assert snapshot.nodes.used[CPU, 0] == 1000
 
 

@@ -234,13 +234,14 @@ SPREAD = {
         ("w", SPREAD, True, "n1"),
         ("w", SPREAD, False, "n0"),
         (None, SPREAD, True, "n0"),
-        ("w", {}, True, "n0"),
+        ("w", {}, True, "n1"),
+        ("w", {}, False, "n0"),
     ],
 )
 def test_a_node_that_refused_a_role_is_not_asked_again(
     role: Any, spec: Any, remember: bool, wanted: str
 ) -> None:
-    """Of tasks without terms about others, the answer cannot change in a round."""
+    """Also if the tasks differ by nothing but what a plugin tells apart."""
     pods = [pod(f"p{i}", group="g", role=role, cpu=1, spec=spec) for i in range(2)]
     found = Round(*pods, min_member=1, plugins=[Opening()])
     placed = found.run("p0", "p1", remember_errors=remember)

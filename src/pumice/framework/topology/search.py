@@ -64,6 +64,8 @@ class Trial(msgspec.Struct):
     """The rest to place: tasks of a sub-group, or a worksheet."""
     lies_in: dict[SubGroup, Domain] = msgspec.field(default_factory=dict)
     """Domains of sub-groups afterwards."""
+    n_rounds: int = 0
+    """How often a sub-group was placed, or more of one; the score is their sum."""
 
 
 class DomainSearch:
@@ -108,10 +110,11 @@ class DomainSearch:
     ) -> Trial | None:
         """Try a job in domains of one tier; those that cannot be the best are left out."""
         best: Trial | None = None
+        is_bound = True
         seen: set[Hashable] = set()
         twins = self._find_twins(sheet) if len(sheet) > 1 and len(level) > 1 else None
         for bound, domain in self._most_promising_first(sheet, level):
-            if best is not None and best.score >= bound:
+            if is_bound and best is not None and best.score >= bound:
                 break
             if twins is not None:
                 parts = sheet.parts()
@@ -121,6 +124,7 @@ class DomainSearch:
                     continue
                 seen.add(key)
             trial = self._try_job(stmt, job, sheet.copy(), domain)
+            is_bound = is_bound and (trial is None or trial.n_rounds == 1)
             if trial is not None and (best is None or trial.score > best.score):
                 best = trial
         return best
@@ -135,12 +139,13 @@ class DomainSearch:
     ) -> Iterator[tuple[float, Domain]]:
         """Order domains by the best score a job can get there.
 
-        Known beforehand for a job in one piece: a domain's score does not depend on which of its
-        nodes are taken.
+        Known beforehand for a job in one piece that one round completes: a domain's score does not
+        depend on which of its nodes are taken.
         """
         bounds = np.full(len(level), np.inf)
-        if len(sheet) == 1 and len(level) > 1:
-            bounds = self._best_scores(sheet.copy().pop(), level)
+        part = sheet.copy().pop() if len(sheet) == 1 and len(level) > 1 else None
+        if part is not None and not self._state.job(part.job).group.spec.min_task_member:
+            bounds = self._best_scores(part, level)
         for i in np.argsort(-bounds, kind="stable").tolist():
             yield float(bounds[i]), level[i]
 
@@ -181,6 +186,7 @@ class DomainSearch:
                 continue
             trial.moves += found.moves
             trial.score += found.score
+            trial.n_rounds += 1
             trial.lies_in[part] = state.topology.widen(part, found.domain)
             sheet.tasks[part.id] = found.left
             if found.left:

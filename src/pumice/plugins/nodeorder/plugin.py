@@ -64,6 +64,7 @@ class NodeOrder(Plugin, name="nodeorder"):
             gpu = snapshot.resources.row(GPU)
             self._amounts = AmountScores(self.least, self.most, self.balanced, gpu)
         self._terms = pod_terms(snapshot)
+        self.tells_apart = bool(self.pod_affinity and self._terms.preferred)
         self._ranks: dict[Any, tuple[Rank, ...]] = {}
 
     def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
@@ -111,7 +112,7 @@ class NodeOrder(Plugin, name="nodeorder"):
 
     def vary_by(self, task: Task) -> Hashable:
         """Return the wishes of other pods for or against this one."""
-        if not self.pod_affinity or not self._terms.preferred:
+        if not self.tells_apart:
             return None
         return tuple(self._terms.binding(int(self._tasks.label_class[task.row]))[1]) or None
 

@@ -93,6 +93,8 @@ class Predicates(Plugin, name="predicates"):
         self._snapshot, self._nodes, self._tasks = snapshot, snapshot.nodes, snapshot.tasks
         terms = pod_terms(snapshot)
         self._is_quiet = not terms.speaking
+        claims = snapshot.kind("PersistentVolumeClaim") or snapshot.kind("ResourceClaim")
+        self.tells_apart = bool(claims) or not self._is_quiet
         self._demands = Demands(
             snapshot, terms, ports=self.node_ports, affinity=self.pod_affinity, spread=self.spread
         )
