@@ -93,4 +93,5 @@ def _of_manifests(
 
 
 def _only(documents: Sequence[Any]) -> Any:
-    return documents[0] if len(documents) == 1 else list(documents)
+    """Return the one document, None of an empty file, or all of several."""
+    return list(documents) if len(documents) > 1 else next(iter(documents), None)

@@ -4,9 +4,7 @@ A change is an instruction in words with the operations behind it.  It makes ano
 leaves the first as it was; the rules of admission apply here too.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -145,7 +143,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
         return Written(world).end(self.pods)
 
 
-_OWNED: Final = ("PodGroup", "Pod")
+OWNED: Final = ("PodGroup", "Pod")
 """Kinds that a Volcano job has of its own."""
 Operation = Patch | Add | Remove | Conf | Wait
 _FIELDS: Final[Mapping[str, tuple[type[Operation], tuple[str, ...]]]] = {
@@ -193,7 +191,7 @@ class Change(msgspec.Struct, frozen=True):
 
     def _went_with_its_job(self, world: ClusterState, op: Operation) -> bool:
         """Return whether an object is removed anyway, with the job that owns it."""
-        if not isinstance(op, Remove) or op.kind not in _OWNED:
+        if not isinstance(op, Remove) or op.kind not in OWNED:
             return False
         key = f"{op.namespace}/{op.name}"
         one = world.get(op.kind, key)
@@ -222,78 +220,15 @@ class Change(msgspec.Struct, frozen=True):
         return cls(text or " and ".join(map(text_of, ops)), ops)
 
 
-def chain(changes: Iterable[Change]) -> Change:
-    """Join several changes to one."""
-    steps = list(changes)
-    ops = tuple(op for step in steps for op in step.ops)
-    return Change(_joined_text(steps), tuple(_joined(ops)))
-
-
 def new_nodes(nodes: Sequence[Manifest], kind: str) -> Change:
     """Add nodes; ``kind`` says what they are like."""
     ops = tuple(Add(object=node) for node in nodes)
-    return Change(f"add {_counted_nodes(len(nodes), kind)}", ops, kind)
+    return Change(f"add {counted_nodes(len(nodes), kind)}", ops, kind)
 
 
-def _counted_nodes(n: int, kind: str) -> str:
+def counted_nodes(n: int, kind: str) -> str:
+    """Write how many nodes of a kind there are."""
     return f"a node {kind}" if n == 1 else f"{n} nodes {kind}"
-
-
-def _joined_text(steps: Sequence[Change]) -> str:
-    """Join instructions; nodes are named in one of them, those of one kind together."""
-    kinds = Counter(step.kind_of_nodes for step in steps if step.kind_of_nodes for _ in step.ops)
-    nodes = f"add {' and '.join(_counted_nodes(n, kind) for kind, n in kinds.items())}"
-    return " and ".join(dict.fromkeys(nodes if s.kind_of_nodes else s.text for s in steps))
-
-
-def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
-    """Return operations none of which changes or removes what an earlier one adds."""
-    kept: list[Operation] = []
-    for op in ops:
-        at = next((i for i, one in enumerate(kept) if _adds(one, op)), None)
-        if isinstance(op, Remove) and op.kind in _OWNED and any(map(_adds_job, kept)):
-            continue  # it would be there for a job that is added in another form only
-        if at is None:
-            kept.append(op)
-        elif isinstance(op, Patch):
-            new = _merged(_object(kept[at]), op.patch)
-            if new is None:
-                kept.append(op)
-            else:
-                kept[at] = Add(object=new)
-        else:
-            kept.pop(at)
-    return kept
-
-
-def _merged(added: Manifest, patch: Sequence[Mapping[str, Any]]) -> Manifest | None:
-    """Patch an object before it is added; None if that can be done only once it is stored.
-
-    The patch may be meant for the stored object, in which admission has set fields that are not
-    there yet: what it replaces may have to be added.
-    """
-    for some in ([dict(step) for step in patch], [_adding(step) for step in patch]):
-        with suppress(RejectedError):
-            merged: Manifest = json_patch(clone(added), clone(some))
-            return merged
-    return None
-
-
-def _adds_job(op: Operation) -> bool:
-    return isinstance(op, Add) and op.object.get("kind") == "Job"
-
-
-def _object(op: Operation) -> Manifest:
-    return op.object if isinstance(op, Add) else {}
-
-
-def _adds(one: Operation, op: Operation) -> bool:
-    """Return whether an operation adds the object that another changes or removes."""
-    if not isinstance(one, Add) or not isinstance(op, Patch | Remove):
-        return False
-    meta = one.object["metadata"]
-    place = (one.object["kind"], str(meta.get("namespace") or ""), meta["name"])
-    return place == (op.kind, op.namespace, op.name)
 
 
 def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:
@@ -301,11 +236,11 @@ def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:
     namespace, _, name = key.rpartition("/")
     steps = _steps(before, after, "")
     if kind == "Job" and is_draft(before):  # its file may lack what admission has set
-        steps = [_adding(step) for step in steps]
+        steps = [adding(step) for step in steps]
     return Patch(kind=kind, namespace=namespace, name=name, patch=steps)
 
 
-def _adding(step: Mapping[str, Any]) -> dict[str, Any]:
+def adding(step: Mapping[str, Any]) -> dict[str, Any]:
     """Return a step that sets a field whether it is there or not."""
     return {**step, "op": "add"} if step.get("op") == "replace" else {**step}
 

@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written_to_is_found_before_anything_runs(
     (tmp_path / "file").write_text("", encoding="utf-8")
     done = pumice(command, "--trace", TRACE, "-d", tmp_path / "file" / "x", "-o", "json")
     assert done.exit_code == 2
-    assert "wanted a folder that can be written to, found 'Not a directory'" in done.output
+    assert "wanted a folder that can be written to, found Not a directory" in done.output
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

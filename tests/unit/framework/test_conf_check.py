@@ -101,9 +101,9 @@ def test_problems_are_sorted_by_line_and_errors_are_told_apart() -> None:
 
 def test_guards_are_looked_at_only_without_errors() -> None:
     text = GOOD.replace("name: gang", "name: conformance").replace("allocate", "allocate, reclaim")
-    assert any("wanted conformance last" in each for each in problems(text))
+    assert any("wanted conformance to judge every victim" in each for each in problems(text))
     text = text.replace("name: nodeorder", "name: nodeordor")
-    assert not any("wanted conformance last" in each for each in problems(text))
+    assert not any("wanted conformance to judge every victim" in each for each in problems(text))
 
 
 def test_a_setting_without_effect_names_who_does_not_read_it() -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pumice.api.codes import Cause
-from pumice.diagnosis.changes import Change, chain
+from pumice.diagnosis.changes import Change
+from pumice.diagnosis.joined_changes import chain
 from pumice.diagnosis.remedy import (
     cluster_changes,
     conf_changes,

@@ -11,8 +11,9 @@ from typing import Final
 from pumice.api.codes import Cause
 from pumice.controllers.job.names import podgroup_name
 from pumice.diagnosis.causes import causes_of
-from pumice.diagnosis.changes import Change, chain
+from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.joined_changes import chain
 from pumice.diagnosis.manifest_causes import is_barred
 from pumice.diagnosis.remedy.costs import Cost, cost_of, cost_of_cycle, restarted
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
