@@ -1,14 +1,12 @@
 """The objects that the first cycle of a scenario decides about."""
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from pumice.api.annotations import EXPECTED
-from pumice.api.kinds import JOB, Manifest, kind_of
+from pumice.api.kinds import Manifest
 from pumice.cluster.embedded.claim_changes import with_made_claims
+from pumice.scenarios.identity import is_job
 from pumice.scenarios.scenario import Scenario
-
-_JOB_KIND: Final = JOB.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,6 @@ def first_objects(scenario: Scenario) -> FirstObjects:
 
     objects, refused = with_made_objects(scenario)
     return FirstObjects(objects, refused)
-
-
-def is_job(one: Manifest) -> bool:
-    """Return whether an object is a job of Volcano."""
-    return one["kind"] == _JOB_KIND and kind_of(one) == JOB
 
 
 def _is_expected(one: Manifest) -> bool:
