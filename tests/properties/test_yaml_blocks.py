@@ -22,6 +22,7 @@ _BODIES = (
     *('"q": 1', "'q': 1", '"r":1', "'s' : 1", "k y: 1", "z/y.x: -1", "z: -", "z: - 1", "z: --x"),
     *("f:spec:", 'k:{"a":"b"}:', "n: é", "n: \x85", "n: \u2028", "n: \ufeff", "m: -:", "m: x:"),
     *("o: .inf", "o: 99999999999999999999", "l: #", "l: # c", "- # c", "x: ?a", "x: a?", "x: a,b"),
+    *("\tr",),
 )
 _LINES = st.builds(
     lambda indent, body, end: " " * indent + body + end,

@@ -199,7 +199,7 @@ class _Reader:
         """Read a value that may take several lines; return the line behind it."""
         column, lines, at = self._columns[-1], self._lines, place + 1
         indent = _indent(lines[at]) if at < len(lines) else 0
-        if kind is not LITERAL or indent <= column or indent == len(lines[at]):
+        if kind is not LITERAL or indent <= column or lines[at][indent:][:1] in ("", "\t"):
             return self._given_away(place, target, key, place)
         found: list[str] = []
         while at < len(lines) and (_indent(line := lines[at]) >= indent or not line.strip(" ")):

@@ -73,6 +73,7 @@ def test_an_object_that_cannot_be_used_names_its_line() -> None:
         "a: 1\n...\n",
         "kind: List\nitems: [{a: 1}]\n",
         "\ta: 1\n",
+        "a: |\n  \tb\n",  # a tab where the parser still looks for the indentation
         "a: @b\n",
     ],
 )
