@@ -2,13 +2,13 @@
 
 A snapshot is a scenario without expectations, so `pumice run` plays it and `pumice run --write`
 makes it a policy test.  What controllers have still to make follows from the jobs, and is made
-again whenever a snapshot is read.  Possible secrets (environment, commands) are not saved.
+again whenever a snapshot is read.  Possible secrets (environment, commands, keys) are not saved.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -35,6 +35,8 @@ _TOKEN: Final = re.compile(
     r"""(?m)(^|[{,\s])(["']?token["']?\s*:\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}]+)"""
 )
 """The one secret that a scheduler configuration may hold: the token for measured use."""
+_PRIVATE_KEY: Final = "ssh-private-key"
+"""The argument of the plugin `ssh` of a job that is a secret."""
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _PARTS: Final = ("containers", "initContainers", "ephemeralContainers")
 
@@ -102,8 +104,23 @@ def _without_secrets(manifest: Manifest) -> Manifest:
             for task in manifest["spec"].get("tasks") or ()
             for template in (task.get("template") or {},)
         ]
-        out["spec"] = {**manifest["spec"], "tasks": tasks}
+        plugins = manifest["spec"].get("plugins") or {}
+        known = {name: [*_without_keys(words or ())] for name, words in plugins.items()}
+        out["spec"] = {**manifest["spec"], "tasks": tasks, **({"plugins": known} if known else {})}
     return out
+
+
+def _without_keys(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield the arguments of a plugin of a job, without the private key that one may be given."""
+    words = iter(arguments)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name.lstrip("-") != _PRIVATE_KEY:
+            yield word
+            continue
+        if not equals:
+            next(words, None)
+        yield f"--{_PRIVATE_KEY}=redacted"
 
 
 def _pod_without_secrets(pod: Manifest) -> Manifest:

@@ -59,10 +59,13 @@ def test_nothing_that_may_be_a_secret_is_saved_of_jobs() -> None:
     task = {"name": "w", "replicas": 1, "template": {"spec": {"containers": [container]}}}
     meta = {"name": "train", "namespace": "default", "uid": "u"}
     version = "batch.volcano.sh/v1alpha1"
-    given = {"apiVersion": version, "kind": "Job", "metadata": meta, "spec": {"tasks": [task]}}
+    keys = ["--ssh-private-key=hush", "-ssh-private-key", "hush", "--ssh-port=23"]
+    spec = {"tasks": [task], "plugins": {"ssh": keys, "svc": []}}
+    given = {"apiVersion": version, "kind": "Job", "metadata": meta, "spec": spec}
     text = save_world(load_world([json.dumps({"objects": [given]}) + "\n"]))
     assert "hush" not in text
     assert "image: busybox:1" in text
+    assert "--ssh-port=23" in text
 
 
 def test_kinds_that_a_cluster_hid_stay_hidden(world: Any, tmp_path: Path) -> None:
