@@ -70,8 +70,9 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
             an answer can handle.
     """
     new = [job for job in jobs if phase_of(job) in NOT_BEGUN]
-    _check_pods(new)
-    new += _lacking_pods(jobs, objects)
+    lacking = _lacking_pods(jobs, objects)
+    _check_pods(sum(map(_replicas, new)) + sum(number for _, number in lacking))
+    new += [job for job, _ in lacking]
     if not new:
         return []
     view = ManifestView(objects)
@@ -89,8 +90,13 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     ]
 
 
-def _lacking_pods(jobs: Iterable[Manifest], objects: Iterable[Manifest]) -> list[Manifest]:
-    """List the jobs that run with only some of their pods; input with none says nothing."""
+def _lacking_pods(
+    jobs: Iterable[Manifest], objects: Iterable[Manifest]
+) -> list[tuple[Manifest, int]]:
+    """List jobs that run with only some of their pods, and how many are missing.
+
+    Input that has none of them says nothing.
+    """
     running = [job for job in jobs if phase_of(job) == "Running"]
     if not running:
         return []
@@ -100,16 +106,16 @@ def _lacking_pods(jobs: Iterable[Manifest], objects: Iterable[Manifest]) -> list
         if one["kind"] == "Pod"
     )
     known = Counter((space, each.get(JOB_NAME)) for space, each in marks)
-    return [job for job in running if 0 < known[_place(job)] < _replicas(job)]
+    missing = ((job, _replicas(job) - known[_place(job)]) for job in running if known[_place(job)])
+    return [(job, number) for job, number in missing if number > 0]
 
 
 def _replicas(job: Manifest) -> int:
     return sum(replicas_of(task) for task in job["spec"].get("tasks") or ())
 
 
-def _check_pods(jobs: Iterable[Manifest]) -> None:
-    """Refuse jobs that ask for too many pods together, before the first pod is made."""
-    pods = sum(map(_replicas, jobs))
+def _check_pods(pods: int) -> None:
+    """Refuse to make too many pods together, before the first is made."""
     if pods > MOST_PODS:
         raise ManifestError(
             wanted=f"at most {MOST_PODS:,} pods of all jobs whose pods are still to be made",
