@@ -29,6 +29,8 @@ def name_hint(name: str, names: Collection[str]) -> str:
     close = nearest(name, names)
     if close is not None:
         return f"did you mean '{close}'?"
+    if len(names) == 1:
+        return f"the only one is {next(iter(names))}"
     return f"there are {', '.join(sorted(names))}" if 0 < len(names) <= 12 else ""
 
 

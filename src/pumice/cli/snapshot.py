@@ -86,7 +86,7 @@ def _print_summary(found: Summary) -> None:
             for r in found.resources
         ],
     )
-    print_heading(f"{len(found.queues)} queues")
+    print_heading(counted(len(found.queues), "queue"))
     print_rows(
         ("queue", "parent", "state", "weight", "allocated", "pending", "jobs"),
         [

@@ -150,17 +150,23 @@ def _once(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Leave out repeated findings, and those that follow from the fault of another field."""
     seen: set[tuple[str, str, str]] = set()
     misread: list[Path] = []
-    wrong = {one.path[-1] for one in findings if one.path}
+    paths = [one.path for one in findings]
     for one in findings:
         key = (path_text(one.path), repr(one.found), one.wanted)
         if key in seen or any(one.path[: len(path)] == path for path in misread):
             continue
-        if one.beside and one.beside in wrong:
+        if one.beside and any(_is_beside(one, path) for path in paths):
             continue
         seen.add(key)
         if isinstance(one.found, Words):
             misread.append(one.path)
         yield one
+
+
+def _is_beside(finding: Finding, path: Path) -> bool:
+    """Return whether a path is that of a field with which the value of a finding was compared."""
+    around = finding.path[:-1]
+    return path[-1:] == (finding.beside,) and path[: len(around)] == around
 
 
 def _unknown(manifest: Manifest, verdict: Verdict) -> Iterator[Finding]:

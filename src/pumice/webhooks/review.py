@@ -82,7 +82,7 @@ class Finding(msgspec.Struct, frozen=True):
     found: Any = None
     wanted: str = ""
     beside: str = ""
-    """The name of other fields with which it was compared: it follows from a fault in one."""
+    """The name of fields beside it or below it was compared with: it follows from their faults."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.api.wording import ordinal
+from pumice.api.wording import name_hint, ordinal
 
 
 @pytest.mark.parametrize(
@@ -11,3 +11,16 @@ from pumice.api.wording import ordinal
 )
 def test_a_place_is_written_as_an_ordinal(n: int, text: str) -> None:
     assert ordinal(n) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        (["worker", "master"], "did you mean 'worker'?"),
+        (["a", "b"], "there are a, b"),
+        (["a"], "the only one is a"),
+        ([], ""),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_one_or_all(names: list[str], hint: str) -> None:
+    assert name_hint("workers", names) == hint

@@ -132,6 +132,17 @@ def test_all_faults_of_an_object_are_reported_at_once_in_the_order_of_lines(lint
     assert lines[2].endswith("image: found 5, wanted a text (quote it)")
 
 
+def test_a_number_is_compared_with_the_replicas_of_its_own_task(lint: Any) -> None:
+    bad = JOB.replace("minAvailable: 5", "minAvailable: 1").replace("replicas: 2", "replicas: two")
+    bad = bad.replace("- name: worker", "- name: worker\n    minAvailable: 3")
+    master = bad[bad.index("  - name: worker") :].replace("worker", "master")
+    _, lines = lint("-", "--queue", "research", given=bad + master.replace("two", "2"))
+    assert [line.partition(": found")[0] for line in lines[:-1]] == [
+        "<stdin>:11: Job default/train: spec.tasks[0].replicas",
+        "<stdin>:18: Job default/train: spec.tasks[1].minAvailable",
+    ]
+
+
 HYPER_NODES = """\
 apiVersion: topology.volcano.sh/v1alpha1
 kind: HyperNode
