@@ -82,7 +82,7 @@ class Finding(msgspec.Struct, frozen=True):
     found: Any = None
     wanted: str = ""
     beside: str = ""
-    """The name of fields beside it or below it was compared with: it follows from their faults."""
+    """Fields of this name, beside it or below, that it was compared with: their faults cause it."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
