@@ -16,7 +16,8 @@ from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import Controller
 from pumice.controllers.expected import NOT_BEGUN, expand_jobs, is_expected
-from pumice.controllers.job.state import replicas_of
+from pumice.controllers.job.expand import may_start, wanted_pods
+from pumice.controllers.job.state import JobState, replicas_of
 from pumice.controllers.loop import ControllerLoop
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.arranged_objects import ArrangedObjects
@@ -121,11 +122,17 @@ class ControlPlane:
                 return error.plain
         return ""
 
-    def refused(self, job: str, pods: int) -> int:
-        """Count the pods that resource quotas refuse of a Volcano job that has so many."""
+    def refused(self, job: str) -> int:
+        """Count the pods of a Volcano job that resource quotas refuse now.
+
+        Those of tasks that wait for other tasks were never asked for.
+        """
         stored = self.cluster.peek(JOB, *job.split("/", 1)) if self.refusal(job) else None
-        tasks = () if stored is None else stored["spec"].get("tasks") or ()
-        return max(0, sum(map(replicas_of, tasks)) - pods)
+        if stored is None:
+            return 0
+        state = JobState.read(stored, self.controllers.view)
+        begun = (task for task in state.tasks if may_start(state, task))
+        return sum(replicas_of(task) - len(wanted_pods(state, task)) for task in begun)
 
     def _on_event(self, kind: str, event: Event) -> None:
         if kind in _READ:

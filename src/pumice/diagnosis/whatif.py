@@ -177,7 +177,7 @@ class Played:
             waits = mine is None or mine.unplaced
             why = self.why(key_of(group), name) if waits else ""
             had_some = mine is None and any(name in side.had_pods for side in sides)
-            refused = self.timeline.plane.refused(name, 0 if mine is None else mine.pods)
+            refused = self.timeline.plane.refused(name)
             found[name] = _state(mine, phase, had_some=had_some, refused=refused), why
         return found
 

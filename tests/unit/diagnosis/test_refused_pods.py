@@ -400,6 +400,17 @@ def test_refused_pods_are_counted_beside_those_that_run(tmp_path: Path) -> None:
     assert effect.after == "4 of 4 run, Running"
 
 
+def test_pods_of_a_task_that_waits_for_another_are_not_refused(tmp_path: Path) -> None:
+    gang = job("big", 3, 3)
+    first, after = gang["spec"]["tasks"][0], {"dependsOn": {"name": ["w"]}, "name": "after"}
+    gang["spec"]["tasks"] = [{**first, "minAvailable": 3}, {**first, **after}]
+    world = load_world([written(tmp_path, quota("2"), gang)])
+    raised = Change.from_data([{"op": "remove", "kind": "ResourceQuota", "name": "default/team"}])
+    [effect] = what_if(world, Question(changes=[raised])).jobs
+    assert effect.before == "0 of 3 run, 1 refused by quotas, Inqueue"
+    assert effect.after == "6 of 6 run, Running"
+
+
 def test_no_pod_is_said_to_be_spared_for_a_gang_that_lacks_its_pods(tmp_path: Path) -> None:
     low = [pod_group("low"), pod("low", group="low", cpu=15, node="node", phase="Running")]
     conf = {"actions": "enqueue, allocate, preempt", "tiers": [{"plugins": [{"name": "gang"}]}]}
