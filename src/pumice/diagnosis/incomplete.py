@@ -101,6 +101,6 @@ def _quotas(jobs: Sequence[str]) -> Iterator[str]:
     if jobs:
         are = "is admitted and lacks" if len(jobs) == 1 else "are admitted and lack"
         yield (
-            f"{counted(len(jobs), 'job')} {are} pods: {first_of(jobs, _NAMED)}; no ResourceQuota "
-            "of the namespace is known, which may refuse them"
+            f"{counted(len(jobs), 'job')} {are} pods: {first_of(jobs, _NAMED)}; controllers have "
+            "still to make them, or a ResourceQuota that is not known here refuses them"
         )

@@ -445,8 +445,8 @@ def test_files_without_quotas_are_said_to_lack_them_if_an_admitted_job_lacks_pod
     }
     objects = [queue("default"), job("big", 2, 2), group, made("big-w-0", "big")]
     note = (
-        "1 job is admitted and lacks pods: default/big; no ResourceQuota of the namespace is "
-        "known, which may refuse them"
+        "1 job is admitted and lacks pods: default/big; controllers have still to make them, "
+        "or a ResourceQuota that is not known here refuses them"
     )
     assert note in missing_input(load_world([written(tmp_path, *objects)]))
     assert note not in missing_input(load_world([written(tmp_path, quota("9"), *objects)]))
