@@ -44,7 +44,9 @@ class Material:
         plugins = load_plugins(self.plugins)
         if self.world is not None:
             return replace(self.world, plugins=plugins)
-        world = replace(load_world([_Held(self)]), plugins=plugins)
+        world = load_world([_Held(self)])
+        # a reader passes over config maps that are not shown
+        world = replace(world, plugins=plugins, hidden={**self.hidden, **world.hidden})
         if self.conf:
             return replace(world, conf=self.conf, conf_source="the running scheduler")
         return world
@@ -64,7 +66,7 @@ class _Held:
     ) -> tuple[list[Manifest], str]:
         del namespace, labels
         if kind in self._material.hidden:
-            raise RejectedError(problem=self._material.hidden[kind])
+            raise RejectedError(kind, problem=self._material.hidden[kind])
         return list(self._material.objects.get(kind, ())), ""
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
