@@ -20,7 +20,7 @@ from pumice.controllers.base import (
     Update,
     UpdateStatus,
 )
-from pumice.errors import ClusterError, NamespaceTerminatingError, NotFoundError, QuotaExceededError
+from pumice.errors import NamespaceTerminatingError, NotFoundError, QuotaExceededError
 
 _NEW_POD: Final = (Create, "Pod")
 
@@ -48,14 +48,16 @@ def carry_out_all(cluster: Cluster, effects: Iterable[Effect]) -> None:
         raise refused
 
 
-def carry_out_if_refused(cluster: Cluster, plan: Plan, error: Exception) -> Manifest | None:
-    """Do what a plan has to do if a quota refuses a pod, where that is the error.
+def carry_out_if_refused(
+    cluster: Cluster, plan: Plan, errors: Sequence[Exception]
+) -> Manifest | None:
+    """Do what a plan has to do if a quota refuses a pod, where that is among the errors.
 
     Return the object after it.  A failure is left to the next attempt, which follows anyway.
     """
     found = None
-    if isinstance(error, QuotaExceededError):
-        with suppress(ClusterError):
+    if any(isinstance(each, QuotaExceededError) for each in errors):
+        with suppress(Exception):
             for effect in plan.if_refused:
                 found = carry_out(cluster, effect)
     return found

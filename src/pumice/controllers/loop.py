@@ -283,7 +283,7 @@ class ControllerLoop:
                 return False
             carry_out_all(self._cluster, plan.effects)
         except Exception as error:  # noqa: BLE001  # hurts this object only
-            carry_out_if_refused(self._cluster, plan, error)
+            carry_out_if_refused(self._cluster, plan, [error])
             self._failed(item, error, plan)
         else:
             self._succeeded(item, plan)

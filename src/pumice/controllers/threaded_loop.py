@@ -180,7 +180,7 @@ class ThreadedLoop(ControllerLoop):
                 errors = [each for part in parts for each in self._carry_out(attempt, part, done)]
                 if errors:
                     done.error = errors[0]
-                    found = carry_out_if_refused(self._cluster, done.plan, errors[0])
+                    found = carry_out_if_refused(self._cluster, done.plan, errors)
                     done.written += [] if found is None else [found]
                     break
         except Exception as error:  # noqa: BLE001  # reported to the thread that reconciles
