@@ -213,12 +213,13 @@ def test_a_job_that_would_start_otherwise_is_named() -> None:
     assert found["wait for default/first to end (2 pods)"] == "1 pod starts"
 
 
-def test_running_pods_that_go_with_a_resubmitted_job_are_counted() -> None:
-    job = volcano_job(3, a=(3, 3, None))
+def partly_running(needed: int) -> list[Any]:
+    """Return a Volcano job and what belongs to it: two pods of three run."""
+    job = volcano_job(needed, a=(3, 3, None))
     job["metadata"]["uid"] = "u1"
     job["status"] = {"state": {"phase": "Running"}}
     owner = {"apiVersion": job["apiVersion"], "kind": "Job", "name": "j", "uid": "u1"}
-    group = pod_group("j-u1", min_member=3, phase="Running")
+    group = pod_group("j-u1", min_member=needed, phase="Running")
     marks = {"volcano.sh/task-spec": "a", "volcano.sh/job-name": "j"}
     homes = ["n1", "n2", None]
     pods = [
@@ -227,11 +228,24 @@ def test_running_pods_that_go_with_a_resubmitted_job_are_counted() -> None:
     ]
     for one in (group, *pods):
         one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    found = remedies([*PLAIN, job, group, *pods])
+    return [job, group, *pods]
+
+
+def test_running_pods_that_go_with_a_resubmitted_job_are_counted() -> None:
+    found = remedies([*PLAIN, *partly_running(3)])
     assert found["ask for less: cpu 1 a pod"] == (
         "3 pods start; its 2 running pods are created again"
     )
     assert found["add a node like n1"] == "1 pod starts"
+
+
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_a_job_is_not_submitted_again_to_run_no_more_pods_than_now(room: int) -> None:
+    capped = queue("default", capability={"cpu": 6})
+    other = queue("other", capability={"cpu": 3 * room})
+    more = [node("n3", cpu=4)]
+    found = remedies([capped, other, *NODES, *more, *partly_running(1)], CAPACITY)
+    assert ("submit it to queue other" in found) == (room == 3)
 
 
 def test_several_jobs_that_lose_pods_are_counted_each() -> None:

@@ -30,6 +30,10 @@ class Cost:
         """The pods that are evicted."""
         return [pod for pods in self.evicted.values() for pod in pods]
 
+    def outweighs(self, started: int) -> bool:
+        """Return whether the job gives up as many running pods as it starts: nothing is gained."""
+        return 0 < self.restarted >= started
+
     def texts(self, known: Iterable[str] = ()) -> list[str]:
         """Describe it, a clause each; evictions that are ``known`` already are left out."""
         found = []

@@ -150,13 +150,16 @@ class Search:
         """
         title, outcome = self.world.title(self.job), way.outcome
         if outcome.started and not way.cost.evicted and len(self.world.objects) > _MOST_PROVED:
-            return replace(way, cost=Cost(restarted=restarted(way.change, self.world)))
+            cost = Cost(restarted=restarted(way.change, self.world))
+            return None if cost.outweighs(len(outcome.binds)) else replace(way, cost=cost)
         world = way.change(self.world)
         key = self._key(world)
         after = played(world, key)
         if not after.started and (outcome.started or outcome.makes_room):
             return way if _has_older_name(world, key) else None
         way = replace(way, cost=cost_of(way.change, self.world, title, self._unchanged, after))
+        if way.cost.outweighs(len(after.bound.get(title, ()))):
+            return None
         if not outcome.started or not after.started:
             return replace(way, in_s=way.in_s or after.in_s)
         # pods that are made once it is admitted come a cycle later, and may find less room
