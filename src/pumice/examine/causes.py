@@ -40,7 +40,9 @@ def session_causes(
     found += _no_pods(outcome, found)
     if found:
         return found
-    return [examiner.ahead if examiner.ahead is not None else as_recorded(outcome)]
+    if examiner.ahead is None:
+        return [as_recorded(outcome)]
+    return [examiner.ahead, *([] if examiner.limit is None else [examiner.limit])]
 
 
 def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:

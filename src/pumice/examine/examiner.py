@@ -10,10 +10,12 @@ from pumice.core.tables import NOWHERE
 from pumice.examine.findings import Finding, ObjectRef, Position, SparedPods
 from pumice.examine.funnel import Funnel
 from pumice.examine.job_outcome import Watcher
+from pumice.examine.limits import refused
 from pumice.examine.order_keys import OrderBook
 from pumice.examine.session_causes import Examination, examine
 from pumice.examine.spared import why_spared
 from pumice.framework.job_records import Stage
+from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 
 _NAMED = 3
@@ -33,6 +35,8 @@ class Examiner(Watcher):
         self.spared: list[SparedPods] = []
         self.position: Position | None = None
         self.ahead: Finding | None = None
+        self.limit: Finding | None = None
+        """The limit of a queue that leaves no room beside the jobs ahead."""
 
     def opened(self, ssn: Session) -> None:
         """Ask every gate."""
@@ -57,6 +61,7 @@ class Examiner(Watcher):
             return
         self.spared = why_spared(ssn, row)
         self.ahead = self._who_is_ahead(ssn, row)
+        self.limit = self._limit_beside_them(ssn, row) if self.ahead is not None else None
 
     def _place(self, ssn: Session, row: int) -> Position | None:
         jobs, queues = ssn.snapshot.jobs, ssn.snapshot.queues
@@ -101,6 +106,17 @@ class Examiner(Watcher):
             ObjectRef.of_key("PodGroup", names[0]),
             {"jobs": names, "key": key},
         )
+
+    def _limit_beside_them(self, ssn: Session, row: int) -> Finding | None:
+        """Return the limit of a queue that the job and those ahead of it exceed together."""
+        record = ssn.records.by_job.get(row)
+        if record is None or record.why is not Why.OVER_QUOTA:
+            return None
+        if record.numbers.get("at") not in ssn.snapshot.queues.row_of:
+            return None
+        admitting = record.stage is Stage.ENQUEUE
+        code = Cause.QUEUE_OVER_CAPABILITY
+        return refused(ssn, code, record.why, record.numbers, row, admitting=admitting)
 
     def _admitted(self, ssn: Session) -> list[int]:
         """List the jobs that this cycle admitted to their queue."""

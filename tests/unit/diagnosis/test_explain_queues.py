@@ -185,3 +185,18 @@ def test_pods_placed_before_a_refused_one_are_asked_for_and_not_in_use(world: An
         "queue default would hold more than it may with the 2 pods that the gang needs: "
         "cpu needs 4, in use or reserved 0, limit 3 (over by 1)"
     )
+
+
+def test_a_limit_that_the_job_ahead_uses_up_is_named_and_may_be_raised(
+    world: Any, job: Any
+) -> None:
+    there = [
+        queue("default", capability={"cpu": 10}),
+        node("n1", cpu=16),
+        *job("first", cpu=8),
+        *job("j", cpu=4),
+    ]
+    found = explain_job(world(there, FLAT), "j")
+    assert [each.code for each in found.causes] == [Cause.JOB_AHEAD, Cause.QUEUE_OVER_CAPABILITY]
+    assert found.causes[1].text.endswith("cpu needs 4, in use or reserved 8, limit 10 (over by 2)")
+    assert found.remedies[0].text == "raise the capability of queue default: cpu from 10 to 12"
