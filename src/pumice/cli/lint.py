@@ -26,6 +26,7 @@ _VOLCANO_KINDS: Final = [(f"{kind.group}/{kind.version}", kind.kind) for kind in
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _STDIN: Final = "-"
 _SHOWN: Final = 80
+_INSIDE_SCENARIOS: Final = frozenset({"objects", "objectsFrom"})
 _WITH_SECRETS: Final = frozenset({"ssh", "mpi"})
 """Plugins of jobs with keys in a secret: ssh, and mpi, which brings ssh."""
 
@@ -107,12 +108,16 @@ def _passed_over(read: Sequence[Any]) -> Iterator[str]:
         if _is_object(content) and not is_checked(content) and not _is_unknown_kind(content)
     )
     reported = (_is_object, _is_untyped, _is_configuration)
-    strangers = sum(
-        isinstance(content, dict) and not any(known(content) for known in reported)
+    strangers = [
+        content
         for content in contents
-    )
-    if strangers:
-        yield f"note: not objects, not checked: {counted(strangers, 'document')}"
+        if isinstance(content, dict) and not any(known(content) for known in reported)
+    ]
+    scenarios = sum(not _INSIDE_SCENARIOS.isdisjoint(content) for content in strangers)
+    if scenarios:
+        yield f"note: not checked: {counted(scenarios, 'scenario')}, which 'pumice run' reads"
+    if len(strangers) > scenarios:
+        yield f"note: not objects, not checked: {counted(len(strangers) - scenarios, 'document')}"
     if others:
         listed = ", ".join(f"{number} {kind}" for kind, number in sorted(others.items()))
         yield f"note: without rules, not checked: {listed}"

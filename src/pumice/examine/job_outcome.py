@@ -35,20 +35,6 @@ class Stop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """The place of a job in the order when a cycle begins, and the turns before it."""
-
-    queues: tuple[str, ...] = ()
-    """Queues with waiting jobs, the first one first."""
-    jobs: tuple[str, ...] = ()
-    """Waiting jobs of its own queue, the first one first."""
-    turn: int | None = None
-    """How many jobs were taken before it to be placed; None if it had no turn."""
-    before: tuple[str, ...] = ()
-    """The jobs that were."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class JobOutcome:
     """One job in one cycle."""
 
@@ -79,7 +65,6 @@ class JobOutcome:
     last: Stop | None = None
     sentence: str = ""
     """Why it waits, in the words of the cycle."""
-    place: Place = field(default_factory=Place)
     binds: Mapping[str, str] = field(default_factory=dict)
     victims: Mapping[str, str] = field(default_factory=dict)
     """Pods evicted for it, and their nodes."""
@@ -133,22 +118,15 @@ class Watcher(Observer):
     def __init__(self, key: str, cycle: int) -> None:
         self._key = key
         self._cycle = cycle
-        self._queues: tuple[str, ...] = ()
-        self._jobs: tuple[str, ...] = ()
         self.outcome = JobOutcome(job=key, cycle=cycle)
         self.decisions = Decisions()
 
     def opened(self, ssn: Session) -> None:
-        """Record the order of jobs, and request more detail about the job."""
-        jobs, queues = ssn.snapshot.jobs, ssn.snapshot.queues
+        """Request more detail about the job."""
+        jobs = ssn.snapshot.jobs
         row = jobs.row_of.get(self._key)
-        if row is None or not jobs.listed[row]:
-            return
-        ssn.records.watched = frozenset({row})
-        lines = waiting_lines(ssn)
-        self._queues = tuple(queues.names[each] for each in ssn.ordering.sort_queues(lines))
-        mine = ssn.ordering.sort_jobs(lines.get(int(jobs.queue[row]), []))
-        self._jobs = tuple(jobs.keys[each] for each in mine)
+        if row is not None and jobs.listed[row]:
+            ssn.records.watched = frozenset({row})
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Copy the records of the job."""
@@ -160,7 +138,8 @@ class Watcher(Observer):
         listed = bool(snapshot.jobs.listed[row])
         state = decisions.pod_groups.get(self._key)
         stated = PHASES[snapshot.jobs.stated_phase[row]] or "Pending"
-        own = {snapshot.tasks.keys[each] for each in job.tasks}
+        pods = [snapshot.tasks.keys[each] for each in job.tasks]
+        own = set(pods)
         last = records.by_job.get(row)
         gone = {snapshot.tasks.row_of[pod] for pod in decisions.evictions}
         self.outcome = JobOutcome(
@@ -181,10 +160,9 @@ class Watcher(Observer):
             stops={each: _stop(ssn, one) for each, one in records.stops.get(row, {}).items()},
             last=None if last is None else _stop(ssn, last),
             sentence=waiting_reason(ssn, job) if listed else "",
-            place=self._line(ssn, row),
-            binds={pod: node for pod, node in decisions.binds.items() if pod in own},
+            binds=_those_of(pods, decisions.binds),
             victims=_victims(ssn, decisions, own | {self._key}),
-            promised={pod: node for pod, node in decisions.pipelined.items() if pod in own},
+            promised=_those_of(pods, decisions.pipelined),
             evicted={
                 p: decisions.beneficiaries.get(p, "") for p in decisions.evictions if p in own
             },
@@ -194,12 +172,6 @@ class Watcher(Observer):
             leaves_in_s=_leaves_in(ssn, decisions, own),
             cycle=self._cycle,
         )
-
-    def _line(self, ssn: Session, row: int) -> Place:
-        turns, keys = ssn.records.turns, ssn.snapshot.jobs.keys
-        turn = turns.get(row)
-        before = [keys[each] for each, at in turns.items() if turn is not None and at < turn]
-        return Place(queues=self._queues, jobs=self._jobs, turn=turn, before=tuple(before))
 
 
 def waiting_lines(ssn: Session) -> dict[int, list[int]]:
@@ -245,6 +217,11 @@ def _stop(ssn: Session, record: Record) -> Stop:
     if numbers.get("queue") is not None:
         numbers["queue"] = ssn.snapshot.queues.names[numbers["queue"]]
     return Stop(record.stage, record.why, numbers)
+
+
+def _those_of(pods: Iterable[str], nodes: Mapping[str, str]) -> dict[str, str]:
+    """Return the nodes of some pods; a cycle may decide about many more."""
+    return {pod: nodes[pod] for pod in pods if pod in nodes}
 
 
 def _victims(ssn: Session, decisions: Decisions, own: set[str]) -> dict[str, str]:

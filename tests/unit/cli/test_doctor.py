@@ -89,4 +89,4 @@ def test_files_are_for_other_commands() -> None:
     ran = CliRunner().invoke(main, ["doctor", "-f", "a.yaml"])
     assert ran.exit_code == 2
     assert "doctor asks a running cluster" in ran.stderr
-    assert "'pumice lint a.yaml' or 'pumice explain -f a.yaml'" in ran.stderr
+    assert "'pumice explain -f a.yaml', and check manifests with 'pumice lint a.yaml'" in ran.stderr

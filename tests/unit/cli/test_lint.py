@@ -300,8 +300,9 @@ def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:
 
 
 def test_kinds_without_rules_are_passed_over(lint: Any) -> None:
-    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n"
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n---\nobjects: []\n"
     notes = [
+        "note: not checked: 1 scenario, which 'pumice run' reads",
         "note: not objects, not checked: 1 document",
         "note: without rules, not checked: 1 ConfigMap",
     ]

@@ -12,7 +12,8 @@ def _no_files(_ctx: click.Context, _param: click.Parameter, files: tuple[str, ..
     if files:
         raise click.UsageError(
             "doctor asks a running cluster, since no file has its rights, leases and webhooks; "
-            f"check files with 'pumice lint {files[0]}' or 'pumice explain -f {files[0]}'"
+            f"ask about files with 'pumice explain -f {files[0]}', "
+            f"and check manifests with 'pumice lint {files[0]}'"
         )
 
 
