@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any, Final
 
@@ -117,7 +118,9 @@ class Course:
         if job not in self.first_bind:
             return self._not_seen(job)
         timeline, story = self.timeline, self.timeline.story
-        at = story.binds[self.first_bind[job]].at
+        first = self.first_bind[job]
+        at = story.binds[first].at
+        with_it = takewhile(lambda each: each.at == at, story.binds[first:])
         wait = at - timeline.start
         before = [each for each in story.ends if each.at <= at and each.job != job]
         victims = [m.pod for m in story.evictions if m.whose == job != m.job and m.at <= at]
@@ -129,7 +132,7 @@ class Course:
             at=rfc3339(at),
             after=list(dict.fromkeys(each.job for each in before)),
             victims=list(dict.fromkeys(victims)),
-            places={m.pod: m.node for m in story.binds if m.job == job and m.at == at},
+            places={each.pod: each.node for each in with_it if each.job == job},
             text=f"it {self._starts(job)} "
             + _when_text(wait, last, victims, self._still_leaving(job, at)),
         )

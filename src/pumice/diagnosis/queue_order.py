@@ -93,8 +93,8 @@ class _Watcher(Observer):
 
     def _with_outcome(self, ssn: Session, line: Line, row: int, decisions: Decisions) -> Line:
         turn = ssn.records.turns.get(row)
-        own = {ssn.snapshot.tasks.keys[each] for each in ssn.snapshot.jobs.tasks[row]}
-        bound = sum(pod in own for pod in decisions.binds)
+        keys, own = ssn.snapshot.tasks.keys, ssn.snapshot.jobs.tasks[row]
+        bound = sum(keys[each] in decisions.binds for each in own)
         outcome = counted(bound, "pod") + " bound" if bound else self._why(line.name, decisions)
         return replace(line, turn=None if turn is None else turn + 1, outcome=outcome)
 

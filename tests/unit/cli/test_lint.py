@@ -300,7 +300,8 @@ def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:
 
 
 def test_kinds_without_rules_are_passed_over(lint: Any) -> None:
-    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n---\nobjects: []\n"
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    text = f"{config}---\njust: values\n---\nobjects: []\n"
     notes = [
         "note: not checked: 1 scenario, which 'pumice run' reads",
         "note: not objects, not checked: 1 document",
