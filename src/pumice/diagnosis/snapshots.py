@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest, queue_of
 from pumice.api.quantity import amount_text
 from pumice.api.times import rfc3339
@@ -311,7 +310,7 @@ def diff_worlds(left: ClusterState, right: ClusterState) -> Difference:
         changed=changed,
         conf=_conf(left) != _conf(right),
         seconds=right.now - left.now,
-        decisions=_decisions(Replay(left).decide(), Replay(right).decide()),
+        decisions=_decisions(_decided(left), _decided(right)),
     )
 
 
@@ -340,17 +339,23 @@ def _fields(left: Any, right: Any, path: str = "") -> Iterator[tuple[str, tuple[
         yield path, (left, right)
 
 
-def _decisions(left: Decisions, right: Decisions) -> dict[str, dict[str, tuple[str, str]]]:
-    sides = {
-        "binds": (left.binds, right.binds),
-        "evictions": tuple(dict.fromkeys(each.evictions, "evicted") for each in (left, right)),
-        "phases": tuple(
-            {job: state.phase for job, state in each.pod_groups.items()} for each in (left, right)
-        ),
-        "why": (left.explanations, right.explanations),
+def _decided(world: ClusterState) -> dict[str, Mapping[str, str]]:
+    """Return what the next cycle decides; jobs by title, which one submitted again keeps."""
+    found = Replay(world).decide()
+    return {
+        "binds": found.binds,
+        "evictions": dict.fromkeys(found.evictions, "evicted"),
+        "phases": {world.title(job): state.phase for job, state in found.pod_groups.items()},
+        "why": {world.title(job): text for job, text in found.explanations.items()},
     }
+
+
+def _decisions(
+    left: Mapping[str, Mapping[str, str]], right: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, tuple[str, str]]]:
     out: dict[str, dict[str, tuple[str, str]]] = {}
-    for what, (a, b) in sides.items():
+    for what, a in left.items():
+        b = right[what]
         found = {
             key: (a.get(key, ""), b.get(key, ""))
             for key in sorted({*a, *b})

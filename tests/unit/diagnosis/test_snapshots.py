@@ -114,3 +114,15 @@ def test_another_configuration_is_a_difference(world: Any) -> None:
 def test_the_same_world_does_not_differ_from_itself(world: Any, job: Any) -> None:
     there = world([*OBJECTS, *job("j", cpu=1)])
     assert diff_worlds(there, there).is_empty
+
+
+def test_a_job_that_was_submitted_again_is_the_same_job_in_a_difference(world: Any) -> None:
+    def submitted(uid: str, cpu: int) -> list[Any]:
+        group, one = pod_group(f"j-{uid}"), pod("j-0", group=f"j-{uid}", cpu=cpu)
+        owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": uid}
+        group["metadata"]["ownerReferences"] = [owner]
+        return [*OBJECTS, group, one]
+
+    found = diff_worlds(world(submitted("1", 2)), world(submitted("2", 5)))
+    assert found.decisions["why"].keys() == {"default/j"}
+    assert "phases" not in found.decisions
