@@ -66,7 +66,7 @@ class EvictionRuns:
         self._hook = hook
         self._columns = VictimColumns(state, candidates, hook)
         self._ladders = LadderMaker(state, candidates, self._columns)
-        self._scored = ScoredPlans(state, candidates, self._columns)
+        self._scored = ScoredPlans(state, candidates, self._columns, self._ladders)
         self._is_cut = False
         """Whether the last run ended before its tasks did: the next one is tried by itself."""
         self._rooms = RoomMaker(state, hook)

@@ -53,12 +53,18 @@ class ScoredPlan(NamedTuple):
 class ScoredPlans:
     """Plans steps for one action, and keeps what a job leaves to the next."""
 
-    def __init__(self, state: SessionState, candidates: Candidates, columns: VictimColumns) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        candidates: Candidates,
+        columns: VictimColumns,
+        ladders: LadderMaker,
+    ) -> None:
         self._state = state
         self._snapshot = state.snapshot
         self._candidates = candidates
         self._columns = columns
-        self._ladders = LadderMaker(state, candidates, columns)
+        self._ladders = ladders
         self._spreads = False
         """Whether nodes outside those that seemed enough became the best."""
         self._last: ScoredPlan | None = None
