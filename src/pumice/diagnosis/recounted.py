@@ -3,7 +3,8 @@
 Plugins read it, and a world that was read from files has it as it was then.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.pod_resources import Amounts
@@ -46,27 +47,21 @@ def _with(
     quota: Manifest, gone: Iterable[Manifest], came: Iterable[Manifest], usage: _Usage
 ) -> Manifest:
     status = quota["status"]
-    more = _sum(quota, came, usage)
-    less = _sum(quota, gone, usage)
+    more, less = _sum(quota, came, usage), _sum(quota, gone, usage)
     used = {**status["used"]}
     for name, stated in status["used"].items():
-        by = more.get(name, 0) - less.get(name, 0)
+        by = more[name] - less[name]
         if by:
             amount = amount_or_nothing(stated)
             used[name] = str(Amount(max(0, amount.nano + by), amount.form))
     return {**quota, "status": {**status, "used": used}}
 
 
-def _sum(quota: Manifest, pods: Iterable[Manifest], usage: _Usage) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, nano in _used_by(quota, pods, usage):
-        found[name] = found.get(name, 0) + nano
-    return found
-
-
-def _used_by(quota: Manifest, pods: Iterable[Manifest], usage: _Usage) -> Iterator[tuple[str, int]]:
+def _sum(quota: Manifest, pods: Iterable[Manifest], usage: _Usage) -> Counter[str]:
+    """Add up, in nano units, what a quota counts of pods."""
     home = quota["metadata"].get("namespace") or "default"
+    found: Counter[str] = Counter()
     for pod in pods:
         if (pod["metadata"].get("namespace") or "default") == home and in_scope(quota, pod):
-            for name, amount in usage(pod).items():
-                yield name, amount.nano
+            found.update({name: amount.nano for name, amount in usage(pod).items()})
+    return found
