@@ -1,11 +1,9 @@
 """The dashboard over HTTP: pages, documents, answers, and news as server-sent events."""
 
 import asyncio
-import mimetypes
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from importlib import resources
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -29,6 +27,7 @@ from pumice.dashboard.questions import (
     read_texts,
 )
 from pumice.dashboard.security import COOKIE, Guard, failure_pause_s, refusal
+from pumice.dashboard.static_files import StaticFile, static_files
 from pumice.errors import InputError, PumiceError, Words
 from pumice.serve.http_server import HttpServer, Site, read_body
 
@@ -53,6 +52,7 @@ class Dashboard:
         self._pages = pages
         self._actions = actions
         self._guard = guard
+        self._files = static_files()
         self._waiting: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
@@ -64,7 +64,7 @@ class Dashboard:
         add = app.router.add_get
         for path in _SHELLS:
             add(path, self._shell)
-        add("/static/{path:.+}", self._static)
+        add("/static/{name:.+}", self._static)
         add("/api/session", self._session)
         add("/api/news", self._news)
         pages = self._pages
@@ -98,17 +98,13 @@ class Dashboard:
 
     async def _shell(self, request: web.Request) -> web.Response:
         del request
-        return web.Response(body=_file("index.html"), content_type="text/html", charset="utf-8")
+        return _sent(self._files["index.html"])
 
     async def _static(self, request: web.Request) -> web.Response:
-        path = request.match_info["path"]
-        try:
-            body = _file(path)
-        except (OSError, ValueError):
-            raise web.HTTPNotFound(text=f"there is no file {path}") from None
-        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-        kind = "text/javascript" if path.endswith(".js") else kind
-        return web.Response(body=body, content_type=kind, headers={"Cache-Control": "no-cache"})
+        found = self._files.get(request.match_info["name"])
+        if found is None:
+            raise web.HTTPNotFound(text="the pages have no file of this name")
+        return _sent(found)
 
     async def _session(self, request: web.Request) -> web.Response:
         person = await asyncio.to_thread(self._guard.person, request)
@@ -319,14 +315,13 @@ def dashboard_server(
     return HttpServer([Site(dashboard.app(), host, port, tls)])
 
 
-def _file(path: str) -> bytes:
-    """Read a file of the pages; the plotting library is that of the reports."""
-    if ".." in path.split("/"):
-        raise ValueError(path)
-    package, _, rest = path.partition("/")
-    if package == "report":
-        return resources.files("pumice.sim.report").joinpath(rest).read_bytes()
-    return resources.files("pumice.dashboard").joinpath("web", path).read_bytes()
+def _sent(file: StaticFile) -> web.Response:
+    return web.Response(
+        body=file.body,
+        content_type=file.content_type,
+        charset="utf-8",
+        headers={"Cache-Control": "no-cache"},
+    )
 
 
 def _unanswered(error: PumiceError) -> web.Response:
