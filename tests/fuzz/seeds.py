@@ -280,3 +280,62 @@ def review(kind: str, plural: str, manifest: dict[str, Any]) -> dict[str, Any]:
             "object": json.loads(json.dumps(manifest)),
         },
     }
+
+
+def _steps() -> list[dict[str, Any]]:
+    """Steps of RFC 6902, of each sort."""
+    return [
+        {"op": "test", "path": "/metadata/name", "value": "p"},
+        {"op": "add", "path": "/metadata/labels", "value": {"a/b": "c"}},
+        {"op": "copy", "from": "/metadata/labels", "path": "/metadata/annotations"},
+        {"op": "copy", "from": "", "path": "/metadata/x"},
+        {"op": "copy", "from": "/metadata", "path": "/metadata/x/metadata/x"},
+        {"op": "replace", "path": "/metadata/labels/a~1b", "value": "d"},
+        {"op": "add", "path": "/spec/containers/-", "value": {"name": "e"}},
+        {"op": "move", "from": "/spec/containers/0", "path": "/spec/containers/1"},
+        {"op": "remove", "path": "/spec/tolerations/0"},
+    ]
+
+
+def _strategic() -> dict[str, Any]:
+    return {
+        "metadata": {"finalizers": ["a"], "$deleteFromPrimitiveList/finalizers": ["b"]},
+        "spec": {
+            "$setElementOrder/containers": [{"name": "d"}, {"name": "c"}],
+            "containers": [{"name": "d", "image": "i"}, {"name": "c", "$patch": "delete"}],
+            "volumes": [{"$patch": "replace"}, {"name": "w"}],
+            "affinity": {"$patch": "delete"},
+            "nodeSelector": {"$retainKeys": ["zone"], "zone": None},
+        },
+    }
+
+
+PATCHES: Final[list[Any]] = [
+    ["json", MANIFESTS[1], _steps()],
+    ["json", MANIFESTS[1], _steps()[3:5] * 12],
+    ["merge", MANIFESTS[1], {"metadata": {"labels": {"a": None}}, "spec": {"priority": 1}}],
+    ["strategic", MANIFESTS[1], _strategic()],
+    ["apply", MANIFESTS[1], _strategic()],
+]
+"""Sort of patch, document and patch."""
+CHANGES: Final[list[Any]] = [
+    [
+        {"op": "patch", "kind": "Queue", "name": "default", "patch": [
+            {"op": "replace", "path": "/spec/weight", "value": 3},
+            {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
+            {"op": "copy", "from": "/metadata", "path": "/metadata/annotations"},
+        ]},
+        {"op": "patch", "kind": "Pod", "namespace": "default", "name": "w-0", "patch": [
+            {"op": "add", "path": "/spec/tolerations", "value": [{"operator": "Exists"}]},
+            {"op": "remove", "path": "/metadata/labels"},
+        ]},
+        {"op": "wait", "pods": ["default/w-0"]},
+        {"op": "remove", "kind": "Pod", "namespace": "default", "name": "w-1"},
+    ],
+    {"text": "more", "changes": [
+        {"op": "add", "object": MANIFESTS[0]},
+        {"op": "remove", "kind": "Node", "name": "n1"},
+        {"op": "conf", "text": DEFAULT_CONF},
+    ]},
+]  # fmt: skip
+"""Lists for `pumice whatif --changes`."""

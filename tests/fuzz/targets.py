@@ -15,6 +15,8 @@ from typing import Any, Final
 import jsonschema  # type: ignore[import-untyped]
 import msgspec
 
+from pumice.api.cloning import clone
+from pumice.api.json_text import parse_json
 from pumice.api.manifests import load_documents, load_manifests
 from pumice.api.nodes import Node
 from pumice.api.objects import from_manifest
@@ -22,10 +24,13 @@ from pumice.api.quantity import parse_quantity
 from pumice.apiserver.rest import Request
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.apiserver.server import _response
+from pumice.cli.whatif import _listed as listed_changes
+from pumice.cluster.embedded.patches import LONGEST, apply_patch
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.snapshots import save_world, summarise
 from pumice.diagnosis.sources import load_world
 from pumice.errors import PumiceError
@@ -36,6 +41,7 @@ from pumice.scheduler import Scheduler
 from pumice.sim.inputs import SimulationInput, read_configuration, read_workload
 from pumice.sim.traces.files import write_trace
 from pumice.sim.traces.summary import summarise as summarise_trace
+from pumice.testing import node, pod, pod_group, queue
 from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.files import Files, is_checked
@@ -47,6 +53,7 @@ from tests.fuzz.mutation import Mutator, Rng, encoded, garbled
 
 _NODE: Final = from_manifest(seeds.MANIFESTS[0])
 _PLURALS: Final = {kind.kind: kind.plural for kind in KINDS.values()}
+_SORTS: Final = ("json", "merge", "strategic", "apply")
 _BATCH: Final = 1000
 """Requests after which a served cluster is made anew."""
 
@@ -107,6 +114,35 @@ def _configuration(data: bytes) -> None:
 
 def _quantity(data: bytes) -> None:
     parse_quantity(_text(data))
+
+
+def _patch(data: bytes) -> None:
+    """Patch a document: the patch stays as it is, the result is bounded."""
+    asked = parse_json(_text(data), "patch", unique=False)
+    if not isinstance(asked, list) or len(asked) != 3 or asked[0] not in _SORTS:
+        return
+    sort, target, patch = asked
+    before = clone(patch)
+    made = apply_patch(clone(target), patch, sort)
+    assert patch == before
+    assert len(msgspec.json.encode(made)) <= LONGEST
+
+
+def _changes(data: bytes) -> None:
+    """Read a list of changes and try it."""
+    world = _world()
+    listed_changes(world, _file(data, "changes.yaml"))(world)
+
+
+@cache
+def _world() -> ClusterState:
+    objects = [
+        queue("default"),
+        node("n1", cpu=4),
+        pod_group("w", min_member=2),
+        *(pod(f"w-{i}", group="w", cpu=1) for i in range(2)),
+    ]
+    return load_world(["\n---\n".join(json.dumps(one) for one in objects) + "\n"])
 
 
 def _scenario(data: bytes) -> None:
@@ -307,6 +343,8 @@ TARGETS: Final[dict[str, Target]] = {
     for target in (
         Target("manifests", _documents([*seeds.MANIFESTS, seeds.MANIFESTS[:3]]), _manifests),
         Target("configuration", _documents(seeds.CONFIGURATIONS), _configuration),
+        Target("patches", _as_json(seeds.PATCHES), _patch),
+        Target("changes", _documents(seeds.CHANGES), _changes),
         Target("quantities", _texts([text.encode() for text in seeds.QUANTITIES]), _quantity),
         Target("scenarios", _documents(seeds.SCENARIOS), _scenario),
         Target("snapshots", _documents([*seeds.SCENARIOS, *seeds.MANIFESTS]), _snapshot),

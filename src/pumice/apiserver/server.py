@@ -18,13 +18,14 @@ from aiohttp import web
 from pumice.apiserver.failures import RequestError, failure, status
 from pumice.apiserver.rest import JSON, Answer, Request, RestApi
 from pumice.apiserver.watches import Watch
+from pumice.cluster.embedded.patches import LONGEST
 from pumice.serve.http_server import HttpServer, Site, read_body
 
 LOOPBACK: Final = "127.0.0.1"
 _NAMES: Final = frozenset({LOOPBACK, "localhost", "[::1]"})
 """Names by which a client may call this machine."""
 _BACKLOG: Final = 128
-_LONGEST_BODY: Final = 16 << 20
+_LONGEST_BODY: Final = LONGEST
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
 _GATHER_S: Final = 0.02
