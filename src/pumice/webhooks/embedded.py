@@ -16,13 +16,14 @@ from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.built_ins import check_built_in, check_head
 from pumice.webhooks.contents import HEAD, KnownContents
 from pumice.webhooks.fields import aggregate
-from pumice.webhooks.json_patch import applied
+from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
+_NO_SPEC: Final = "spec: Required value"
 _POD_STATUS: Final = "v1.RunningPod"
 
 
@@ -63,6 +64,8 @@ class EmbeddedAdmission:
             judged: Manifest = verdict.object
             return judged
         place = _place(manifest)
+        if verdict.reason == "InternalError":  # a default of the webhook found no place
+            raise RejectedError(*place, _NO_SPEC)
         if verdict.reason == "Invalid" and _INVALID in verdict.message:
             raise RejectedError(*place, verdict.message.partition(_INVALID)[2])
         raise DeniedError(*place, verdict.message)
@@ -107,7 +110,10 @@ class EmbeddedAdmission:
         """
         request = Request(operation="CREATE", object=job)
         patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
-        filled: Manifest = applied(job, patch) if patch else job
+        try:
+            filled: Manifest = applied(job, patch) if patch else job
+        except PatchError:
+            raise RejectedError(*_place(job), _NO_SPEC) from None
         return filled
 
 
