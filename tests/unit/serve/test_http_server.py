@@ -31,7 +31,7 @@ async def echo(request: web.Request) -> web.Response:
 def port(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Ports of the three kinds of server, with little patience."""
     monkeypatch.setattr(http_server, "_IDLE_S", IDLE_S)
-    monkeypatch.setattr("asyncio.constants.SSL_HANDSHAKE_TIMEOUT", IDLE_S)
+    monkeypatch.setattr(http_server, "_HANDSHAKE_S", IDLE_S)
     if request.param == "api":
         api = ApiServer(RestApi(EmbeddedCluster()))
         api.start()
