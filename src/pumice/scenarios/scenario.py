@@ -19,6 +19,7 @@ from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import ObjectLine, load_values, object_lines
 from pumice.api.objects import from_manifest, in_namespace
+from pumice.api.text_files import named_file
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import EMPTY_FILE, nearest
 from pumice.api.yaml_text import parse_yaml
@@ -183,7 +184,8 @@ def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
     if "conf" in document and "confFrom" in document:
         raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
     if "confFrom" in document:
-        source = path.parent / _typed(path, "confFrom", document["confFrom"], str, "a file name")
+        name = _typed(path, "confFrom", document["confFrom"], str, "a file name")
+        source = named_file(path, name, "confFrom", ScenarioError)
         return read_conf_file(source, ScenarioError)
     conf = document.get("conf", DEFAULT_CONF)
     if isinstance(conf, dict):
@@ -199,8 +201,9 @@ def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
         with _as_scenario_error(path, "objects "):
             given = parse_yaml(given, str(path))
     found = [(path, f"objects[{i}]", item) for i, item in enumerate(_list(path, "objects", given))]
-    for name in _list(path, "objectsFrom", document.get("objectsFrom", [])):
-        source = path.parent / _typed(path, "objectsFrom", name, str, "file names")
+    for given_name in _list(path, "objectsFrom", document.get("objectsFrom", [])):
+        name = _typed(path, "objectsFrom", given_name, str, "file names")
+        source = named_file(path, name, "objectsFrom", ScenarioError)
         items = read_document(source)
         for i, item in enumerate(items if isinstance(items, list) else [items]):
             found.append((source, f"document[{i}]", item))

@@ -3,6 +3,9 @@
 import http.client
 import json
 import re
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -262,3 +265,60 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
             bodies.append(body)
         assert len(bodies) > 10
         assert all(b"hush" not in body for body in bodies)
+
+
+@pytest.mark.parametrize("field", ["objectsFrom: [{}]", "objects: []\nconfFrom: {}"])
+def test_a_question_names_no_file(place: Any, tmp_path: Any, field: Any) -> None:
+    secret = tmp_path / "secret.yaml"
+    secret.write_text("- do not hand out\n")
+    headers = {"X-Pumice-Csrf": session(place)["csrf"]}
+    body = json.dumps({"manifest": field.format(secret)})
+    status, _, found = ask(place, "/api/whatif", "POST", headers, body)
+    assert status == 422
+    assert "no names of files in a text" in json.loads(found)["problem"]
+
+
+@pytest.mark.parametrize("at", ["9" * 5000, "-1", "x", "1.5", "%D9%A3", "1e3"])
+def test_a_cycle_is_named_by_a_number(place: Any, at: Any) -> None:
+    for path in (f"/api/jobs?at={at}", f"/api/order?at={at}", f"/api/cycles/{at}"):
+        status, _, body = ask(place, path)
+        assert status == 400, path
+        assert "the number of a cycle" in json.loads(body)["problem"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Authorization", "Cookie", "X-Pumice-Csrf", "Origin", "Accept", "X-Other"]
+)
+def test_headers_that_are_no_text_are_refused(closed: Any, name: Any) -> None:
+    for method, path in (("GET", "/api/overview"), ("POST", "/api/whatif"), ("GET", "/")):
+        headers = {name: b"Bearer \xff\xfe"}
+        assert ask(closed, path, method, headers)[0] == 400
+
+
+def test_a_wrong_token_takes_its_time_however_it_is_sent(closed: Any) -> None:
+    for method, path, headers, body in (
+        ("GET", "/api/overview", {"Authorization": "Bearer wrong"}, None),
+        ("GET", "/", {"Authorization": "Bearer wrong"}, None),
+        ("POST", "/api/login", None, '{"token": "wrong"}'),
+        ("POST", "/api/login", None, '{"token": ""}'),
+    ):
+        started = time.monotonic()
+        ask(closed, path, method, headers, body)
+        assert time.monotonic() - started > 0.4, path
+    started = time.monotonic()
+    assert ask(closed, "/api/session", headers={"Authorization": f"Bearer {TOKEN}"})[0] == 200
+    assert time.monotonic() - started < 0.4
+
+
+def test_few_tokens_are_tried_at_once_and_a_known_one_does_not_wait(closed: Any) -> None:
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    assert ask(closed, "/api/session", headers=right)[0] == 200
+    started = time.monotonic()
+    with ThreadPoolExecutor(120) as pool:
+        wrong = {"Authorization": "Bearer wrong"}
+        tried = [pool.submit(ask, closed, "/api/session", "GET", wrong) for _ in range(100)]
+        time.sleep(0.3)
+        assert ask(closed, "/api/session", headers=right)[0] == 200
+        found = Counter(each.result()[0] for each in tried)
+    assert set(found) == {401, 429}
+    assert found[401] <= 16 * (time.monotonic() - started) + 8
