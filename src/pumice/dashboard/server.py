@@ -336,7 +336,7 @@ def _unanswered(error: PumiceError) -> web.Response:
 def _read_json(body: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise InputError(wanted="JSON", found=Words("something else")) from None
     if not isinstance(found, dict):
         raise InputError(wanted="a JSON object", found=found)
