@@ -113,6 +113,7 @@ class _Entrance:
             task = loop.create_task(self._greet(connection, server))
             self._greeted.add(task)
             task.add_done_callback(self._greeted.discard)
+            await asyncio.sleep(0)  # it is greeted before the next one is accepted
 
     async def _greet(self, connection: socket.socket, server: web.Server) -> None:
         """Begin to serve a connection, after the handshake if there is one."""
@@ -129,7 +130,7 @@ class _Entrance:
         """Make room for one more connection if need be; return whether there is some."""
         if len(self._greeted) >= _MOST_HANDSHAKES:
             return False
-        known = server.connections
+        known = [one for one in server.connections if one.transport is not None]
         if len(known) + len(self._greeted) < _MOST_CONNECTIONS:
             return True
         idle = next((one for one in known if one not in self._asked), None)
