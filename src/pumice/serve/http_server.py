@@ -68,7 +68,7 @@ class _Entrance:
         self._tls = tls
         self._asked: set[object] = set()
         """Connections whose requests are being answered."""
-        self._greeted: set[asyncio.Task[None]] = set()
+        self._greeted: dict[asyncio.Task[None], web.RequestHandler] = {}
         """New connections, until the handshake is done."""
         self._accepting: list[asyncio.Task[None]] = []
 
@@ -110,17 +110,18 @@ class _Entrance:
             if not self._has_room(server):
                 connection.close()
                 continue
-            task = loop.create_task(self._greet(connection, server))
-            self._greeted.add(task)
-            task.add_done_callback(self._greeted.discard)
+            handler = server()
+            task = loop.create_task(self._greet(connection, handler))
+            self._greeted[task] = handler
+            task.add_done_callback(self._greeted.pop)
             await asyncio.sleep(0)  # it is greeted before the next one is accepted
 
-    async def _greet(self, connection: socket.socket, server: web.Server) -> None:
+    async def _greet(self, connection: socket.socket, handler: web.RequestHandler) -> None:
         """Begin to serve a connection, after the handshake if there is one."""
         timeout_s = None if self._tls is None else _HANDSHAKE_S
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                server, connection, ssl=self._tls, ssl_handshake_timeout=timeout_s
+                lambda: handler, connection, ssl=self._tls, ssl_handshake_timeout=timeout_s
             )
         except OSError as error:
             _log.v(2).info("connection not served", error=error)
@@ -128,10 +129,11 @@ class _Entrance:
 
     def _has_room(self, server: web.Server) -> bool:
         """Make room for one more connection if need be; return whether there is some."""
-        if len(self._greeted) >= _MOST_HANDSHAKES:
+        new = sum(one.transport is None for one in self._greeted.values())
+        if new >= _MOST_HANDSHAKES:
             return False
         known = [one for one in server.connections if one.transport is not None]
-        if len(known) + len(self._greeted) < _MOST_CONNECTIONS:
+        if len(known) + new < _MOST_CONNECTIONS:
             return True
         idle = next((one for one in known if one not in self._asked), None)
         if idle is not None:
