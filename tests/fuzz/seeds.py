@@ -339,3 +339,28 @@ CHANGES: Final[list[Any]] = [
     ]},
 ]  # fmt: skip
 """Lists for `pumice whatif --changes`."""
+
+
+def _http() -> list[Any]:
+    head = {"Accept": "application/json", "If-None-Match": "x", "Cookie": "pumice_session=x"}
+    pages = [
+        "/static/app.js", "/api/session", "/api/overview?at=1", "/api/jobs", "/api/nodes/node-a",
+        "/api/fit?cpu=1&memory=1Gi&at=", "/api/cycles/1", "/api/jobs/ai/sweep",
+        "/api/simulations/a:b", "/api/actions/jobs/ai/sweep", "/nodes/node-a",
+    ]  # fmt: skip
+    sent = {"token": "x", "job": "ai/sweep", "action": "delete", "drain": ["node-a"]}
+    kinds = {"Content-Type": "application/json-patch+json", "X-Pumice-Csrf": "x"}
+    pods = "/api/v1/namespaces/default/pods"
+    return [
+        *(["dashboard", "GET", path, head, ""] for path in pages),
+        *(["dashboard", "POST", f"/api/{name}", kinds, sent]
+          for name in ("login", "logout", "whatif", "actions")),
+        ["api", "GET", f"{pods}?limit=1&continue=x&labelSelector=a%3Db", head, ""],
+        ["api", "POST", pods, {"Content-Type": "application/json"}, MANIFESTS[1]],
+        ["api", "PATCH", f"{pods}/p", kinds, _steps()],
+        ["api", "GET", "/apis/batch.volcano.sh/v1alpha1", head, ""],
+    ]  # fmt: skip
+
+
+HTTP: Final[list[Any]] = _http()
+"""Server, method, address, headers and body."""

@@ -4,6 +4,7 @@ A target takes bytes.  It returns, or raises PumiceError; anything else is a fin
 answer that breaks what the target promises.
 """
 
+import atexit
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,15 +22,18 @@ from pumice.api.manifests import load_documents, load_manifests
 from pumice.api.nodes import Node
 from pumice.api.objects import from_manifest
 from pumice.api.quantity import parse_quantity
-from pumice.apiserver.rest import Request
+from pumice.apiserver.rest import Request, RestApi
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.apiserver.server import _response
+from pumice.apiserver.server import ApiServer, _response
 from pumice.cli.whatif import _listed as listed_changes
 from pumice.cluster.embedded.patches import LONGEST, apply_patch
+from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.dashboard.serving import ServingOptions, served_dashboard
+from pumice.dashboard.sources import StaticSource
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.snapshots import save_world, summarise
 from pumice.diagnosis.sources import load_world
@@ -50,6 +54,7 @@ from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Options
 from tests.fuzz import seeds
 from tests.fuzz.mutation import Mutator, Rng, encoded, garbled
+from tests.security.hostile_http import Sent, send
 
 _NODE: Final = from_manifest(seeds.MANIFESTS[0])
 _PLURALS: Final = {kind.kind: kind.plural for kind in KINDS.values()}
@@ -288,6 +293,39 @@ class _Rest:
         self.history = []
 
 
+def _http(data: bytes) -> None:
+    """Send a request to the dashboard or to an API server: it is answered, and is no fault."""
+    try:
+        asked = json.loads(data)
+        server, method, path, head, body = asked
+        lines = "\r\n".join(f"{name}: {value}" for name, value in head.items())
+        content = body if isinstance(body, str) else json.dumps(body)
+        port = _ports()[server]
+        sent = Sent(
+            path.replace("\r", "").replace("\n", "").encode(errors="replace").decode("latin-1"),
+            str(method).encode(errors="replace").decode(),
+            head=lines.encode(errors="surrogatepass"),
+            body=content.encode(errors="surrogatepass"),
+        )
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return
+    code, answer = send(port, sent)
+    assert code < 500 or code in (501, 503), (code, answer)
+
+
+@cache
+def _ports() -> dict[str, int]:
+    """Serve until the process ends."""
+    source = StaticSource(load_world([seeds.ROOT / "examples" / "first-cluster.yaml"]), "fuzz")
+    dashboard = served_dashboard(source, ServingOptions())
+    url = dashboard.__enter__()
+    atexit.register(dashboard.__exit__, None, None, None)
+    api = ApiServer(RestApi(EmbeddedCluster()))
+    api.start()
+    atexit.register(api.stop)
+    return {"dashboard": int(url.rpartition(":")[2]), "api": api.port}
+
+
 def _is_head(text: Any) -> bool:
     """Return what HTTP can carry before a body."""
     return isinstance(text, str) and text.isascii()
@@ -372,6 +410,7 @@ TARGETS: Final[dict[str, Target]] = {
         Target("arrivals", _documents(seeds.MANIFESTS), _trace("manifests", "m.yaml")),
         Target("kubeconfigs", _documents(seeds.KUBECONFIGS), _kubeconfig),
         Target("reviews", _documents(_reviews()), _review),
+        Target("http", _as_json(seeds.HTTP), _http),
         Target("rest", _as_json(_requests()), REST.run),
         Target("usage", _as_json(seeds.PROMETHEUS), _usage),
         Target("extender", _as_json(seeds.EXTENDER), _extender),
