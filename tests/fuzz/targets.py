@@ -27,7 +27,6 @@ from pumice.apiserver.served_cluster import ServedCluster
 from pumice.apiserver.server import ApiServer, _response
 from pumice.cli.whatif import _listed as listed_changes
 from pumice.cluster.embedded.patches import LONGEST, apply_patch
-from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
@@ -320,7 +319,7 @@ def _ports() -> dict[str, int]:
     dashboard = served_dashboard(source, ServingOptions())
     url = dashboard.__enter__()
     atexit.register(dashboard.__exit__, None, None, None)
-    api = ApiServer(RestApi(EmbeddedCluster()))
+    api = ApiServer(RestApi(ServedCluster().cluster))
     api.start()
     atexit.register(api.stop)
     return {"dashboard": int(url.rpartition(":")[2]), "api": api.port}

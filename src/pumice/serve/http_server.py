@@ -243,8 +243,8 @@ LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 def foreign_request(request: web.Request, hosts: Container[str]) -> str:
     """Return what shows that a request was made by a page of another site, empty if nothing.
 
-    A browser sends the host that it was told to ask, which reveals a name of somebody else that
-    leads here, and where the request comes from.
+    A browser sends the host of the address, which reveals a foreign name that leads here, and the
+    site that the request comes from.
     """
     sent = request.headers.getall("Host", [])
     name, _, port = sent[0].rpartition(":") if sent else ("", "", "")
