@@ -5,7 +5,7 @@ cluster already has, or was sent a moment ago, is not written again.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -97,13 +97,8 @@ class Binder:
         self._cycles = 0
         self._time = ""
 
-    def apply(
-        self, decisions: Decisions, waiting: Mapping[str, Iterable[str]] | None = None
-    ) -> WriteResults:
-        """Hand all decisions in; ``waiting`` names the pods that wait by their pod group.
-
-        Returns the results of these and earlier writes that are known so far.
-        """
+    def apply(self, decisions: Decisions) -> WriteResults:
+        """Hand all decisions in; return results of these and earlier writes known so far."""
         self._cycles += 1
         self._time = self._now()
         self.written_groups = {}
@@ -121,7 +116,7 @@ class Binder:
             self._write_group(group, state)
         for queue, amounts in decisions.queues.items():
             self._write_queue(queue, amounts)
-        self._write_pod_statuses(decisions, waiting or {})
+        self._write_pod_statuses(decisions)
         self._record_group_events(decisions)
         results = self.drain()
         if self._cycles % _PRUNED_EACH == 0:
@@ -279,19 +274,16 @@ class Binder:
 
     # Pods that wait
 
-    def _write_pod_statuses(
-        self, decisions: Decisions, waiting: Mapping[str, Iterable[str]]
-    ) -> None:
+    def _write_pod_statuses(self, decisions: Decisions) -> None:
         """Write why pods wait and for which node; what had to be deferred before comes first."""
         deferred, self._deferred = self._deferred, {}
         statuses = {pod: status for pod, status in deferred.items() if self._waits(pod)}
-        if self._write_conditions:
-            for group, message in decisions.unschedulable.items():
-                for pod in waiting.get(group, ()):
-                    known = self._known("Pod", pod)
-                    stale = isinstance(known, Pod) and known.status.nominated_node_name
-                    drops = stale and pod not in decisions.pipelined
-                    statuses[pod] = _WaitingStatus(message=message, nominated="" if drops else None)
+        for pod, why in decisions.waiting_pods.items():
+            known = self._known("Pod", pod)
+            stale = isinstance(known, Pod) and known.status.nominated_node_name
+            nominated = "" if stale and pod not in decisions.pipelined else None
+            message = why.message if self._write_conditions else ""
+            statuses[pod] = _WaitingStatus(why.reason, message, nominated)
         for pod, node in decisions.nominated.items():
             statuses.setdefault(pod, _WaitingStatus()).nominated = node
         for pod, status in statuses.items():
