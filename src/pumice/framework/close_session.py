@@ -28,6 +28,7 @@ from pumice.core.tables import NOWHERE
 from pumice.framework.columns import all_jobs
 from pumice.framework.fit_errors import fit_error
 from pumice.framework.job_records import Record
+from pumice.framework.queue_limits.device_quota import held_devices
 from pumice.framework.queue_limits.tree import ROOT, QueueTree
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
@@ -294,13 +295,20 @@ def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
     """Return what each queue holds; in a tree it counts for all ancestors, too."""
     queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
     allocated = queues.allocated
-    if ROOT in queues.row_of:
-        allocated = QueueTree.of(ssn.snapshot).sum_up(allocated)
+    tree = QueueTree.of(ssn.snapshot) if ROOT in queues.row_of else None
+    if tree is not None:
+        allocated = tree.sum_up(allocated)
+    devices = held_devices(ssn.snapshot, tree)
     return {
         queues.names[row]: {
             name: _format(i, name, amount)
             for i, (name, amount) in enumerate(zip(names, allocated[:, row].tolist(), strict=True))
             if amount >= STEP
+        }
+        | {
+            name: format_quantity(name, amount / 1000)
+            for name, amount in devices.get(row, {}).items()
+            if amount
         }
         for row in queues.listed.nonzero()[0].tolist()
     }
