@@ -7,6 +7,7 @@ cluster already has, or was sent a moment ago, is not written again.
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
@@ -96,11 +97,14 @@ class Binder:
         self._events = EventRecorder(self._submit if write_events else None, source)
         self._cycles = 0
         self._time = ""
+        self._transition = ""
+        """Names the cycle in the conditions that it writes."""
 
     def apply(self, decisions: Decisions) -> WriteResults:
         """Hand all decisions in; return results of these and earlier writes known so far."""
         self._cycles += 1
         self._time = self._now()
+        self._transition = str(uuid5(NAMESPACE_OID, f"{self._source} {self._time} {self._cycles}"))
         self.written_groups = {}
         self._binds.expect(decisions)
         for pod, node in decisions.binds.items():
@@ -235,7 +239,7 @@ class Binder:
         if not isinstance(known, PodGroup):
             return
         annotations = group_annotations(known, state)
-        status = group_status(known, state, cycle=str(self._cycles), time=self._time)
+        status = group_status(known, state, cycle=self._transition, time=self._time)
         if status is None and not annotations:
             return
         if self._statuses.begin("group", group, known, state):

@@ -121,11 +121,11 @@ def _condition(stated: StatusCondition) -> dict[str, str]:
 
 
 def queue_patch(queue: Queue, amounts: Mapping[str, str]) -> Manifest | None:
-    """Write the allocated amounts of a queue."""
+    """Write the allocated amounts of a queue; what is reserved stays, and is there as Volcano's."""
     old = queue.status.allocated
     if old == amounts:
         return None
-    return {"status": {"allocated": {**_gone(old, amounts), **amounts}}}
+    return {"status": {"allocated": {**_gone(old, amounts), **amounts}, "reservation": {}}}
 
 
 def _gone(old: Iterable[str], new: Mapping[str, Any]) -> dict[str, None]:

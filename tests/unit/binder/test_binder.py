@@ -1,6 +1,7 @@
 """The binder: decisions become writes; one that fails leaves the others alone."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -154,11 +155,13 @@ def test_a_condition_that_says_the_same_keeps_its_time(cluster: Any) -> None:
     cluster.clock.advance(60)
     binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Running", [waits, ready])}))
     conditions = cluster.get(GROUP, "default", "g")["status"]["conditions"]
-    times = {c["type"]: (c["lastTransitionTime"], c["transitionID"]) for c in conditions}
-    assert times == {
-        "Unschedulable": ("1970-01-01T00:00:00Z", "1"),
-        "Scheduled": ("1970-01-01T00:01:00Z", "2"),
+    assert {c["type"]: c["lastTransitionTime"] for c in conditions} == {
+        "Unschedulable": "1970-01-01T00:00:00Z",
+        "Scheduled": "1970-01-01T00:01:00Z",
     }
+    cycles = {str(UUID(c["transitionID"])) for c in conditions}
+    assert cycles == {c["transitionID"] for c in conditions}
+    assert len(cycles) == 2
 
 
 def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster: Any) -> None:
@@ -394,7 +397,7 @@ def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster: An
     reported = [(e["reason"], e["message"], e.get("count", 1)) for e in cluster.list("Event")[0]]
     assert reported == [
         ("Unschedulable", "2/3 tasks in gang unschedulable: why", 1),
-        ("Scheduled", "tasks in gang are ready to be scheduled", 1),
+        ("Scheduled", "pod group is ready", 1),
     ]
 
 
