@@ -84,9 +84,7 @@ _SPECIAL: Final[Mapping[str, Schema]] = {
     "admission_port": _PORT,
     "image_pull_policy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "hypernode_controller_mode": {"enum": ["controller-manager", "standalone", "disabled"]},
-    "ipFamilyPolicy": {
-        "enum": ["", None, "SingleStack", "PreferDualStack", "RequireDualStack"]
-    },
+    "ipFamilyPolicy": {"enum": ["", None, "SingleStack", "PreferDualStack", "RequireDualStack"]},
     "runbook_url": {
         "type": ["string", "null"],
         "pattern": "^(https?://.+)?$",

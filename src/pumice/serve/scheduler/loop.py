@@ -80,6 +80,14 @@ class SchedulerLoop:
         self._usage_conf: Mapping[str, str] = {}
         self._leads = False
         self._failures = 0
+        self._failure = ""
+
+    def problem(self) -> str:
+        """Return why cycles fail, nothing if the last one did not."""
+        count, why = self._failures, self._failure
+        return (
+            f"{count} {'cycle' if count == 1 else 'cycles'} failed in a row: {why}" if why else ""
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Schedule until stopped; then wait a little for writes in flight."""
@@ -122,12 +130,13 @@ class SchedulerLoop:
             self._cycle()
         except Exception as error:  # noqa: BLE001  # whatever it is, the next cycle may do better
             return self._back_off(error)
-        self._failures = 0
+        self._failures, self._failure = 0, ""
         return period
 
     def _back_off(self, error: Exception) -> float:
         """Report a failed cycle; return the seconds to the next, each time more."""
         self._failures += 1
+        self._failure = f"{type(error).__name__}: {error}"
         pause = self._options.schedule_period_s * 2.0 ** min(self._failures, 10)
         pause = min(pause, _LONGEST_PAUSE_S)
         self._log.broken(error, self._failures, pause)
