@@ -254,7 +254,7 @@ def test_several_replicas_that_would_all_work_are_refused(part: str) -> None:
     ],
 )
 def test_a_value_that_no_process_could_use_is_refused(setting: str) -> None:
-    name = setting.partition("=")[0].rpartition(".")[2]
+    name = setting.partition("=")[0].split(".")[1]
     assert name in refused(setting)
 
 
