@@ -106,7 +106,7 @@ API: Final = ("/", "/api", "/api/v1", "/apis", "/apis/batch.volcano.sh",
 
 
 def metrics_app() -> web.Application:
-    app = health_app(tuple, str)
+    app = health_app(str, str)
     add_metrics(app, Metrics().text)
     return app
 

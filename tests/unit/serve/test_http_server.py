@@ -125,7 +125,7 @@ def test_a_fault_of_ours_is_still_logged(caplog: pytest.LogCaptureFixture) -> No
 
 @contextmanager
 def served(tls: Any = None) -> Iterator[int]:
-    app = health_app(tuple, str)
+    app = health_app(str, str)
     app.router.add_post("/echo", echo)
     with HttpServer([Site(app, "127.0.0.1", 0, tls)]) as server:
         yield server.ports[0]
