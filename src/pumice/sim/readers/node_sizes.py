@@ -55,7 +55,7 @@ def outlier_notes(jobs: Iterable[JobSpec], hint: NodeHint) -> list[str]:
         offered, rest = hint.allocatable.get(name, ""), found[int(0.99 * (len(found) - 1))][0]
         notes.append(
             f"each node offers {offered} {name} because a pod of {found[-1][1]} asks for it, where "
-            f"99 % of the jobs ask for {_quantity(name, rest)} at most: state nodes to choose others"
+            f"99 % of the jobs ask for {_quantity(name, rest)} at most: state nodes to change that"
         )
     return notes
 
