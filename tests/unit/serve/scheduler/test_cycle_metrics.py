@@ -68,7 +68,8 @@ def test_each_lost_event_is_counted_once(cluster: Any, monkeypatch: pytest.Monke
 def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -> None:
     bare = pod_group("bare", queue=None, phase="Running")
     pods = [pod(f"bare-{i}", group="bare", cpu=1, node="n") for i in range(2)]
-    cluster.restore([*cluster.list("Node")[0], bare, *pods])
+    kept = [*cluster.list("Node")[0], *cluster.list("Queue.scheduling.volcano.sh")[0]]
+    cluster.restore([*kept, bare, *pods])
     metrics = Metrics()
     loop, stop, _ = ended_after(cluster, 1, metrics=metrics)
     loop.run(stop)
