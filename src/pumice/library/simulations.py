@@ -352,7 +352,7 @@ def repeat(
     """Compare configurations with several seeds, for intervals around every figure.
 
     Args:
-        workload: A description of a synthetic workload, drawn anew with each seed, or a function
+        workload: A description of a synthetic workload, drawn with each seed, or a function
             that returns the workload of a seed.
         confs: As for :func:`compare`.
         nodes: As for :func:`compare`.
