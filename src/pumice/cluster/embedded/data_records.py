@@ -172,11 +172,12 @@ def encoded(content: Any) -> bytes:
 
 
 def decoded(line: bytes) -> Any:
-    """Read a line; None if it is cut off or its checksum does not fit, no text if not JSON."""
+    """Read a line; None if it is cut off or its checksum does not fit, no text if it is no value."""
     text = line[9:-1]
     if line[-1:] != b"\n" or line[:9] != b"%08x " % zlib.crc32(text):
         return None
     try:
-        return parse_json(text.decode(), "", unique=False)
+        found = parse_json(text.decode(), "", unique=False)
     except ValueError:
         return ""
+    return "" if found is None else found
