@@ -172,7 +172,7 @@ def encoded(content: Any) -> bytes:
 
 
 def decoded(line: bytes) -> Any:
-    """Read a line; None if it is cut off or its checksum does not fit, no text if it is no value."""
+    """Read a line; None if it is cut off or its checksum does not fit, no text if not JSON."""
     text = line[9:-1]
     if line[-1:] != b"\n" or line[:9] != b"%08x " % zlib.crc32(text):
         return None
