@@ -101,6 +101,8 @@ def _pieces(value: object) -> Iterator[str]:
             yield ", " if number else "["
             yield from _pieces(each)
         yield "]" if value else "[]"
+    elif type(value) is str:
+        yield repr(value[: _SHOWN + 1])
     else:
         yield repr(value)
 
@@ -205,8 +207,12 @@ class ConfError(InputError):
         where = f"{self.file}: " if self.file else ""
         if len(self.problems) == 1:
             return f"{where}{self.problems[0]}"
-        lines = "".join(f"\n  {problem}" for problem in self.problems)
-        return f"{where}{len(self.problems)} problems in the configuration{lines}"
+        text = f"{where}{len(self.problems)} problems in the configuration"
+        for problem in self.problems:
+            if len(text) > _MOST_CHARACTERS:  # the rest is not shown
+                break
+            text += f"\n  {problem}"
+        return text
 
 
 _REMEDIES: Final = {

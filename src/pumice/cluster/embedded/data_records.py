@@ -144,9 +144,10 @@ def log_object(record: Any) -> Manifest | None:
     """Return the object of a record of the log; None if it is no such record."""
     if not (isinstance(record, dict) and _is_time(record.get("at"))):
         return None
-    found = record.get("object")
-    is_known = _metadata(found) if record.get("type") == "DELETED" else is_stored(found)
-    return found if is_known else None
+    found, what = record.get("object"), record.get("type")
+    if what == "DELETED":
+        return found if _metadata(found) else None
+    return found if what in ("ADDED", "MODIFIED") and is_stored(found) else None
 
 
 def place_of(manifest: Manifest) -> Manifest:
