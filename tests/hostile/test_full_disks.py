@@ -31,7 +31,7 @@ COMMANDS: Final[dict[str, tuple[list[Any], str]]] = {
 
 @contextmanager
 def full_after(size: int) -> Iterator[None]:
-    """Let no file become larger, as on a disk that is full."""
+    """Refuse to make a file larger, as a full disk does."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

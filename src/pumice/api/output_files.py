@@ -163,7 +163,7 @@ def _draft(target: Path, *, is_closed: bool) -> tuple[Path, int]:
 
 
 def _keep_permissions(handle: int, before: os.stat_result) -> None:
-    """Give a file the owner, group and permissions of the one that it replaces."""
+    """Copy to a file the owner, group and permissions of the one that it replaces."""
     mode = stat.S_IMODE(before.st_mode) & 0o777
     now = os.fstat(handle)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
