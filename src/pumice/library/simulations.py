@@ -1,7 +1,6 @@
 """Simulations for programs: a workload run to its end, as tables, figures and plots."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,14 @@ from pumice.sim import output
 from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workload
 from pumice.sim.inputs import simulate as run_to_end
 from pumice.sim.measure import Measures
-from pumice.sim.options import SimulationOptions
+from pumice.sim.options import Evicted, SimulationOptions
 from pumice.sim.report.tables import summary_rows
 from pumice.sim.result_files import REPORT, ResultFiles
 from pumice.sim.workload import Workload
 
-_SECONDS = frozenset({"arrival", "start", "end", "wait", "run", "seconds", "waited"})
+_SECONDS = frozenset(
+    {"arrival", "start", "end", "wait", "run", "walltime", "seconds", "waited"},
+)
 """Columns of times."""
 
 
@@ -174,7 +175,12 @@ def simulate(
     plugins: Sequence[PluginSource] = (),
     seed: int = 0,
     trace_format: str = "",
-    **options: Any,
+    period: float = 1.0,
+    evicted: Evicted = "requeue",
+    limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
+    start: float | str | None = None,
 ) -> Result:
     """Run a workload to its end on a virtual clock.
 
@@ -186,8 +192,13 @@ def simulate(
         plugins: Plugins that the configuration may name: classes, files or modules.
         seed: Seed of everything random.
         trace_format: One of the formats of ``pumice sim``; recognised otherwise.
-        options: ``period``, ``evicted``, ``limit``, ``speed``, ``late_pods``, ``start``, as the
-            options of ``pumice sim``; ``start`` also as seconds since 1970.
+        period: Seconds between two cycles, at least.
+        evicted: The fate of an evicted pod: "requeue", "restart" or "lose".
+        limit: How many jobs, from the first.
+        speed: How many times faster than in the trace jobs arrive.
+        late_pods: Whether pods are created only once their job is admitted.
+        start: When the first job arrives: a time such as "2026-01-15T10:00:19Z", or seconds
+            since 1970; by default as the trace states.
 
     Raises:
         PumiceError: An argument cannot be used.
@@ -195,7 +206,18 @@ def simulate(
     check_configuration("conf", conf)
     confs = {_name(conf): conf}
     found = compare(
-        workload, confs, nodes, plugins=plugins, seed=seed, trace_format=trace_format, **options
+        workload,
+        confs,
+        nodes,
+        plugins=plugins,
+        seed=seed,
+        trace_format=trace_format,
+        period=period,
+        evicted=evicted,
+        limit=limit,
+        speed=speed,
+        late_pods=late_pods,
+        start=start,
     )
     return next(iter(found.values()))
 
@@ -209,10 +231,25 @@ def compare(
     plugins: Sequence[PluginSource] = (),
     seed: int = 0,
     trace_format: str = "",
-    **options: Any,
+    period: float = 1.0,
+    evicted: Evicted = "requeue",
+    limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
+    start: float | str | None = None,
 ) -> Results:
-    """Run a workload under several configurations: files, or texts by name."""
-    chosen = _chosen(options)
+    """Run a workload under several configurations: files, or texts by name.
+
+    Further arguments are those of :func:`simulate`.
+    """
+    chosen = SimulationOptions(
+        period=period,
+        evicted=evicted,
+        limit=limit,
+        speed=speed,
+        late_pods=late_pods,
+        start=_moment(start),
+    )
     wanted = "a file, or the result of pumice.workload"
     check_kind("workload", workload, (str, Path, Workload), wanted)
     check_seed(seed)
@@ -267,22 +304,16 @@ def _cluster(nodes: NodesSource) -> Sequence[KubeObject] | None:
     return nodes
 
 
-def _chosen(options: Mapping[str, Any]) -> SimulationOptions:
-    """Read the options of a run.
+def _moment(start: float | str | None) -> float | None:
+    """Return a time in seconds since 1970.
 
     Raises:
-        TypeError: One is not known.
-        InputError: One has a value that cannot be used.
+        InputError: A text is not a time.
     """
-    known = [field.name for field in fields(SimulationOptions)]
-    unknown = next((name for name in options if name not in known), None)
-    if unknown is not None:
-        raise TypeError(f"unknown argument {unknown!r}; options of a run: {', '.join(known)}")
-    start = options.get("start")
-    if isinstance(start, str):
-        with value_of("start"):
-            options = {**options, "start": epoch(start)}
-    return SimulationOptions(**options)
+    if not isinstance(start, str):
+        return start
+    with value_of("start"):
+        return epoch(start)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
@@ -297,6 +328,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
             )
             for row in rows
         ],
+        _SECONDS,
     )
 
 

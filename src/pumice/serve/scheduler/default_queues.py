@@ -78,7 +78,7 @@ def make_queues(cluster: Cluster, default_queue: str = DEFAULT_QUEUE) -> None:
             cluster.create(manifest)
         except AlreadyExistsError:
             continue
-        status = {"status": {"state": "Open"}}
+        status = {"status": {"state": "Open", "reservation": {}}}
         cluster.patch(QUEUE, "", name, status, subresource="status")
 
 
