@@ -162,9 +162,13 @@ class ApiServer:
 
 
 def _is_from_web_page(request: web.Request) -> bool:
+    """Return whether a request was caused by a page; clients may name this server as origin."""
     host = request.headers.get("Host") or LOOPBACK
     name, _, port = host.rpartition(":")
-    return (name if port.isdecimal() else host) not in _NAMES or bool(request.headers.get("Origin"))
+    if (name if port.isdecimal() else host) not in _NAMES:
+        return True
+    origins = request.headers.getall("Origin", ())
+    return any(origin.lower() not in ("", f"http://{host.lower()}") for origin in origins)
 
 
 def _response(answer: Answer) -> web.Response:

@@ -10,6 +10,7 @@ from typing import Final, cast
 from pumice.api.kinds import JOB, QUEUE, Kind, Kinds, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.api.schema.built_ins import notation_of
+from pumice.cluster.embedded.node_operations import registered
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
@@ -53,9 +54,11 @@ class EmbeddedAdmission:
             self._check_status(manifest)
             return manifest
         if kind not in self._kinds:
-            if operation != "DELETE":
-                self._check_built_in(manifest, old)
-            return manifest
+            if operation == "DELETE":
+                return manifest
+            self._check_built_in(manifest, old)
+            is_new_node = kind == "Node" and operation == "CREATE"
+            return registered(manifest, self._world.version) if is_new_node else manifest
         if operation == "UPDATE" and kind == JOB:
             manifest = self._filled(manifest)
         verdict = self._chain.judge(cast("Operation", operation), manifest, old)
@@ -127,6 +130,10 @@ class _World:
     @property
     def kinds(self) -> Kinds:
         return self._cluster.kinds
+
+    @property
+    def version(self) -> int:
+        return self._cluster.version
 
     def queue(self, name: str) -> Manifest | None:
         found = self._cluster.peek(QUEUE, "", name)

@@ -77,6 +77,11 @@ def test_one_connection_serves_many_requests(connection: Any) -> None:
         ({"Host": "evil.example"}, 403),
         ({"Host": "evil.example:80"}, 403),
         ({"Origin": "https://evil.example"}, 403),
+        ({"Host": "localhost:1", "Origin": "http://localhost:1"}, 200),
+        ({"Host": "localhost:1", "Origin": "http://localhost:2"}, 403),
+        ({"Host": "localhost:1", "Origin": "https://localhost:1"}, 403),
+        ({"Host": "localhost:1", "Origin": "null"}, 403),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
     ],
 )
 def test_web_pages_are_not_let_in(connection: Any, headers: Any, code: int) -> None:
