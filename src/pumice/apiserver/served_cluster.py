@@ -21,6 +21,7 @@ from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
+from pumice.controllers.workloads import WorkloadController
 from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Scheduler
@@ -234,7 +235,7 @@ class ServedCluster:
             )
         self.plane = plane = EmbeddedControlPlane(
             parse_conf(conf),
-            all_controllers(),
+            (*all_controllers(), WorkloadController()),
             cluster=self.cluster,
             write_causes=True,
             kubelet=Kubelet(self.cluster, grace_s=_GRACE_S),

@@ -129,6 +129,39 @@ def _replicated(owner: Manifest) -> None:
     _part(owner, "spec").setdefault("replicas", 1)
 
 
+def _deployment(owner: Manifest) -> None:
+    _replicated(owner)
+    spec = owner["spec"]
+    _fill(spec, {"revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
+    strategy = _part(spec, "strategy")
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        _fill(_part(strategy, "rollingUpdate"), {"maxSurge": "25%", "maxUnavailable": "25%"})
+
+
+def _stateful_set(owner: Manifest) -> None:
+    _replicated(owner)
+    spec = owner["spec"]
+    _fill(spec, {"podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10})
+    _part(spec, "updateStrategy").setdefault("type", "RollingUpdate")
+
+
+def _batch_job(job: Manifest) -> None:
+    spec = _part(job, "spec")
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    defaults = {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False}
+    _fill(spec, {"parallelism": 1, **defaults})
+
+
+def select_own_pods(job: Manifest) -> None:
+    """Give a new job of ``batch/v1`` the selector of its pods, in place: their owner's uid."""
+    spec = job["spec"]
+    if not spec.get("manualSelector") and not spec.get("selector"):
+        uid = job["metadata"]["uid"]
+        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+
+
 def _claim(claim: Manifest) -> None:
     claim["status"] = {"phase": "Pending"}
 
@@ -139,7 +172,10 @@ _BY_KIND: Final[Mapping[str, Callable[[Manifest], None]]] = MappingProxyType(
         "Namespace": _namespace,
         "PersistentVolumeClaim": _claim,
         "Service": _service,
-        **dict.fromkeys(("Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"), _replicated),
+        "Deployment.apps": _deployment,
+        "ReplicaSet.apps": _replicated,
+        "StatefulSet.apps": _stateful_set,
+        "Job.batch": _batch_job,
         JOB: _job,
         CRON_JOB: _cron_job,
         POD_GROUP: _pod_group,
