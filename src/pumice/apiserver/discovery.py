@@ -7,8 +7,10 @@ from pumice.api.kinds import EMBEDDED_BUILD, Kind, Kinds, Manifest
 from pumice.apiserver import openapi
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-SCALED: Final = frozenset({"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"})
-"""Kinds with a scale."""
+_ALL: Final = frozenset(
+    {"Pod", "Service", "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "Job.batch"}
+)
+"""Kinds that `kubectl get all` shows."""
 VERSION: Final = {
     "major": "1",
     "minor": "32",
@@ -37,9 +39,13 @@ def _subresources(kind: Kind) -> list[_Sub]:
     if kind.name == "Pod":
         found.append(("binding", "", "v1", "Binding", ("create",)))
         found.append(("eviction", "policy", "v1", "Eviction", ("create",)))
-    if kind.name in SCALED:
+    if kind.has_scale:
         found.append(("scale", "autoscaling", "v1", "Scale", _STATUS_VERBS))
     return found
+
+
+def _categories(kind: Kind) -> list[str]:
+    return ["all"] if kind.name in _ALL else [*kind.categories]
 
 
 def api_versions() -> Resource:
@@ -93,7 +99,7 @@ def api_resources(kinds: Kinds, group: str, version: str) -> Resource | None:
                 "kind": kind.kind,
                 "verbs": list(VERBS),
                 "shortNames": list(kind.short_names),
-                "categories": ["all"] if kind.name in ("Pod", "Service") else [],
+                "categories": _categories(kind),
             }
         )
         for name, its_group, its_version, its_kind, verbs in _subresources(kind):
@@ -151,7 +157,7 @@ def _aggregated_resources(kinds: Kinds, group: str, version: str) -> list[Resour
             "singularResource": kind.singular,
             "verbs": list(VERBS),
             "shortNames": list(kind.short_names),
-            "categories": ["all"] if kind.name in ("Pod", "Service") else [],
+            "categories": _categories(kind),
             "subresources": [
                 {
                     "subresource": name,

@@ -149,8 +149,8 @@ class RestApi:
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
             namespace, rest = rest[1], rest[2:]
-        kind = self.cluster.kinds.by_plural(group, rest[0])
-        if kind is None or kind.version != version or len(rest) > 3:
+        kind = self.cluster.kinds.at(group, version, rest[0])
+        if kind is None or len(rest) > 3:
             raise RequestError(404, "the server could not find the requested resource")
         name, subresource = [*rest[1:], "", ""][:2]
         if name and kind.namespaced and not namespace:

@@ -14,6 +14,7 @@ from pumice.api.wording import counted, crash_text
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import RealClock, wall_time
+from pumice.cluster.embedded.custom_kinds import CustomKinds
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
@@ -248,6 +249,8 @@ class ServedCluster:
         plane.on_cycle.append(self._conf.follow)
         if data is not None:
             plane.on_cycle.append(lambda _: data.sync())
+        custom_kinds = CustomKinds(self.cluster)
+        plane.on_cycle.append(custom_kinds.sync)
         self.cluster.admission = EmbeddedAdmission(self.cluster)
         self.cluster.quotas = PodQuotas(self.cluster)
         self._running = RunningPlane(plane, clock)

@@ -21,6 +21,7 @@ from pumice.webhooks.json_patch import applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
+from pumice.webhooks.schema.custom import CustomSchemas
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
@@ -41,6 +42,7 @@ class EmbeddedAdmission:
         self._chain = Chain(self._world, self._options, listed)
         self._kinds = frozenset({*CHECKED_KINDS, *(SERVICES[path].kind for path in listed)})
         self._valid_pods = KnownContents[None]()
+        self.custom_schemas = CustomSchemas(cluster)
 
     def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
         """Return the object to store.
@@ -52,13 +54,14 @@ class EmbeddedAdmission:
         kind = kind_of(manifest)
         if operation == "STATUS":
             self._check_status(manifest)
-            return manifest
+            return self.custom_schemas.prepared(self._known(manifest), manifest, old)
         if kind not in self._kinds:
             if operation == "DELETE":
                 return manifest
             self._check_built_in(manifest, old)
-            is_new_node = kind == "Node" and operation == "CREATE"
-            return registered(manifest, self._world.version) if is_new_node else manifest
+            if kind == "Node" and operation == "CREATE":
+                return registered(manifest, self._world.version)
+            return self.custom_schemas.prepared(self._known(manifest), manifest, old)
         if operation == "UPDATE" and kind == JOB:
             manifest = self._filled(manifest)
         verdict = self._chain.judge(cast("Operation", operation), manifest, old)

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.api.kinds import CRON_JOB, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
+from pumice.api.cloning import clone
+from pumice.api.kinds import CRON_JOB, CUSTOM_KIND, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
 from pumice.api.pod_resources import default_requests
 from pumice.api.quantity import amount_or_nothing
 
@@ -32,6 +33,8 @@ _KEPT: Final = (
     "resourceVersion",
 )
 """Metadata that only the server writes."""
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer that keeps a definition until no object of its kind is left."""
 _GATED: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "type": "PodScheduled",
@@ -162,6 +165,28 @@ def select_own_pods(job: Manifest) -> None:
         spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
 
 
+def _custom_kind(definition: Manifest) -> None:
+    """Accept the names of a new kind; its objects are served at once."""
+    spec = _part(definition, "spec")
+    names = _part(spec, "names")
+    if not names.get("kind"):
+        return  # admission refuses it
+    _fill(spec, {"conversion": {"strategy": "None"}})
+    _fill(names, {"singular": names["kind"].lower(), "listKind": f"{names['kind']}List"})
+    finalizers = definition["metadata"].setdefault("finalizers", [])
+    if CLEANUP not in finalizers:
+        finalizers.append(CLEANUP)
+    accepted = {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}
+    definition["status"] = {
+        "acceptedNames": clone(names),
+        "conditions": [
+            {"type": kind, "status": "True", "reason": reason, "message": ""}
+            for kind, reason in accepted.items()
+        ],
+        "storedVersions": [one["name"] for one in spec.get("versions") or () if one.get("storage")],
+    }
+
+
 def _claim(claim: Manifest) -> None:
     claim["status"] = {"phase": "Pending"}
 
@@ -176,6 +201,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Manifest], None]]] = MappingProxyType(
         "ReplicaSet.apps": _replicated,
         "StatefulSet.apps": _stateful_set,
         "Job.batch": _batch_job,
+        CUSTOM_KIND: _custom_kind,
         JOB: _job,
         CRON_JOB: _cron_job,
         POD_GROUP: _pod_group,
