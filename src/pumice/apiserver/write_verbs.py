@@ -6,12 +6,13 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from pumice.api.cloning import clone
-from pumice.api.kinds import CUSTOM_KIND, PRIORITY_CLASS, Kind, Manifest
+from pumice.api.kinds import CUSTOM_KIND, LIMIT_RANGE, PRIORITY_CLASS, Kind, Manifest
 from pumice.apiserver.columns import dig
 from pumice.apiserver.failures import RequestError, typed
 from pumice.apiserver.versions import is_stored, shown, stored
 from pumice.cluster.base import PatchType, Propagation
 from pumice.cluster.embedded.custom_kinds import served_versions
+from pumice.cluster.embedded.object_tables import ObjectTables
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.status_upkeep import BUDGETS, refusal
@@ -49,17 +50,30 @@ class ResourcePath:
 
 def dry_run_copy(cluster: EmbeddedCluster, path: ResourcePath) -> EmbeddedCluster:
     """Make a copy of the cluster in which a write to one object has the same result."""
-    copy = EmbeddedCluster(cluster.clock, admission=cluster.admission, record_events=False)
-    if isinstance(cluster.quotas, PodQuotas):
-        copy.quotas = cluster.quotas.without_counting()
     manifests = [*cluster.list("Namespace")[0]]
+    for kind in (CUSTOM_KIND, *((PRIORITY_CLASS, LIMIT_RANGE) if path.kind.name == "Pod" else ())):
+        manifests += cluster.list(kind)[0] if kind != path.kind.name else ()
     if path.kind.name != "Namespace" and path.name:
         found = cluster.peek(path.kind.name, path.namespace, path.name)
         manifests += [found] if found is not None else []
-    if path.kind.name == "Pod":
-        manifests += cluster.list(PRIORITY_CLASS)[0]
-    copy.restore(manifests)
+    tables = ObjectTables(history=0)
+    tables.kinds = cluster.kinds.copy()
+    tables.resume(manifests, cluster.version)
+    copy = EmbeddedCluster(
+        cluster.clock, admission=cluster.admission, record_events=False, tables=tables
+    )
+    if isinstance(cluster.quotas, PodQuotas):
+        copy.quotas = cluster.quotas.without_counting()
     return copy
+
+
+def as_before(manifest: Manifest, before: Manifest | None) -> Manifest:
+    """Return the outcome of a dry run: nothing was stored, so the version is the one of before."""
+    metadata = {**manifest["metadata"]}
+    metadata.pop("resourceVersion", None)
+    if before is not None:
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+    return {**manifest, "metadata": metadata}
 
 
 def no_subresource(path: ResourcePath) -> Exception:

@@ -7,7 +7,7 @@ server with Volcano's webhooks.
 from collections.abc import Iterable
 from typing import Final, cast
 
-from pumice.api.kinds import JOB, QUEUE, Kind, Kinds, Manifest, kind_of
+from pumice.api.kinds import JOB, QUEUE, SCHEDULER_NAME, Kind, Kinds, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.api.schema.built_ins import notation_of
 from pumice.cluster.embedded.node_operations import registered
@@ -25,6 +25,7 @@ from pumice.webhooks.schema.custom import CustomSchemas
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
 _POD_STATUS: Final = "v1.RunningPod"
 
 
@@ -36,13 +37,17 @@ class EmbeddedAdmission:
         cluster: EmbeddedCluster,
         options: Options | None = None,
         paths: Iterable[str] = CHART_PATHS,
+        *,
+        is_default_scheduler: bool = False,
     ) -> None:
+        """Make one; with ``is_default_scheduler`` pods of the default scheduler become ours."""
         listed = tuple(paths)
         self._world, self._options = _World(cluster), options or Options()
         self._chain = Chain(self._world, self._options, listed)
         self._kinds = frozenset({*CHECKED_KINDS, *(SERVICES[path].kind for path in listed)})
         self._valid_pods = KnownContents[None]()
         self.custom_schemas = CustomSchemas(cluster)
+        self._is_default_scheduler = is_default_scheduler
 
     def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
         """Return the object to store.
@@ -59,8 +64,8 @@ class EmbeddedAdmission:
             if operation == "DELETE":
                 return manifest
             self._check_built_in(manifest, old)
-            if kind == "Node" and operation == "CREATE":
-                return registered(manifest, self._world.version)
+            if operation == "CREATE" and kind in ("Node", "Pod"):
+                return self._completed(kind, manifest)
             return self.custom_schemas.prepared(self._known(manifest), manifest, old)
         if operation == "UPDATE" and kind == JOB:
             manifest = self._filled(manifest)
@@ -72,6 +77,16 @@ class EmbeddedAdmission:
         if verdict.reason == "Invalid" and _INVALID in verdict.message:
             raise RejectedError(*place, verdict.message.partition(_INVALID)[2])
         raise DeniedError(*place, verdict.message)
+
+    def _completed(self, kind: str, manifest: Manifest) -> Manifest:
+        """Complete a new node, or a pod that names no scheduler."""
+        if kind == "Node":
+            return registered(manifest, self._world.version)
+        if not self._is_default_scheduler:
+            return manifest
+        named = manifest["spec"].get("schedulerName") or _DEFAULT_SCHEDULER
+        chosen = SCHEDULER_NAME if named == _DEFAULT_SCHEDULER else named
+        return {**manifest, "spec": {**manifest["spec"], "schedulerName": chosen}}
 
     def _check_built_in(self, manifest: Manifest, old: Manifest | None) -> None:
         """Check an object of Kubernetes' own kinds: types first, then values."""

@@ -94,6 +94,28 @@ def test_nodes_say_what_their_kubelet_reports(served: Any) -> None:
     assert len(addresses) == 3
 
 
+@pytest.mark.parametrize("named", [{}, {"schedulerName": "default-scheduler"}])
+def test_pods_of_the_default_scheduler_are_placed_if_asked(named: Any) -> None:
+    cluster = ServedCluster(is_default_scheduler=True)
+    try:
+        containers = [{"name": "c", "image": "i"}]
+        plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+        cluster.load([plain | {"spec": {"containers": containers, **named}}])
+        cluster.load(
+            [
+                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}}
+                | {"spec": {"containers": containers, "schedulerName": "mine"}}
+            ]
+        )
+        cluster.add_nodes(1, {"cpu": "4", "memory": "8Gi"})
+        for _ in range(3):
+            cluster.plane.step()
+        assert cluster.cluster.get("Pod", "default", "p")["status"]["phase"] == "Running"
+        assert cluster.cluster.get("Pod", "default", "q")["status"]["phase"] == "Pending"
+    finally:
+        cluster.stop()
+
+
 def test_a_quota_holds_back_pods_of_a_job(served: Any) -> None:
     metadata = {"name": "team", "namespace": "default"}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
