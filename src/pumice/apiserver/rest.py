@@ -25,6 +25,7 @@ from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.base import PatchType
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError, NotFoundError, PumiceError
+from pumice.webhooks.schema.custom import CustomSchemas
 
 JSON = "application/json"
 _BODY: Final = "body"
@@ -42,8 +43,8 @@ class Request:
     body: bytes = b""
 
     def says(self, name: str) -> bool:
-        """Return whether a query parameter is true."""
-        return self.query.get(name, "") in ("true", "1")
+        """Return whether a query parameter is true: any value but two, as for an API server."""
+        return name in self.query and self.query[name].lower() not in ("false", "0")
 
     def content(self) -> Any:
         """Read the body, None if there is none.
@@ -117,6 +118,7 @@ class RestApi:
         self.cluster = cluster
         self._on_write = on_write
         self._event_lines = EventLines()
+        self._custom = CustomSchemas(cluster)
 
     def answer(self, request: Request) -> Answer:
         """Answer a request; errors become part of the answer."""
@@ -232,13 +234,13 @@ class RestApi:
             raise RequestError(405, f"{request.method} needs the name of an object")
         if request.method == "PUT":
             content = request.manifest()
-            warnings = [] if path.subresource else field_warnings(path.kind, content, request.query)
+            warnings = [] if path.subresource else self._warnings(path, content, request)
             manifest, is_new = write_verbs.update(cluster, path, content), False
         elif request.method == "PATCH":
             patch_type = request.patch_type()
             content = request.manifest() if patch_type == "apply" else request.content()
             wanted = write_verbs.patched(cluster, path, content, patch_type)
-            warnings = field_warnings(path.kind, wanted, request.query)
+            warnings = self._warnings(path, wanted, request)
             manifest, is_new = write_verbs.patch(cluster, path, content, patch_type)
         else:
             raise RequestError(405, f"{request.method} is not served")
@@ -256,6 +258,10 @@ class RestApi:
             manifest = write_verbs.as_before(manifest, before)
         return one(manifest, path.kind, wanted_form(request.accept), cluster.now())
 
+    def _warnings(self, path: ResourcePath, content: Any, request: Request) -> list[str]:
+        """Return warnings about fields that do not exist, which the client may want refused."""
+        return field_warnings(path.kind, content, request.query, self._custom.of(path.kind))
+
     @staticmethod
     def _with_name(path: ResourcePath, request: Request) -> ResourcePath:
         """Complete the address of a new object by the name in its body."""
@@ -271,7 +277,7 @@ class RestApi:
             raise write_verbs.no_subresource(path)
         content = request.manifest()
         if not path.name:
-            warnings = field_warnings(path.kind, content, request.query)
+            warnings = self._warnings(path, content, request)
             made = write_verbs.create(cluster, path, content)
             shown = self._outcome(cluster, path, made, request)
             return Answer(201, shown, warnings=warnings)

@@ -451,3 +451,12 @@ def test_everything_is_described_in_the_older_form_too(client: Any) -> None:
     assert found["swagger"] == "2.0"
     names = [one["x-kubernetes-group-version-kind"] for one in found["definitions"].values()]
     assert [{"group": "", "version": "v1", "kind": "Pod"}] in names
+
+
+@pytest.mark.parametrize(
+    ("word", "watches"),
+    [("true", True), ("True", True), ("1", True), ("", True), ("False", False), ("0", False)],
+)
+def test_a_watch_is_asked_for_in_many_spellings(client: Any, word: str, watches: bool) -> None:
+    answer = client.api.answer(Request("GET", PODS, {"watch": word}))
+    assert (answer.watch is not None) == watches

@@ -20,6 +20,7 @@ from pumice.controllers.workloads.template import (
 _HASH: Final = "pod-template-hash"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _KEPT: Final = 10
+_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
 _SOURCE: Final = "deployment-controller"
 
 
@@ -51,15 +52,28 @@ def _highest(sets: Iterable[Manifest]) -> int:
     return max(map(_revision, sets), default=0)
 
 
-def _bare(template: Manifest) -> Manifest:
-    """Return a template without the label that tells ReplicaSets apart."""
+def _bare(template: Manifest) -> Any:
+    """Return what counts of a template.
+
+    That is not the label that tells ReplicaSets apart, nor what is empty: clients add that.
+    """
     metadata = template.get("metadata") or {}
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != _HASH}
-    kept = {"labels": labels, "annotations": metadata.get("annotations") or {}}
-    return {"metadata": kept, "spec": template.get("spec") or {}}
+    kept = {"labels": labels, "annotations": metadata.get("annotations")}
+    return _filled({"metadata": kept, "spec": template.get("spec")})
 
 
-def _template(replica_set: Manifest) -> Manifest:
+def _filled(value: Any) -> Any:
+    """Return a value without empty parts."""
+    if isinstance(value, list):
+        return [_filled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    parts = {key: _filled(item) for key, item in value.items()}
+    return {key: item for key, item in parts.items() if item not in _EMPTY}
+
+
+def _template(replica_set: Manifest) -> Any:
     return _bare((replica_set.get("spec") or {}).get("template") or {})
 
 

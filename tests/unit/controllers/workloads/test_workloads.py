@@ -145,9 +145,13 @@ def test_recreate_waits_until_the_old_pods_are_gone(plane: Plane) -> None:
 def test_a_rollback_uses_the_replica_set_of_before(plane: Plane) -> None:
     plane.cluster.create(workload("Deployment", replicas=2))
     plane.run()
-    for image in ("b", "a"):
-        plane.patch("Deployment.apps", {"template": template(image)})
-        plane.run(600)
+    plane.patch("Deployment.apps", {"template": template("b")})
+    plane.run(600)
+    back = template("a")  # as clients in Go write it
+    back["metadata"] |= {"creationTimestamp": None}
+    back["spec"] |= {"securityContext": {}, "volumes": []}
+    plane.patch("Deployment.apps", {"template": back})
+    plane.run(600)
     sets = plane.cluster.list("ReplicaSet.apps")[0]
     name = "deployment.kubernetes.io/revision"
     revisions = {images_of(one): one["metadata"]["annotations"][name] for one in sets}
