@@ -396,7 +396,7 @@ def test_kinds_can_be_defined(kubectl: Any) -> None:
 
 def test_pods_of_other_schedulers_have_an_event(kubectl: Any) -> None:
     kubectl("run", "alone", "--image=busybox")
-    kubectl("wait", "--for=jsonpath={.reason}=FailedScheduling", "event", "--all", "--timeout=20s")
+    kubectl.wait("pod/alone", ".status.conditions[0].reason", "NoScheduler")
     assert "no scheduler named default-scheduler" in kubectl("describe", "pod", "alone")
     kubectl("delete", "pod", "alone")
 

@@ -29,6 +29,8 @@ _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
 _GATHER_S: Final = 0.02
 """How long news is gathered while watches have just been sent some, as reflectors do it."""
+_NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}
+"""Else kubectl takes discovery from its disk as long as the clock of the cluster is ahead."""
 _T = TypeVar("_T")
 
 
@@ -174,9 +176,8 @@ def _is_from_web_page(request: web.Request) -> bool:
 def _response(answer: Answer) -> web.Response:
     content = answer.content
     body = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
-    response = web.Response(
-        status=answer.code, body=body, headers={"Content-Type": answer.content_type}
-    )
+    headers = {"Content-Type": answer.content_type, **_NOT_KEPT}
+    response = web.Response(status=answer.code, body=body, headers=headers)
     for warning in answer.warnings[:_MOST_WARNINGS]:
         quoted = warning.encode("ascii", "backslashreplace").decode().replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{quoted[:_LONGEST_WARNING]}"')

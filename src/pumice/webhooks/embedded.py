@@ -16,7 +16,7 @@ from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.built_ins import check_built_in, check_head
 from pumice.webhooks.contents import HEAD, KnownContents
-from pumice.webhooks.fields import aggregate
+from pumice.webhooks.fields import refused
 from pumice.webhooks.json_patch import applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
@@ -75,6 +75,8 @@ class EmbeddedAdmission:
             return judged
         place = _place(manifest)
         if verdict.reason == "Invalid" and _INVALID in verdict.message:
+            if verdict.errors:
+                raise refused(place, verdict.errors)
             raise RejectedError(*place, verdict.message.partition(_INVALID)[2])
         raise DeniedError(*place, verdict.message)
 
@@ -99,7 +101,7 @@ class EmbeddedAdmission:
         else:
             found = list(check_built_in(kind, self._decoded(kind, manifest, notation), old))
         if found:
-            raise RejectedError(*_place(manifest), aggregate(found))
+            raise refused(_place(manifest), found)
         self._valid_pods.remember(content, None)
 
     def _check_status(self, manifest: Manifest) -> None:

@@ -157,6 +157,8 @@ def test_an_object_that_does_not_fit_is_refused(lamps: Client, spec: Any, messag
     assert (code, status["reason"]) == (422, "Invalid")
     assert status["message"].startswith('Lamp.example.com "a" is invalid: ')
     assert message in status["message"]
+    (cause,) = status["details"]["causes"]  # kubectl shows these and no message
+    assert status["message"].endswith(f"{cause['field']}: {cause['message']}")
 
 
 def test_a_required_field_must_be_there(lamps: Client) -> None:

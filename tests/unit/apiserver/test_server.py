@@ -70,6 +70,13 @@ def test_one_connection_serves_many_requests(connection: Any) -> None:
     assert ask(connection, "GET", f"{PODS}/b")[0] == 404
 
 
+def test_clients_are_told_to_keep_no_answer(connection: Any) -> None:
+    connection.request("GET", "/apis")
+    answer = connection.getresponse()
+    assert answer.headers["Cache-Control"] == "no-cache, private"
+    answer.read()
+
+
 @pytest.mark.parametrize(
     ("headers", "code"),
     [

@@ -14,8 +14,7 @@ from pumice.api.patterns import PatternError, check_pattern
 from pumice.api.schema.build import Node
 from pumice.cluster.embedded.custom_kinds import served_versions
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import RejectedError
-from pumice.webhooks.fields import FieldError, Path, aggregate, invalid, required, unsupported
+from pumice.webhooks.fields import FieldError, Path, invalid, refused, required, unsupported
 from pumice.webhooks.names import dns_subdomain, each
 from pumice.webhooks.schema.known import SchemaContents
 
@@ -179,7 +178,7 @@ class CustomSchemas:
         if faults:
             metadata = given["metadata"]
             place = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-            raise RejectedError(kind.name, *place, aggregate(faults))
+            raise refused((kind.name, *place), faults)
         return given
 
     def _find(self, kind: Kind) -> tuple[Node, SchemaContents] | None:
