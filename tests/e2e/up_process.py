@@ -28,8 +28,8 @@ def running_cluster(kubeconfig: Path, *options: str) -> Iterator[str]:
     yield first.split()[-1]
     up.send_signal(signal.SIGINT)
     _, said = up.communicate(timeout=30)
-    assert (up.returncode, said) == (0, "stopped\n")
-    assert not kubeconfig.exists()
+    assert (up.returncode, said) == (0, "stopped\n"), said
+    assert not kubeconfig.exists(), "the kubeconfig is left behind"
 
 
 class Program:

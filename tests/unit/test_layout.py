@@ -16,7 +16,7 @@ from tests.present import present
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "pumice"
-MODULE_LINES = 400
+MODULE_LINES = 800
 TEST_LINES = 600
 FUNCTION_LINES = 55  # most have fewer than 40; long ones list parameters
 

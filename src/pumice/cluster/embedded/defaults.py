@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pumice.api.annotations import NAMESPACE_NAME
+from pumice.api.annotations import CONTROLLER_UID, NAMESPACE_NAME
 from pumice.api.cloning import clone
 from pumice.api.kinds import CRON_JOB, CUSTOM_KIND, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
 from pumice.api.pod_resources import default_requests
@@ -158,11 +158,11 @@ def _batch_job(job: Manifest) -> None:
 
 
 def select_own_pods(job: Manifest) -> None:
-    """Give a new job of ``batch/v1`` the selector of its pods, in place: their owner's uid."""
+    """Write the selector of a new job of ``batch/v1``, in place: its pods name its uid."""
     spec = job["spec"]
     if not spec.get("manualSelector") and not spec.get("selector"):
         uid = job["metadata"]["uid"]
-        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+        spec["selector"] = {"matchLabels": {CONTROLLER_UID: uid}}
 
 
 def _custom_kind(definition: Manifest) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from pumice.api.annotations import CONTROLLER_UID
 from pumice.api.kinds import POD, Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.controllers.base import Create, Delete, Effect, Plan, Record, View
@@ -110,7 +111,7 @@ def _new_pods(pods: _JobPods, count: int) -> Iterator[Manifest]:
     job, metadata = pods.job, pods.job["metadata"]
     name, uid = metadata["name"], str(metadata["uid"])
     labels = {
-        "batch.kubernetes.io/controller-uid": uid,
+        CONTROLLER_UID: uid,
         "batch.kubernetes.io/job-name": name,
         "controller-uid": uid,
         "job-name": name,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from pumice.api.annotations import LAST_APPLIED
 from pumice.api.kinds import POD, Manifest
 from pumice.api.times import rfc3339
 from pumice.controllers.base import Create, Effect, Patch, Plan, Record, View
@@ -109,15 +110,11 @@ def _new_set(owner: Manifest, revision: int) -> Manifest:
 
 def _inherited(owner: Manifest) -> Manifest:
     marks = owner["metadata"].get("annotations") or {}
-    return {
-        name: text
-        for name, text in marks.items()
-        if name not in (_REVISION, "kubectl.kubernetes.io/last-applied-configuration")
-    }
+    return {name: text for name, text in marks.items() if name not in (_REVISION, LAST_APPLIED)}
 
 
 def _latest(owner: Manifest, new: Manifest, old: list[Manifest]) -> list[Effect]:
-    """Give the present ReplicaSet the highest revision, and the Deployment the same."""
+    """Write the highest revision on the present ReplicaSet and on the Deployment."""
     effects: list[Effect] = []
     revision = str(max(_revision(new), _highest(old) + 1))
     for one in (new, owner):
