@@ -371,6 +371,8 @@ class RejectedError(ClusterError):
 
     code = 422
     reason = "Invalid"
+    causes: tuple[tuple[str, str, str], ...] = ()
+    """Reason, field and message of each finding, where they are known one by one."""
 
 
 class UnauthorizedError(RejectedError):

@@ -29,6 +29,8 @@ _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
 _GATHER_S: Final = 0.02
 """How long news is gathered while watches have just been sent some, as reflectors do it."""
+_NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}
+"""Else kubectl takes discovery from its disk as long as the clock of the cluster is ahead."""
 _T = TypeVar("_T")
 
 
@@ -162,17 +164,20 @@ class ApiServer:
 
 
 def _is_from_web_page(request: web.Request) -> bool:
+    """Return whether a request was caused by a page; clients may name this server as origin."""
     host = request.headers.get("Host") or LOOPBACK
     name, _, port = host.rpartition(":")
-    return (name if port.isdecimal() else host) not in _NAMES or bool(request.headers.get("Origin"))
+    if (name if port.isdecimal() else host) not in _NAMES:
+        return True
+    origins = request.headers.getall("Origin", ())
+    return any(origin.lower() not in ("", f"http://{host.lower()}") for origin in origins)
 
 
 def _response(answer: Answer) -> web.Response:
     content = answer.content
     body = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
-    response = web.Response(
-        status=answer.code, body=body, headers={"Content-Type": answer.content_type}
-    )
+    headers = {"Content-Type": answer.content_type, **_NOT_KEPT}
+    response = web.Response(status=answer.code, body=body, headers=headers)
     for warning in answer.warnings[:_MOST_WARNINGS]:
         quoted = warning.encode("ascii", "backslashreplace").decode().replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{quoted[:_LONGEST_WARNING]}"')

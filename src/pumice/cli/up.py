@@ -41,6 +41,7 @@ def up(
     node_memory: str,
     nodes_file: Path | None,
     conf: Path | None,
+    default_scheduler: bool,
     port: int,
     with_ui: bool,
     ui_port: int,
@@ -65,7 +66,9 @@ def up(
         _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
     try:
-        cluster = ServedCluster(text, port=port, speed=speed, data=disk)
+        cluster = ServedCluster(
+            text, port=port, speed=speed, data=disk, is_default_scheduler=default_scheduler
+        )
     except OSError as error:
         if disk is not None:
             disk.close()
