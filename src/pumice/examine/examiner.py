@@ -116,7 +116,8 @@ class Examiner(Watcher):
             return None
         admitting = record.stage is Stage.ENQUEUE
         code = Cause.QUEUE_OVER_CAPABILITY
-        return refused(ssn, code, record.why, record.numbers, row, admitting=admitting)
+        found = refused(ssn, code, record.why, record.numbers, row, admitting=admitting)
+        return None if found.numbers.get("wholeCluster") else found
 
     def _admitted(self, ssn: Session) -> list[int]:
         """List the jobs that this cycle admitted to their queue."""

@@ -22,6 +22,11 @@ RESOURCE_CLAIM: Final = "ResourceClaim"
 _SHOWN: Final = 3
 _NODES: Final = "node(s) "
 """Prefix of a reason that is a sentence about nodes."""
+NO_NODES: Final = Finding(
+    Cause.INSUFFICIENT_RESOURCE,
+    "the cluster has no nodes",
+    numbers={"nodes": 0, "refused": 0, "left": 0, "resources": {}},
+)
 _BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
@@ -100,7 +105,7 @@ def _about(funnel: Funnel, refused: Mask, numbers: dict[str, Any]) -> ObjectRef 
     """Name the claim or the node that the finding is about, if it is one."""
     if "claim" in numbers:
         return ObjectRef.of_key(RESOURCE_CLAIM, numbers["claim"]["claim"])
-    name = numbers.get("nearest") or numbers.get("largest")
+    name = numbers.get("nearest") or numbers.get("largestNode")
     rows = np.flatnonzero(refused)
     if not name and len(rows) == 1:
         name = funnel.snapshot.nodes.names[int(rows[0])]
@@ -167,18 +172,21 @@ def _group_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
 
 
 def _capacity(funnel: Funnel, constraint: Constraint, _: Mask) -> str:
-    numbers = _capacity_numbers(funnel)
-    n = int(constraint.failed.sum())
-    listed = ", ".join(
-        f"{name} {amount_text(name, need)}, and "
-        + (f"the largest node has {amount_text(name, most)}" if most else "no node has any")
-        for name, need, most in _beyond(funnel)
-    )
-    small = f"{counted(n, 'node')} {verb(n, 'is', 'are')} too small for {_pod(funnel)}"
-    if constraint.failed.all() and listed:
+    if not funnel.snapshot.nodes.n:
+        return NO_NODES.text
+    n, beyond = int(constraint.failed.sum()), list(_beyond(funnel))
+    absent = [name for name, _, most in beyond if not most]
+    if absent:
+        asks = ", ".join(f"{name} {amount_text(name, need)}" for name, need, _ in beyond)
+        return f"no node has {' or '.join(absent)}: {_pod(funnel)} asks for {asks}"
+    if constraint.failed.all() and beyond:
+        listed = ", ".join(
+            f"{name} {amount_text(name, need)}, and the largest node has {amount_text(name, most)}"
+            for name, need, most in beyond
+        )
         return f"no node is large enough for {_pod(funnel)}: it asks for {listed}"
-    lacking = ", ".join(sorted(numbers["resources"]))
-    return f"{small}, even when empty ({lacking})"
+    small = f"{counted(n, 'node')} {verb(n, 'is', 'are')} too small for {_pod(funnel)}"
+    return f"{small}, even when empty ({', '.join(sorted(_capacity_numbers(funnel)['resources']))})"
 
 
 def _beyond(funnel: Funnel) -> Iterator[tuple[str, float, float]]:
@@ -204,8 +212,11 @@ def _capacity_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
     }
     beyond = [name for name, one in found.items() if one["request"] > one["largest"]]
     first = next(iter([*beyond, *found]), "")
+    large = int(np.argmax(offered[names.index(first)])) if first else 0
+    named = {"largestNode": funnel.snapshot.nodes.names[large]} if first else {}
     return {
         **({"resource": first, **found[first]} if first else {}),
+        **(named if first and found[first]["largest"] else {}),
         "requests": {res: base_units(res, x) for res, x in asked.items()},
         "resources": found,
     }

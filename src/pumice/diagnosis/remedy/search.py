@@ -11,7 +11,7 @@ from typing import Final
 from pumice.api.codes import Cause
 from pumice.controllers.job.names import podgroup_name
 from pumice.diagnosis.causes import causes_of
-from pumice.diagnosis.changes import Change
+from pumice.diagnosis.changes import Change, Wait
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.joined_changes import chain
 from pumice.diagnosis.manifest_causes import is_barred
@@ -62,6 +62,11 @@ class Way:
     """Seconds until the job starts, if the cluster was played."""
     cost: Cost = field(default_factory=Cost)
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is to wait for others to end, alone or with other changes."""
+        return any(isinstance(op, Wait) for op in self.change.ops)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -92,23 +97,25 @@ class Search:
         self.plays = max(_LEAST_PLAYS, min(_MOST_PLAYS, _OBJECTS_PLAYED // objects))
 
     def ways(self, causes: list[Finding]) -> list[Way]:
-        """Find single changes that work; if there is none, up to three that do together."""
+        """Find single changes that work; if none does but waiting, up to three that do together."""
         steps: list[Step] = []
-        world = self.world
+        world, waits = self.world, list[Way]()
         for _ in range(_STEPS):
             found = self._single(world, causes, steps)
-            if found or not causes:
-                return found
-            step = self._step(world, causes, steps)
+            acts = [way for way in found if not way.waits]
+            if acts:
+                return [*acts, *waits] if waits else found
+            waits = waits or found
+            step = self._step(world, causes, steps) if causes else None
             if step is None:
-                return []
+                break
             steps = [*steps, step]
             enough = self._enough(steps)
             if enough is not None:
-                return [enough]
+                return [enough, *waits]
             world = _joined(steps)(self.world)
             causes = self._causes(world)
-        return []
+        return waits
 
     def _causes(self, world: ClusterState) -> list[Finding]:
         self.replay.become(world)
@@ -256,19 +263,19 @@ class Search:
         decisive = _identity(causes[0])
         target = Target(world, self._key(world))
         for number, proposal in enumerate(proposals(target, causes[:1])):
-            if number >= _TRIED_FOR_STEP or not self.left:
+            if number >= _TRIED_FOR_STEP:
                 return None
-            change = proposal.make(proposal.largest)
-            if change is None:
-                continue
-            self.left -= 1
-            try:
-                after = self._causes(_joined(prefix, change)(self.world))
-            except PumiceError:
-                continue
-            if decisive not in set(map(_identity, after)):
-                whole = Step(proposal, proposal.largest, change)
-                return self._least(whole, prefix, decisive)
+            for size in dict.fromkeys((1, proposal.largest)):  # too much may not be admitted
+                change = proposal.make(size) if self.left else None
+                if change is None:
+                    continue
+                self.left -= 1
+                try:
+                    after = self._causes(_joined(prefix, change)(self.world))
+                except PumiceError:
+                    continue
+                if decisive not in set(map(_identity, after)):
+                    return self._least(Step(proposal, size, change), prefix, decisive)
         return None
 
     def _least(self, best: Step, prefix: list[Step], decisive: _Identity) -> Step:
