@@ -76,3 +76,13 @@ def crash_text(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
+
+
+def span(seconds: float) -> str:
+    """Write a span of time in its two largest units."""
+    parts, left = [], round(seconds)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        n, left = divmod(left, size)
+        if n:
+            parts.append(f"{n} {unit}")
+    return " ".join(parts[:2]) or "no time"

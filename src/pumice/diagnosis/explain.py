@@ -11,15 +11,16 @@ from typing import Any
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest, queue_of
-from pumice.api.wording import counted, first_of, part_of_its, verb
+from pumice.api.wording import counted, first_of, part_of_its, span, verb
 from pumice.controllers.expected import is_expected, open_queue
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.forecast import Forecast, forecast, span
+from pumice.diagnosis.forecast import Forecast, forecast
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
+from pumice.diagnosis.promises import broken_promises
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.refused_pods import quota_notes, refused_count
 from pumice.diagnosis.remedy.search import Search, Way
@@ -151,13 +152,17 @@ def explain_job(
     state = state_of(world, outcome)
     waits, refused = state == "waits", refused_count(world, job)
     causes = _causes(world, examiner) if waits else []
+    promised = outcome.makes_room and causes[0].code is Cause.WAITING_FOR_EVICTED
+    if promised and foresee:  # the forecast plays the same cluster
+        causes = broken_promises(world, [examiner]).get(job) or causes
+        promised = causes[0].code is Cause.WAITING_FOR_EVICTED
     examination = examiner.examination
     funnel = examination.funnel if examination is not None else None
     rows = funnel_rows(funnel) if funnel is not None and state == "waits" else []
     remedies: list[Remedy] = []
     tried = 0
-    if state == "waits" and unblock and not outcome.makes_room:
-        search = Search(world, job, replay, cycles)
+    if state == "waits" and unblock and not promised:
+        search = Search(world, job, replay, cycles, promised=outcome.makes_room)
         remedies = [_remedy(way) for way in search.ways(causes)]
         tried = len(search.tried)
     return Explanation(

@@ -5,7 +5,7 @@ without any never ends.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -15,7 +15,7 @@ from typing import Any, Final
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import ENDED_PHASES
 from pumice.api.times import rfc3339
-from pumice.api.wording import counted, first_of, verb
+from pumice.api.wording import counted, first_of, span, verb
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.storms import Storm, StormWatch
 from pumice.diagnosis.story import Moved
@@ -241,6 +241,8 @@ class Course:
         if self.storms.storm is not None:
             text = f"unknown: the cluster does not settle, {self.storms.storm.text}"
             return Forecast(state="unknown", text=text)
+        if timeline.stuck and self._starts_without_stuck(job):
+            return Forecast(state="unknown", text=f"unknown: {_stuck_text(timeline.stuck)}")
         if timeline.next_at is None:
             endless = timeline.endless()
             hint = (
@@ -255,6 +257,15 @@ class Course:
             text = f"unknown: too much happens to look further than {seen}"
             return Forecast(state="unknown", text=text)
         return Forecast(state="never", text=f"{never} within {span(self.horizon_s)}")
+
+    def _starts_without_stuck(self, job: str) -> bool:
+        """Return whether a job starts if pods go that should have gone: it is played again."""
+        if self.cycles > _CYCLES_AGAIN or not self.tries:
+            return False
+        self.tries -= 1
+        course = Course(self.timeline.again(frees_stuck=True), self.horizon_s)
+        course.play([job])
+        return job in course.first_bind
 
     @property
     def storm(self) -> Storm | None:
@@ -332,6 +343,11 @@ def _when_text(
     return f"{when}, once {last}" if last else when
 
 
+def _stuck_text(stuck: Mapping[str, float]) -> str:
+    ago = span(max(stuck.values()))
+    return f"it waits for {_joined([*stuck])}, which should have gone {ago} ago and may be stuck"
+
+
 def _latest(moved: Iterable[Moved]) -> list[Moved]:
     """Return what happened last, all of one time."""
     found = list(moved)
@@ -342,13 +358,3 @@ def _joined(names: list[str]) -> str:
     if len(names) > _NAMED:
         return first_of(names, _NAMED)
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-
-
-def span(seconds: float) -> str:
-    """Write a span of time in its two largest units."""
-    parts, left = [], round(seconds)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        n, left = divmod(left, size)
-        if n:
-            parts.append(f"{n} {unit}")
-    return " ".join(parts[:2]) or "no time"

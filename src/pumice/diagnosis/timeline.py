@@ -14,6 +14,7 @@ import numpy as np
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
+from pumice.api.times import overdue_s
 from pumice.binder import Binder
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
@@ -54,10 +55,12 @@ class Timeline:
         *,
         default_s: float | None = None,
         endless: Collection[str] = (),
+        frees_stuck: bool = False,
     ) -> None:
         """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
 
-        The pods of jobs in ``endless`` do not end, whatever they state.
+        The pods of jobs in ``endless`` do not end, whatever they state.  Pods that should have gone
+        by now stay, unless it ``frees_stuck`` ones.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
@@ -76,7 +79,10 @@ class Timeline:
         timed = (one["kind"] == "PodGroup" for one in objects.timed)
         self._groups_end = default_s is not None or any(timed)
         """Whether the pods of any group may end."""
-        self._kubelet = Kubelet(self.cluster, durations=self._lasts)
+        self.stuck: dict[str, float] = {}
+        """Pods that should have gone by now and stay, each with the seconds since then."""
+        self._stuck_uids: set[str] = set()
+        self._kubelet = Kubelet(self.cluster, durations=self._lasts, keeps=self._is_stuck)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._new_claims = NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
@@ -86,11 +92,15 @@ class Timeline:
         self._binder = Binder(self.cluster, known=known, waits=self._waits, write_events=False)
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
-        """Pods on nodes that are being deleted."""
+        """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
             pod = self.cluster.get("Pod", *place)
             if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
                 self._ended.add(pod["metadata"]["uid"])
+            late = overdue_s(pod["metadata"].get("deletionTimestamp"), self.start)
+            if late and pod["spec"].get("nodeName") and not frees_stuck:
+                self.stuck[key_of(pod)] = late
+                self._stuck_uids.add(pod["metadata"]["uid"])
             self._note_leaving(pod)
         self._changed = True
         self.story = Story()
@@ -103,9 +113,10 @@ class Timeline:
         """The time, in seconds since 1970."""
         return self.plane.clock.now()
 
-    def again(self, endless: Collection[str]) -> "Timeline":
+    def again(self, endless: Collection[str] = (), *, frees_stuck: bool = False) -> "Timeline":
         """Return the same world from its beginning, in which some jobs do not end."""
-        return Timeline(self._world, default_s=self._default_s, endless=endless)
+        default_s = self._default_s
+        return Timeline(self._world, default_s=default_s, endless=endless, frees_stuck=frees_stuck)
 
     def _unending(self, one: Manifest) -> Manifest:
         """Return an object of a job that is not to end without its run time."""
@@ -323,8 +334,12 @@ class Timeline:
             self.story.gone.append(self._of(pod))
 
     def _note_leaving(self, pod: Manifest) -> None:
-        if pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName"):
+        leaves = pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
+        if leaves and not self._is_stuck(pod):
             self._leaving.add(key_of(pod))
+
+    def _is_stuck(self, pod: Manifest) -> bool:
+        return pod["metadata"]["uid"] in self._stuck_uids
 
     def _of(self, pod: Manifest) -> Moved:
         node = str(pod["spec"].get("nodeName") or "")

@@ -7,9 +7,10 @@ from typing import Any, Final
 from pumice.api.annotations import BIND_COMPLETED, HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
 from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.api.times import overdue_s
 from pumice.api.wording import counted, first_of, verb
 from pumice.controllers.expected import is_expected
-from pumice.diagnosis.changes import Add, Change, Operation, Wait, new_nodes, patched
+from pumice.diagnosis.changes import Add, Change, Operation, Remove, Wait, new_nodes, patched
 from pumice.diagnosis.cluster_state import group_of, key_of
 from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.diagnosis.settings import add_nodes, biggest_first
@@ -135,7 +136,9 @@ def endings(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     about = cause.about
     home = about.namespace if about is not None and about.kind == RESOURCE_QUOTA else ""
     for pod in target.world.of_kind("Pod").values():
-        if is_expected(pod) or (home and pod["metadata"].get("namespace") != home):
+        meta = pod["metadata"]
+        stuck = overdue_s(meta.get("deletionTimestamp"), target.world.now)
+        if is_expected(pod) or stuck or (home and meta.get("namespace") != home):
             continue
         phase, group = (pod.get("status") or {}).get("phase"), group_of(pod)
         holds = phase == "Running" or (pod.get("spec") or {}).get("nodeName")
@@ -160,6 +163,16 @@ def _end_of(target: Target, jobs: list[tuple[str, list[str]]]) -> Change:
         f"wait for {first_of(names, _NAMED)} to end ({counted(len(pods), 'pod')})",
         (Wait(pods=pods),),
     )
+
+
+def remove_stuck(_: Target, cause: Finding) -> Iterator[Change | None]:
+    """Remove pods that should have gone by now."""
+    pods = list(cause.numbers.get("overdue", ()))
+    if pods:
+        names = first_of(pods, _NAMED)
+        places = [pod.rpartition("/") for pod in pods]
+        ops = tuple(Remove(kind="Pod", namespace=home, name=name) for home, _, name in places)
+        yield Change(f"remove {names}, which may be stuck (kubectl delete pod --force)", ops)
 
 
 def uncordon(target: Target, _: Finding) -> Iterator[Change | None]:

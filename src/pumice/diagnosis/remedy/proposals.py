@@ -96,6 +96,7 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.NUMA_POLICY: (job_changes.without_numa_policy, conf_changes.without_plugin),
     Cause.VOLUME: (cluster_changes.provide_volumes,),
     Cause.NODE_USAGE: (conf_changes.without_plugin,),
+    Cause.WAITING_FOR_EVICTED: (cluster_changes.remove_stuck,),
     Cause.WINDOW_CLOSED: (job_changes.revocable, conf_changes.open_window, _revocable_all_day),
 }
 _FOR_ROOM: Final = frozenset(
@@ -124,6 +125,7 @@ _FOR_ROOM: Final = frozenset(
         Cause.VOLUME,
         Cause.WINDOW_CLOSED,
         Cause.ROLE_SHORT,
+        Cause.WAITING_FOR_EVICTED,
     }
 )
 

@@ -88,6 +88,8 @@ class Search:
     left: int = _MOST
     plays: int = _MOST_PLAYS
     """How many times a changed cluster may still be played until it is at rest."""
+    promised: bool = False
+    """Whether the job is promised a place that it does not get: a promise alone is no help."""
     tried: dict[str, Way | None] = field(default_factory=dict)
     """The result of each change that was tried; None: it cannot be made."""
 
@@ -354,6 +356,9 @@ class Search:
         key = self._key(world)
         seen = look(world, key, self.cycles, self.replay)
         helps = works(seen.outcome, world) and not is_barred(world, key)
+        if helps and self.promised and not seen.outcome.started:
+            self.plays -= 1
+            helps = self.plays >= 0 and played(world, key, until_started=True).started
         cost = cost_of_cycle(change, self.world, self.world.title(self.job), seen.decisions)
         return Way(change, seen.outcome, helps, cost=cost)
 
