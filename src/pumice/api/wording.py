@@ -40,6 +40,13 @@ def first_of(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def listing(names: Sequence[str], most: int) -> str:
+    """Write a few names as a sentence does: ``a, b and c``; of more, the first."""
+    if len(names) > most:
+        return first_of(names, most)
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
 def verb(n: int, one: str, many: str) -> str:
     """Choose the form of a verb for a number of subjects: ``is`` for 1, ``are`` for others."""
     return one if n == 1 else many

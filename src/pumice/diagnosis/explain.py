@@ -21,7 +21,7 @@ from pumice.diagnosis.forecast import Forecast, forecast
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
 from pumice.diagnosis.promises import broken_promises
-from pumice.diagnosis.questions import unknown_votes
+from pumice.diagnosis.questions import is_open, unknown_votes
 from pumice.diagnosis.refused_pods import quota_notes, refused_count
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
@@ -169,7 +169,7 @@ def explain_job(
         job=job,
         name=world.title(job),
         state=state,
-        text=causes[0].text if causes else _settled(outcome, state, refused),
+        text=causes[0].text if causes else _settled(world, outcome, state, refused),
         queue=outcome.queue,
         phase=outcome.phase,
         min_member=outcome.min_member,
@@ -294,7 +294,11 @@ def _session_state(outcome: JobOutcome) -> str:
     return "runs" if outcome.ready > outcome.counts.get("Succeeded", 0) else "finished"
 
 
-def _settled(outcome: JobOutcome, state: str, refused: int) -> str:
+def _settled(world: ClusterState, outcome: JobOutcome, state: str, refused: int) -> str:
+    if state == "starts" and is_open(world):
+        n = len(outcome.binds)
+        found = f"{counted(n, 'pod')} {verb(n, 'finds', 'find')} a node"
+        return f"it is open whether it starts: {found}, but the extender was not asked"
     if state == "starts":
         n, nodes = len(outcome.binds), len(set(outcome.binds.values()))
         when = "now" if outcome.cycle == 1 else f"in cycle {outcome.cycle}"

@@ -94,14 +94,7 @@ class Timeline:
         self._leaving: set[str] = set()
         """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
-            pod = self.cluster.get("Pod", *place)
-            if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
-                self._ended.add(pod["metadata"]["uid"])
-            late = overdue_s(pod["metadata"].get("deletionTimestamp"), self.start)
-            if late and pod["spec"].get("nodeName") and not frees_stuck:
-                self.stuck[key_of(pod)] = late
-                self._stuck_uids.add(pod["metadata"]["uid"])
-            self._note_leaving(pod)
+            self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
         self._changed = True
         self.story = Story()
         self.next_at: float | None = world.now
@@ -332,6 +325,17 @@ class Timeline:
             self.story.ends.append(self._of(pod))
         elif event.type == "DELETED" and not over and pod["spec"].get("nodeName"):
             self.story.gone.append(self._of(pod))
+
+    def _note_first(self, pod: Manifest, *, frees_stuck: bool) -> None:
+        """Note a pod that is being deleted in the beginning."""
+        meta = pod["metadata"]
+        if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
+            self._ended.add(meta["uid"])
+        late = overdue_s(meta.get("deletionTimestamp"), self.start)
+        if late and pod["spec"].get("nodeName") and not frees_stuck:
+            self.stuck[key_of(pod)] = late
+            self._stuck_uids.add(meta["uid"])
+        self._note_leaving(pod)
 
     def _note_leaving(self, pod: Manifest) -> None:
         leaves = pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
