@@ -31,6 +31,7 @@ from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import funnel_rows
+from pumice.examine.spared import failed_plugins
 
 _NAMED = 3
 
@@ -151,7 +152,7 @@ def explain_job(
     outcome = with_stated(world, examiner.outcome)
     state = state_of(world, outcome)
     waits, refused = state == "waits", refused_count(world, job)
-    causes = _causes(world, examiner) if waits else []
+    causes = [*_causes(world, examiner), *failed_plugins(examiner.spared)] if waits else []
     promised = outcome.makes_room and causes[0].code is Cause.WAITING_FOR_EVICTED
     if promised and foresee:  # the forecast plays the same cluster
         causes = broken_promises(world, [examiner]).get(job) or causes
