@@ -105,6 +105,8 @@ class ClusterState:
     """Kinds that a cluster did not show, with its reason."""
     other_notes: tuple[str, ...] = ()
     """What else could not be read of a cluster."""
+    creation_errors: Mapping[str, str] = field(default_factory=dict)
+    """Why an API server refused pods of an owner (kind and key), as its last event states it."""
     asks_extender: bool = False
     """Whether a configured extender may be asked questions without side effects."""
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.forecast import Forecast, forecast
 from pumice.diagnosis.incomplete import missing_input
-from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
+from pumice.diagnosis.manifest_causes import REFUSAL, ended_phase, is_barred, is_barring
 from pumice.diagnosis.promises import broken_promises
 from pumice.diagnosis.questions import is_open, unknown_votes
 from pumice.diagnosis.refused_pods import quota_notes, refused_count
@@ -201,7 +201,7 @@ def _forecast(
     world: ClusterState, job: str, causes: list[Finding], default_s: float | None
 ) -> dict[str, Any]:
     """Return when a waiting job starts; never, while something must be done about it first."""
-    barring = next((each for each in causes if each.code in BARRING), None)
+    barring = next(filter(is_barring, causes), None)
     if barring is not None:
         never = Forecast(state="never", text=f"it does not start: {barring.text}")
         return never.to_data()
@@ -222,8 +222,8 @@ def _causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
 
 
 def _lacks_pods(causes: list[Finding]) -> bool:
-    """Return whether quotas keep a job from its pods: then no eviction is for it."""
-    return any(each.code is Cause.QUOTA_EXCEEDED for each in causes)
+    """Return whether a job does not get its pods: then no eviction is for it."""
+    return any(each.code is Cause.QUOTA_EXCEEDED or REFUSAL in each.numbers for each in causes)
 
 
 def _causes_in(other: ClusterState, job: str, known: list[Finding]) -> list[Finding]:

@@ -43,7 +43,7 @@ def session_causes(
         return found
     if examiner.ahead is None:
         return [as_recorded(outcome)]
-    return [examiner.ahead, *([] if examiner.limit is None else [examiner.limit])]
+    return [examiner.ahead, *([] if examiner.limit is None else [examiner.limit]), *examiner.shut]
 
 
 def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pumice.api.codes import Cause
+from pumice.api.quantity import amount_text, base_units
 from pumice.api.wording import counted, part_of_its
 from pumice.core.status import Status
 from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
-from pumice.examine.gang_quota import gang_refused, pod_refused
+from pumice.examine.gang_quota import gang_refused, gang_request, pod_refused
 from pumice.examine.limits import closed, further_limits, overused, refused
 from pumice.examine.missing_pods import refused_by_quotas
 from pumice.examine.needed_pods import held_back, pending_rows
@@ -259,9 +260,34 @@ def _vote(ssn: Session, job: int, plugin: Plugin, vote: Any) -> Finding:
     if failed is not None:
         return failed
     if isinstance(vote, Refusal):
-        return refused(ssn, vote.code, vote.why, vote.numbers, job, admitting=True)
+        found = refused(ssn, vote.code, vote.why, vote.numbers, job, admitting=True)
+        return _with_needs(ssn, job, found)
     code = Cause.EXTENDER_REFUSED if plugin.name == EXTENDER else Cause.NOT_ADMITTED
     return Finding(code, f"{plugin.name} votes against admitting it", None, {"by": plugin.name})
+
+
+def _with_needs(ssn: Session, job: int, finding: Finding) -> Finding:
+    """Return a refusal to admit a job with what its pods need, where that is less than it states.
+
+    ``minResources`` of a pod group may be more than its pods ask for.
+    """
+    shorts = [finding.numbers, *finding.numbers.get("more", ())]
+    asked = gang_request(ssn, job) if "resource" in finding.numbers else None
+    view, names = ssn.job(job), ssn.snapshot.resources.names
+    if asked is None or view.ready or len(view.tasks) < view.min_member:
+        return finding
+    less = {
+        name: float(asked[names.index(name)])
+        for each in shorts
+        if (name := str(each["resource"])) in names
+        and base_units(name, float(asked[names.index(name)])) < each["request"]
+    }
+    if not less:
+        return finding
+    listed = ", ".join(f"{name} {amount_text(name, amount)}" for name, amount in less.items())
+    needed = {name: base_units(name, amount) for name, amount in less.items()}
+    text = f"{finding.text}; its pods need only {listed}, so minResources may be lower"
+    return replace(finding, text=text, numbers={**finding.numbers, "needed": needed})
 
 
 def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
