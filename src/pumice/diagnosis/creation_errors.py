@@ -2,11 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.cluster.embedded.store import Gate
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.unseen_jobs import owner_of
+from pumice.errors import QuotaExceededError
 
 _FAILED: Final = "FailedCreate"
 _REFUSED: Final = re.compile(
@@ -67,6 +70,26 @@ def creation_error(world: ClusterState, group: str) -> str:
     references = manifest["metadata"].get("ownerReferences") or ()
     owners += [f"{one.get('kind')} {space}/{one.get('name')}" for one in references]
     return next((text for owner in owners if (text := world.creation_errors.get(owner))), "")
+
+
+class RefusedPods:
+    """A gate in front of an embedded cluster: it refuses what the API server refused."""
+
+    def __init__(self, errors: Mapping[str, str], quotas: Gate | None) -> None:
+        self._errors = errors
+        self._quotas = quotas
+
+    def admit(self, pod: Manifest) -> Callable[[], None]:
+        """Check a new pod; return what counts it.
+
+        Raises:
+            QuotaExceededError: it is refused; controllers do not try again.
+        """
+        error = self._errors.get(f"Job {owner_of(pod)}")
+        if error is not None:
+            meta = pod["metadata"]
+            raise QuotaExceededError("Pod", meta["namespace"], meta["name"], error)
+        return (lambda: None) if self._quotas is None else self._quotas.admit(pod)
 
 
 def refusing_quota(text: str) -> str:

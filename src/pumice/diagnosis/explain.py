@@ -162,7 +162,8 @@ def explain_job(
     rows = funnel_rows(funnel) if funnel is not None and state == "waits" else []
     remedies: list[Remedy] = []
     tried = 0
-    if state == "waits" and unblock and not promised:
+    is_refused = waits and REFUSAL in causes[0].numbers  # what its pods lack is in the message
+    if waits and unblock and not promised and not is_refused:
         search = Search(world, job, replay, cycles, promised=outcome.makes_room)
         remedies = [_remedy(way) for way in search.ways(causes)]
         tried = len(search.tried)

@@ -74,7 +74,7 @@ class Timeline:
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         if world.of_kind(RESOURCE_QUOTA):
-            self.cluster.quotas = PodQuotas(self.cluster, demands=world.knows_defaults)
+            self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
         self._groups = self.cluster.tables.table(POD_GROUP)
         timed = (one["kind"] == "PodGroup" for one in objects.timed)
         self._groups_end = default_s is not None or any(timed)

@@ -57,8 +57,8 @@ class Examination:
             known = {each.about for each in self.admission}
             refused = [each for each in refused if each.about not in known]
         if unmade and self.admission and not self._is_unmeetable:
-            return distinct([*invalid, *self.admission, *refused, *self._in_order()])
-        return distinct([*invalid, *refused, *self._in_order()])
+            return _joined_limits([*invalid, *self.admission, *refused, *self._in_order()])
+        return _joined_limits([*invalid, *refused, *self._in_order()])
 
     @property
     def _is_unmeetable(self) -> bool:
@@ -99,6 +99,22 @@ _MISSING: Final = (Cause.NO_PODS, Cause.TOO_FEW_PODS, Cause.ROLE_SHORT)
 _OF_MISSING: Final = (Cause.QUOTA_EXCEEDED,)
 """Why pods are missing."""
 _CLOSED: Final = (Cause.QUEUE_CLOSED, Cause.QUEUE_MISPLACED)
+
+
+def _joined_limits(findings: list[Finding]) -> list[Finding]:
+    """Leave out repeated findings; the first limit of a queue lists those above it."""
+    found = distinct(findings)
+    limits = [
+        (each.about.name, each)
+        for each in found
+        if each.code is Cause.QUEUE_OVER_CAPABILITY and each.about and "limit" in each.numbers
+    ]
+    above = [{"queue": name, **each.numbers} for name, each in limits[1:]]
+    if not above:
+        return found
+    first = limits[0][1]
+    joined = replace(first, numbers={**first.numbers, "above": above})
+    return [joined if each is first else each for each in found]
 
 
 def distinct(findings: list[Finding]) -> list[Finding]:

@@ -114,7 +114,7 @@ class Search:
             steps = [*steps, step]
             enough = self._enough(steps)
             if enough is not None:
-                return [enough, *waits]
+                return waits if waits and enough.waits else [enough, *waits]
             world = _joined(steps)(self.world)
             causes = self._causes(world)
         return waits
