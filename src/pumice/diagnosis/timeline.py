@@ -6,8 +6,8 @@ otherwise time moves at once to the next moment at which something may.
 """
 
 import copy
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
+from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.ownership import controller_of
 from pumice.core.snapshot import Snapshot
@@ -87,7 +88,8 @@ class Timeline:
         self._new_claims = NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         ingest = Ingest(Snapshot(), runs=world.restored.runs)
-        self._informer = Informer(self.cluster, ingest, reader=world.restored)
+        nodes: Any = _NodesInOrder(self.cluster, world.of_kind("Node"))
+        self._informer = Informer(nodes, ingest, reader=world.restored)
         known = self._informer.known
         self._binder = Binder(self.cluster, known=known, waits=self._waits, write_events=False)
         self._ended: set[str] = set()
@@ -348,6 +350,25 @@ class Timeline:
     def _of(self, pod: Manifest) -> Moved:
         node = str(pod["spec"].get("nodeName") or "")
         return Moved(at=self.now, pod=key_of(pod), job=self.job_of(pod), node=node)
+
+
+class _NodesInOrder:
+    """A cluster that lists nodes as a world has them: among equal nodes a place is drawn."""
+
+    def __init__(self, cluster: EmbeddedCluster, names: Iterable[str]) -> None:
+        self._cluster = cluster
+        self._place = {name: place for place, name in enumerate(names)}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def list(self, kind: str, *arguments: Any) -> tuple[list[Manifest], str]:
+        """List objects, nodes in the order of the world and new ones at the end."""
+        found, version = self._cluster.list(kind, *arguments)
+        if kind == "Node":
+            last = len(self._place)
+            found = sorted(found, key=lambda one: self._place.get(one["metadata"]["name"], last))
+        return found, version
 
 
 class _Asking(Observer):

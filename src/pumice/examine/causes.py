@@ -1,6 +1,7 @@
 """Causes for which a job of a session waits, the decisive one first."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
 
 from pumice.api.codes import Cause
@@ -13,6 +14,8 @@ from pumice.examine.session_causes import Examination
 from pumice.framework.refusals import Why
 
 _NAMED: Final = 3
+_ALLOCATE: Final = "allocate"
+_EVICTING: Final = ("preempt", "gangpreempt", "reclaim", "gangreclaim")
 
 
 def session_causes(
@@ -41,6 +44,8 @@ def session_causes(
     found += _no_pods(outcome, found)
     if found:
         return found
+    if outcome.is_idly_promised and _promising(examiner.actions):
+        return [_never_bound(examiner.actions)]
     if examiner.ahead is None:
         return [as_recorded(outcome)]
     return [examiner.ahead, *([] if examiner.limit is None else [examiner.limit]), *examiner.shut]
@@ -83,6 +88,23 @@ def _lacks_action(examination: Examination | None) -> bool:
     """Return whether a promise is never kept, as no action places pods."""
     found = [] if examination is None else examination.invalid
     return any(each.code is Cause.ACTION_MISSING for each in found)
+
+
+def _promising(actions: Sequence[str]) -> list[str]:
+    """List the evicting actions that come before allocate."""
+    before = list(takewhile(lambda action: action != _ALLOCATE, actions))
+    return [action for action in before if action in _EVICTING] if _ALLOCATE in actions else []
+
+
+def _never_bound(actions: Sequence[str]) -> Finding:
+    """Return that pods are promised free places in each cycle, so that allocate skips them."""
+    first = _promising(actions)[0]
+    text = (
+        f"the action {first} comes before {_ALLOCATE} and promises free places to its pods in each "
+        f"cycle, so {_ALLOCATE}, which binds pods, skips them"
+    )
+    numbers = {"action": _ALLOCATE, "actions": list(actions)}
+    return Finding(Cause.ACTION_MISSING, text, None, numbers)
 
 
 def _waits_for_evicted(outcome: JobOutcome) -> Finding:

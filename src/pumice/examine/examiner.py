@@ -39,6 +39,8 @@ class Examiner(Watcher):
         self.examination: Examination | None = None
         self.spared: list[SparedPods] = []
         self.position: Position | None = None
+        self.actions: tuple[str, ...] = ()
+        """The actions of the configuration, in their order."""
         self.ahead: Finding | None = None
         self.limit: Finding | None = None
         """The limit of a queue that leaves no room beside the jobs ahead."""
@@ -48,6 +50,7 @@ class Examiner(Watcher):
     def opened(self, ssn: Session) -> None:
         """Ask every gate."""
         super().opened(ssn)
+        self.actions = tuple(ssn.actions)
         row = ssn.snapshot.jobs.row_of.get(self._key)
         if row is None or not ssn.snapshot.jobs.listed[row]:
             return

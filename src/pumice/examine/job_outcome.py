@@ -103,6 +103,11 @@ class JobOutcome:
         return self._is_promised and bool(self.making_room) and not self.makes_room
 
     @property
+    def is_idly_promised(self) -> bool:
+        """Whether it is promised places for which nobody has to leave."""
+        return self._is_promised and not self.making_room
+
+    @property
     def _is_promised(self) -> bool:
         return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
 
