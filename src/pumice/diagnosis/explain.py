@@ -152,18 +152,13 @@ def explain_job(
     outcome = with_stated(world, examiner.outcome)
     state = state_of(world, outcome)
     waits, refused = state == "waits", refused_count(world, job)
-    causes = [*_causes(world, examiner), *failed_plugins(examiner.spared)] if waits else []
-    promised = outcome.makes_room and causes[0].code is Cause.WAITING_FOR_EVICTED
-    if promised and foresee:  # the forecast plays the same cluster
-        causes = broken_promises(world, [examiner]).get(job) or causes
-        promised = causes[0].code is Cause.WAITING_FOR_EVICTED
+    causes = _causes(world, examiner, plays=foresee) if waits else []
     examination = examiner.examination
     funnel = examination.funnel if examination is not None else None
     rows = funnel_rows(funnel) if funnel is not None and state == "waits" else []
     remedies: list[Remedy] = []
     tried = 0
-    is_refused = waits and REFUSAL in causes[0].numbers  # what its pods lack is in the message
-    if waits and unblock and not promised and not is_refused:
+    if waits and unblock and _may_be_helped(outcome, causes[0]):
         search = Search(world, job, replay, cycles, promised=outcome.makes_room)
         remedies = [_remedy(way) for way in search.ways(causes)]
         tried = len(search.tried)
@@ -209,7 +204,29 @@ def _forecast(
     return forecast(world, job, default_s=default_s).to_data()
 
 
-def _causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
+def _may_be_helped(outcome: JobOutcome, decisive: Finding) -> bool:
+    """Return whether changes are worth trying.
+
+    They are not for a job that only waits for leaving pods, nor for pods that an API server
+    refuses: what these lack is in its message.
+    """
+    promised = outcome.makes_room and decisive.code is Cause.WAITING_FOR_EVICTED
+    return not promised and REFUSAL not in decisive.numbers
+
+
+def _causes(world: ClusterState, examiner: Examiner, *, plays: bool) -> list[Finding]:
+    """List the reasons why a job waits; whether a promise is kept shows if the cluster is played.
+
+    A forecast plays it anyway.
+    """
+    outcome = examiner.outcome
+    found = [*_all_causes(world, examiner), *failed_plugins(examiner.spared)]
+    if plays and outcome.makes_room and found[0].code is Cause.WAITING_FOR_EVICTED:
+        return broken_promises(world, [examiner]).get(outcome.job) or found
+    return found
+
+
+def _all_causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
     """List the reasons why a job waits, also those behind a missing queue and behind quotas."""
     job, found = examiner.outcome.job, causes_of(world, examiner)
     missing = [each.about for each in found if each.code is Cause.QUEUE_MISSING]

@@ -85,9 +85,7 @@ class Timeline:
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._new_claims = NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
-        ingest = Ingest(Snapshot(), runs=world.restored.runs)
-        nodes: Any = _NodesInOrder(self.cluster, world.of_kind("Node"))
-        self._informer = Informer(nodes, ingest, reader=world.restored)
+        self._informer = self._follow()
         known = self._informer.known
         self._binder = Binder(
             self.cluster,
@@ -106,6 +104,12 @@ class Timeline:
         self.next_at: float | None = world.now
         """When the next cycle is due; None once nothing is left to happen."""
         self.cluster.listeners.append(self._on_event)
+
+    def _follow(self) -> Informer:
+        """Make what shows the cluster to the scheduler."""
+        restored = self._world.restored
+        nodes: Any = _NodesInOrder(self.cluster, self._world.of_kind("Node"))
+        return Informer(nodes, Ingest(Snapshot(), runs=restored.runs), reader=restored)
 
     @property
     def now(self) -> float:

@@ -4,12 +4,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from pumice.api.annotations import ZONE
+from pumice.api.annotations import OLD_ZONE, ZONE
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 
-_OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 _MOST_NODES: Final = 20
 """Nodes whose zones the numbers of a finding list."""
 
@@ -42,7 +41,7 @@ def volume_numbers(snapshot: Snapshot, task: Task, refused: Mask) -> dict[str, A
 
 def _zone_of(volume: Any) -> tuple[str, str]:
     """Return the zone of a volume, by its labels or its node affinity, with its node label."""
-    for key in (ZONE, _OLD_ZONE):
+    for key in (ZONE, OLD_ZONE):
         if volume.metadata.labels.get(key):
             return key, str(volume.metadata.labels[key]).replace("__", ", ")
     for term in _terms(volume):

@@ -10,7 +10,7 @@ from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import nearest
 from pumice.controllers.expected import open_queue
-from pumice.diagnosis.changes import Add, Change, patched
+from pumice.diagnosis.changes import Add, Change, Operation, patched
 from pumice.diagnosis.cluster_state import key_of
 from pumice.diagnosis.refused_pods import needed_pods, raised_limits, refused_count
 from pumice.diagnosis.remedy.target import Target, requests_of
@@ -91,7 +91,8 @@ def raise_limit(target: Target, cause: Finding) -> Iterator[Change | Sized | Non
     refusing = [{"queue": cause.about.name, **numbers}, *numbers.get("above", ())]
 
     def make(n: int) -> Change | None:
-        words, ops = [], []
+        words: list[str] = []
+        ops: list[Operation] = []
         for each in refusing:
             name, queue = str(each["queue"]), _queue(target, str(each["queue"]))
             stated = dict((queue.get("spec") or {}).get("capability") or {})
