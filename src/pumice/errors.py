@@ -19,6 +19,8 @@
     │   ├── ConflictError                the object is not as it was when it was read
     │   ├── GoneError                    a watch from before what is still remembered
     │   ├── RejectedError                an object or a change that the cluster refuses
+    │   │   ├── UnauthorizedError        credentials that the cluster does not accept
+    │   │   ├── TooLargeError            one that would take too much
     │   │   ├── DeniedError              one that admission refuses, in its own words
     │   │   └── ForbiddenError           one that the cluster itself does not admit
     │   │       ├── NamespaceTerminatingError  an object for a namespace that is being deleted
@@ -380,6 +382,13 @@ class UnauthorizedError(RejectedError):
 
     code = 401
     reason = "Unauthorized"
+
+
+class TooLargeError(RejectedError):
+    """A change that would take too much memory or time."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
 
 
 class DeniedError(RejectedError):
