@@ -13,7 +13,7 @@ import yaml
 
 from pumice.api.json_text import NOT_JSON, parse_json_stream, starts_like_json
 from pumice.api.objects import KubeObject, from_manifest, in_namespace
-from pumice.api.text_files import named_file, read_text, shown_name
+from pumice.api.text_files import read_text, shown_name
 from pumice.api.yaml_nodes import line_of
 from pumice.api.yaml_text import Builder, child, compose_all, line_at, plain_blocks
 from pumice.errors import ManifestError
@@ -304,7 +304,9 @@ def _parts(root: yaml.Node, file: Path) -> Iterator[ObjectLine]:
             yield ObjectLine(str(file), node, before)
     names = child(root, "objectsFrom")
     for name in names.value if isinstance(names, yaml.SequenceNode) else ():
-        other = named_file(file, str(name.value), "objectsFrom")
+        other = file.parent / str(name.value)
+        if not other.is_file():  # a pipe would be waited for
+            return
         for node in compose_all(read_text(other), str(other)):
             items = node.value if isinstance(node, yaml.SequenceNode) else [node]
             yield from (ObjectLine(str(other), item) for item in items)

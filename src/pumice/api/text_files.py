@@ -32,33 +32,6 @@ def is_stdin(path: Path) -> bool:
     return path in (STDIN, _SHOWN_STDIN)
 
 
-def named_file(
-    by: Path | None, name: str, field: str, error: type[InputError] = InputError
-) -> Path:
-    """Return the file that another one names, which is in its folder or below.
-
-    A file may come from anyone, and errors quote what is read: it cannot choose any file of the
-    machine.  ``by`` is None for a text that is in no file.
-
-    Raises:
-        InputError: it names another file; raised as ``error``.
-    """
-    hint = "a file cannot name files elsewhere"
-    if by is None:
-        raise error(wanted="no names of files in a text", found=name, field=field, hint=hint)
-    folder = by.parent
-    found = folder / name
-    try:
-        inside = found.resolve().is_relative_to(folder.resolve())
-        usable = inside and (found.is_file() or not found.exists())
-    except (OSError, ValueError, RuntimeError):  # a name too long, with NUL, links in a circle
-        usable = False
-    if not usable:
-        wanted = f"a file in the folder of {by.name} or below"
-        raise error(wanted=wanted, found=name, field=field, file=shown_name(by), hint=hint)
-    return found
-
-
 def read_text(path: Path, error: type[InputError] = InputError) -> str:
     """Read a file, or standard input for ``-``, as UTF-8 text; a byte order mark is left out.
 

@@ -37,6 +37,8 @@ _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
 _GATHER_S: Final = 0.02
 """How long news is gathered while watches have just been sent some, as reflectors do it."""
+_NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}
+"""Else kubectl takes discovery from its disk as long as the clock of the cluster is ahead."""
 _T = TypeVar("_T")
 
 
@@ -78,7 +80,7 @@ class ApiServer:
         self._socket.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if foreign_request(request, LOOPBACK_NAMES) or "Origin" in request.headers:
+        if foreign_request(request, LOOPBACK_NAMES) or _has_foreign_origin(request):
             return _response(Answer(403, status(403, "Forbidden", "web pages are not served")))
         try:
             body = await read_body(request, _LONGEST_BODY)
@@ -172,12 +174,17 @@ class ApiServer:
             changed.set()
 
 
+def _has_foreign_origin(request: web.Request) -> bool:
+    """Return whether a request names another site as its origin; clients may name this server."""
+    own = f"http://{request.headers.get('Host', '')}".lower()
+    return any(origin.lower() != own for origin in request.headers.getall("Origin", ()))
+
+
 def _response(answer: Answer) -> web.Response:
     content = answer.content
     body = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
-    response = web.Response(
-        status=answer.code, body=body, headers={"Content-Type": answer.content_type}
-    )
+    headers = {"Content-Type": answer.content_type, **_NOT_KEPT}
+    response = web.Response(status=answer.code, body=body, headers=headers)
     for warning in answer.warnings[:_MOST_WARNINGS]:
         quoted = warning.encode("ascii", "backslashreplace").decode().replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{quoted[:_LONGEST_WARNING]}"')

@@ -71,6 +71,13 @@ def test_one_connection_serves_many_requests(connection: Any) -> None:
     assert ask(connection, "GET", f"{PODS}/b")[0] == 404
 
 
+def test_clients_are_told_to_keep_no_answer(connection: Any) -> None:
+    connection.request("GET", "/apis")
+    answer = connection.getresponse()
+    assert answer.headers["Cache-Control"] == "no-cache, private"
+    answer.read()
+
+
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
@@ -78,6 +85,11 @@ def test_one_connection_serves_many_requests(connection: Any) -> None:
         ({"Host": "evil.example"}, 403),
         ({"Host": "evil.example:80"}, 403),
         ({"Origin": "https://evil.example"}, 403),
+        ({"Host": "localhost:1", "Origin": "http://localhost:1"}, 200),
+        ({"Host": "localhost:1", "Origin": "http://localhost:2"}, 403),
+        ({"Host": "localhost:1", "Origin": "https://localhost:1"}, 403),
+        ({"Host": "localhost:1", "Origin": "null"}, 403),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
         ({"Origin": ""}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "none"}, 200),

@@ -14,7 +14,12 @@ from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation
 from pumice.cluster.embedded.claim_changes import check_claim_status
-from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in, keep_fields
+from pumice.cluster.embedded.defaults import (
+    assign_cluster_ip,
+    fill_in,
+    keep_fields,
+    select_own_pods,
+)
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
 from pumice.cluster.embedded.limit_ranges import give_amounts
@@ -175,6 +180,8 @@ class EmbeddedCluster:
                 self._services += 1
                 assign_cluster_ip(new, self._services)
             self._identity.stamp(new["metadata"], self.now())
+            if kind.name == "Job.batch":
+                select_own_pods(new)
             self._tables.put(table, new, None)
             if count is not None:
                 count()
