@@ -62,6 +62,7 @@ class JobColumns:
     priority: Ints
     created: Column
     min_member: Ints
+    min_resources: Column
     phase: Ints
     allocated: Column
     pending: Column
@@ -183,6 +184,7 @@ def _jobs(snapshot: Snapshot) -> JobColumns:
         priority=jobs.priority[:n].copy(),
         created=jobs.created[:n].copy(),
         min_member=jobs.min_member[:n].copy(),
+        min_resources=jobs.min_resources[:, :n].copy(),
         phase=jobs.phase[:n].copy(),
         allocated=jobs.allocated[:, :n].copy(),
         pending=jobs.pending[:, :n].copy(),
