@@ -58,8 +58,8 @@ def test_a_cluster_is_followed_from_outside_and_nothing_is_written_to_it() -> No
             try:
                 eventually(lambda: source.feed.picture)
                 pages = Pages(source, Answers())
-                (revision, _), first = pages.overview(EVERYTHING, NOW), pages.revision
-                assert revision
+                (tag, *_), first = pages.overview(EVERYTHING, NOW), pages.revision
+                assert tag
                 served.cluster.create(pod_group("waits", phase=None))
                 served.cluster.create(pod("waits-0", group="waits", cpu=64))
 
@@ -331,11 +331,11 @@ def test_causes_that_cannot_be_computed_are_reported_and_asked_for_again(plane: 
         picture: Any = source.feed.picture
         bare = dataclasses.replace(picture, waiting={}, jobs=unmarked(picture.jobs))
         (row,) = View(bare).job_rows
-        told = View(bare, problem=pages._causes_problem).cause(row)
+        told = View(bare, problem=pages._causes.problem).cause(row)
         assert told == ("", "the cause is not known: the answering process ended; ask again")
-        answers.fails, pages._causes_at = False, -100.0
+        answers.fails, pages._causes._due = False, 0.0
         pages.overview(EVERYTHING, NOW)
-        eventually(lambda: not pages._causes_problem)
+        eventually(lambda: not pages._causes.problem)
         (job,) = json.loads(pages.overview(EVERYTHING, NOW)[1])["longest"]
         assert job["code"] == "InsufficientResource"
     finally:

@@ -188,12 +188,12 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
     with served_dashboard(StaticSource(load_world([file]), "x"), ServingOptions()) as url:
         place = url.removeprefix("http://")
         headers = {"X-Pumice-Csrf": session(place)["csrf"]}
-        reported = json.loads(ask(place, "/api/jobs/ai/sweep/why?deep")[2])
+        reported = json.loads(ask(place, "/api/jobs/ai/sweep/why?helps")[2])
         bodies = [
             ask(place, path)[2]
             for path in (
                 *("/api/overview", "/api/jobs", "/api/jobs/ai/sweep", "/api/jobs/ai/sweep/why"),
-                *("/api/jobs/ai/sweep/why?deep", "/api/nodes/node-a", "/api/snapshot"),
+                *("/api/jobs/ai/sweep/why?helps", "/api/nodes/node-a", "/api/snapshot"),
                 *("/api/order", "/api/cycles/1", "/api/queues"),
             )
         ]

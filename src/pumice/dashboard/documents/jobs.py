@@ -92,7 +92,7 @@ def job(
         "why": text,
         "resources": view.resources,
         "allocated": view.amounts(columns.allocated[:, row]),
-        "pending": view.amounts(columns.pending[:, row]),
+        "pending": view.amounts(columns.pending[:, row] + view.unmade_amounts[:, row]),
         "total": len(order),
         "pods": [_pod(view, each) for each in order[:_PODS]],
         "conditions": [

@@ -31,7 +31,7 @@ function turn(data, i) {
 /** When a waiting job is expected to start. */
 function Start({ data, i }) {
   const [at, text] = [data.start[i], data.startText[i]];
-  if (data.state[i] !== "waiting") return "";
+  if (data.state[i] !== "waiting") return null;
   if (at !== null) return html`<span title=${text}>${at <= clusterNow() ? "now" : html`≈ <${When} at=${at} />`}</span>`;
   return html`<span class="soft" title=${text || "The start is being computed."}>${text ? "not foreseen" : "…"}</span>`;
 }
@@ -48,14 +48,14 @@ function Table({ data }) {
   const value = useMemo(() => (row) => (keys[sort.key] || turns)[row], [data, sort.key]);
   const sorted = useSorted(rows, value, sort.down);
   const columns = [
-    { key: "job", title: "job", sort: true, width: "minmax(150px, 1.3fr)", card: "lead-cell", cell: (i) => html`<${JobLink} job=${data.job[i]} />` },
+    { key: "job", title: "job", sort: true, width: "minmax(140px, 1.2fr)", card: "lead-cell", cell: (i) => html`<${JobLink} job=${data.job[i]} />` },
     { key: "state", title: "state", sort: true, width: "96px", cell: (i) => html`<${State} state=${data.state[i]} />` },
-    { key: "gang", title: "gang: ready / min / all", sort: true, width: "230px", cell: (i) => html`<${Gang} bound=${data.bound[i]} promised=${data.promised[i]} done=${data.done[i]} pods=${data.pods[i]} min=${data.min[i]} />` },
-    { key: "queue", title: "queue", sort: true, width: "minmax(90px, .6fr)", cell: (i) => html`<${QueueName} queue=${data.queue[i]} />` },
-    { key: "priority", title: "priority", sort: true, width: "76px", align: "right", cell: (i) => number(data.priority[i]) },
-    { key: "created", title: "age", sort: true, width: "84px", align: "right", cell: (i) => html`<${Age} since=${data.created[i]} />` },
-    { key: "start", title: "start", sort: true, width: "104px", card: "wide", cell: (i) => html`<${Start} data=${data} i=${i} />` },
-    { key: "why", title: "why it waits", width: "minmax(200px, 2.4fr)", card: "wide", whole: true, cell: (i) => data.code[i] || data.why[i] ? html`<span>${data.code[i] && html`<code>${data.code[i]}</code> `}${data.why[i]}</span>` : "" },
+    { key: "gang", title: "gang: ready / min / all", sort: true, width: "196px", cell: (i) => html`<${Gang} bound=${data.bound[i]} promised=${data.promised[i]} done=${data.done[i]} pods=${data.pods[i]} min=${data.min[i]} />` },
+    { key: "queue", title: "queue", sort: true, width: "minmax(90px, .7fr)", cell: (i) => html`<${QueueName} queue=${data.queue[i]} />` },
+    { key: "priority", title: "priority", sort: true, width: "60px", align: "right", cell: (i) => number(data.priority[i]) },
+    { key: "created", title: "age", sort: true, width: "60px", align: "right", cell: (i) => html`<${Age} since=${data.created[i]} />` },
+    { key: "start", title: "start", sort: true, width: "96px", card: "wide labelled", cell: (i) => html`<${Start} data=${data} i=${i} />` },
+    { key: "why", title: "why it waits", width: "minmax(240px, 3.4fr)", card: "wide", whole: true, cell: (i) => data.code[i] || data.why[i] ? html`<span>${data.code[i] && html`<code>${data.code[i]}</code> `}${data.why[i]}</span>` : "" },
   ];
   return html`<form class="tools" role="search" onSubmit=${(e) => e.preventDefault()}>
       <label class="choice grow"><span>Filter</span><input type="search" name="q" value=${filter.q} placeholder="name, cause or words of the reason" onInput=${(e) => setQuery({ q: e.target.value })} /></label>

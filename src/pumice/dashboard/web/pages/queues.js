@@ -23,7 +23,7 @@ function QueueBar({ resource, total, queue, i }) {
   return html`<div class="queuebar" title=${words}><div class="track" role="img" aria-label=${words}>
       <i class="asks" style=${{ width: at(asked) }}></i><i class="within" style=${{ width: at(within) }}></i><i class="borrowed" style=${{ left: at(within), width: at(borrowed) }}></i>
       ${guarantee > 0 && html`<b class="guarantee" style=${{ left: at(guarantee) }}></b>`}${deserved !== null && deserved > 0 && deserved < whole * 1.001 && html`<b class="deserved" style=${{ left: at(deserved) }}></b>`}${cap !== null && cap <= whole && html`<b class="cap" style=${{ left: at(cap) }}></b>`}</div>
-    <span class="figure">${show(held)}<span class="soft"> ${isRoot(queue) ? ` of ${show(total)}` : deserved === null ? "" : ` / ${show(deserved)}`} ${unit.name}</span>${borrowed > 0.0001 * whole && html` <span class="lent">+${show(borrowed)} borrowed</span>`}</span></div>`;
+    <span class="figure">${show(held)}<span class="soft"> ${isRoot(queue) ? ` of ${show(total)}` : deserved ? ` / ${show(deserved)}` : ""} ${unit.name}</span>${borrowed > 0.0001 * whole && html` <span class="lent">+${show(borrowed)} borrowed</span>`}</span></div>`;
 }
 const Key = ({ divides }) => html`<p class="key"><span><i class="within"></i>held${divides ? ", within deserved" : ""}</span>${divides && html`<span><i class="borrowed"></i>borrowed</span>`}<span><i class="asks"></i>asked for</span>
   ${divides && html`<span><b class="deserved"></b>deserved</span>`}<span><b class="guarantee"></b>guarantee</span><span><b class="cap"></b>capability</span></p>`;
