@@ -85,6 +85,7 @@ class QueueColumns:
     deserved: Column | None
     """None if no plugin of the configuration divides the cluster."""
     share: Column | None
+    tree: QueueTree
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def _queues(ssn: Session) -> QueueColumns:
         capability=queues.capability[:, :n].copy(),
         deserved=None if limits is None else limits.deserved[:, :n].copy(),
         share=None if share is None else share[:n].copy(),
+        tree=tree,
     )
 
 

@@ -74,8 +74,8 @@ class Why:
         data = found.to_dict()
         data["remedies"] = [{"text": each.text, "result": each.result} for each in found.remedies]
         if found.position is not None:
-            ahead = data["position"]["behind"]
-            data["position"]["behind"] = [{**one, "job": who.world.title(one["job"])} for one in ahead]
+            for one in data["position"]["behind"]:
+                one["job"] = who.world.title(one["job"])
         return data
 
 

@@ -1,6 +1,7 @@
 """Clusters that live: one that is followed from outside, and that of a serving scheduler."""
 
 import dataclasses
+import gzip
 import json
 import time
 from concurrent.futures import Future
@@ -340,3 +341,25 @@ def test_causes_that_cannot_be_computed_are_reported_and_asked_for_again(plane: 
         assert job["code"] == "InsufficientResource"
     finally:
         answers.close()
+
+
+def test_a_document_that_shows_the_same_is_not_sent_again_and_a_long_one_is_packed(
+    plane: Any,
+) -> None:
+    for number in range(200):
+        add_node(plane.cluster, f"node-{number}", {"cpu": "4", "memory": "8Gi"})
+    source = EmbeddedSource(plane, About(title="x", kind="embedded", decides=True))
+    source.feed._every_s = 0.0
+    plane.step()
+    pages = Pages(source, Answers())
+    try:
+        before, first = pages.nodes(EVERYTHING, NOW), pages.revision
+        assert gzip.decompress(before.packed) == before.body
+        assert len(before.packed) < len(before.body) / 5
+        plane.cluster.create(pod_group("g", phase=None))
+        plane.cluster.create(pod("p", group="g", cpu=99))
+        plane.step()
+        assert pages.revision != first  # a job waits, which no node shows
+        assert pages.nodes(EVERYTHING, NOW).tag == before.tag
+    finally:
+        pages.answers.close()

@@ -28,13 +28,11 @@ def queues(view: View) -> Document:
     _walk(children, NOWHERE, 0, ordered, set())
     ordered += [(row, 0) for row in rows if row not in {each for each, _ in ordered}]
     total = view.picture.nodes.allocatable.sum(axis=1)
-    asked = _asked(view)
     for row, _ in reversed(ordered):  # children come after their parents
         home = int(columns.parent[row])
-        if home in rows and home != row:
-            jobs[home] = jobs.get(home, Counter()) + jobs.get(row, Counter())
-            asked[:, home] += asked[:, row]
-    asked += columns.request
+        if home in rows and home != row and row in jobs:
+            jobs[home] = jobs.get(home, Counter()) + jobs[row]
+    asked = columns.request + _unmade(view)
     return {
         "resources": view.resources,
         "total": view.amounts(total),
@@ -50,14 +48,14 @@ def queues(view: View) -> Document:
     }
 
 
-def _asked(view: View) -> Column:
-    """Add up by queue what pods will ask for that are not made yet (R, Q)."""
+def _unmade(view: View) -> Column:
+    """Add up by queue what pods will ask for that are not made yet (R, Q), as ``request`` is."""
     found = np.zeros_like(view.picture.queues.request)
     for row in np.flatnonzero(view.unmade).tolist():
         queue = int(view.picture.jobs.queue[row])
         if queue != NOWHERE:
             found[:, queue] += view.unmade_amounts[:, row]
-    return found
+    return view.picture.queues.tree.sum_up(found)
 
 
 def _walk(

@@ -48,10 +48,10 @@ function Table({ data }) {
   const value = useMemo(() => (row) => (keys[sort.key] || turns)[row], [data, sort.key]);
   const sorted = useSorted(rows, value, sort.down);
   const columns = [
-    { key: "job", title: "job", sort: true, width: "minmax(140px, 1.2fr)", card: "lead-cell", cell: (i) => html`<${JobLink} job=${data.job[i]} />` },
+    { key: "job", title: "job", sort: true, width: "minmax(140px, 1.2fr)", card: "lead-cell", whole: true, cell: (i) => html`<${JobLink} job=${data.job[i]} />` },
     { key: "state", title: "state", sort: true, width: "96px", cell: (i) => html`<${State} state=${data.state[i]} />` },
     { key: "gang", title: "gang: ready / min / all", sort: true, width: "196px", cell: (i) => html`<${Gang} bound=${data.bound[i]} promised=${data.promised[i]} done=${data.done[i]} pods=${data.pods[i]} min=${data.min[i]} />` },
-    { key: "queue", title: "queue", sort: true, width: "minmax(90px, .7fr)", cell: (i) => html`<${QueueName} queue=${data.queue[i]} />` },
+    { key: "queue", title: "queue", sort: true, width: "minmax(90px, .8fr)", whole: true, cell: (i) => html`<${QueueName} queue=${data.queue[i]} />` },
     { key: "priority", title: "priority", sort: true, width: "60px", align: "right", cell: (i) => number(data.priority[i]) },
     { key: "created", title: "age", sort: true, width: "60px", align: "right", cell: (i) => html`<${Age} since=${data.created[i]} />` },
     { key: "start", title: "start", sort: true, width: "96px", card: "wide labelled", cell: (i) => html`<${Start} data=${data} i=${i} />` },
