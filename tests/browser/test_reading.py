@@ -1,6 +1,5 @@
 """What a page must not hide or repeat, in a real browser: names, causes, counts, empty results."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from pumice.dashboard.sources import About, EmbeddedSource
 from tests.browser.test_pages import edited, job
 from tests.unit.dashboard.test_live import eventually
 
-ROOT = Path(__file__).resolve().parents[2]
 LONG = "machine-learning-platform-of-the-european-research-teams-shared"
 WAITING = f"{LONG[:40]}-gang"
 
@@ -53,8 +51,9 @@ def test_a_long_name_pushes_nothing_away_on_a_phone(visit: Any, long_names: Any,
     page.wait_for_selector(".loading", state="detached")
     page.wait_for_selector(f"text={LONG}" if path in ("/queues", "/jobs") else "main h1")
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    wider = """[...document.querySelectorAll("main :is(.queue, .queuebar, .name, .long [role=cell])")]
-      .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML)"""
+    wider = """[...document.querySelectorAll("main :is(.queue, .queuebar, .long [role=cell])")]
+      .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+      .map((one) => one.outerHTML)"""
     assert page.evaluate(wider) == []
 
 
@@ -158,7 +157,7 @@ def test_counts_are_not_repeated_and_the_root_has_no_limit_of_nothing(
 def test_when_is_shown_before_what_would_help(visit: Any, demo: Any) -> None:
     visitor = visit(demo)
     held: list[Any] = []
-    visitor.page.route("**/why?helps=*", held.append)
+    visitor.page.route("**/why?helps=*", lambda route: held.append(route))  # noqa: PLW0108
     page = visitor.go("/jobs/data/embeddings")
     page.wait_for_selector("h3:text-is('Forecast')")
     assert page.locator(".remedies").count() == 0
