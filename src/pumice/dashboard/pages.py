@@ -213,10 +213,10 @@ class Pages:
     def _view(self, scope: Scope, moment: Moment) -> View:
         if moment.cycle is None:
             now = self._picture()
-            causes, problem = self._causes.found, self._causes.problem
-            is_computed = _is_small(now) and not problem
-            starts = self._starts.found
-            return View(now, causes if is_computed else None, scope, problem, starts)
+            known = self._causes
+            is_computed = _is_small(now) and not known.problem
+            found = known.found if is_computed else None
+            return View(now, found, scope, known.problem, self._starts.found)
         picture: Picture = self.ask(moment, Pictured()).result(_MOMENT_S)
         causes: Causes = self.ask(moment, Waiting()).result(_MOMENT_S) if _is_small(picture) else {}
         return View(picture, causes, scope)
