@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,12 @@ def ui(
         opened = _files(files, conf, now, plugins)
     else:
         opened = _running(ConnectOptions(kubeconfig, master), plugins)
-    runs = RunLibrary(folders)
-    with opened as source, served_dashboard(source, serving, runs=runs) as url:
+    with ExitStack() as stack:
+        if demo:
+            folders = (*folders, stack.enter_context(_demo_runs()))
+        runs = RunLibrary(folders)
+        source = stack.enter_context(opened)
+        url = stack.enter_context(served_dashboard(source, serving, runs=runs))
         click.echo(f"dashboard at {url}\n\nCtrl-C stops it.")
         wait_for_stop()
     click.echo("stopped", err=True)
@@ -80,6 +84,12 @@ def _demo() -> Iterator[Source]:
         yield source
     finally:
         living.served.stop()
+
+
+def _demo_runs() -> AbstractContextManager[Path]:
+    from pumice.cli.demo.simulations import demo_runs  # noqa: PLC0415
+
+    return demo_runs()
 
 
 @contextmanager

@@ -42,7 +42,7 @@ _LONGEST_NUMBER: Final = 15
 _JSON: Final = "application/json"
 _SHELLS: Final = (
     "/", "/queues", "/queues/{a}", "/jobs", "/jobs/{a}/{b}", "/nodes", "/nodes/{a}",
-    "/cycles", "/cycles/{a}", "/simulations", "/simulations/{a}", "/whatif",
+    "/cycles", "/cycles/{a}", "/simulations", "/simulations/{a}", "/whatif", "/search",
 )  # fmt: skip
 """Addresses of pages; a script of ours shows what each is about."""
 
@@ -93,6 +93,7 @@ class Dashboard:
         app.router.add_post("/api/login", self._login)
         app.router.add_post("/api/logout", self._logout)
         ActionRoutes(self._guard, self._actions).add_to(app)
+        add("/{page:.*}", self._unknown)
         app.on_startup.append(self._started)
         app.on_shutdown.append(self._stopped)
         return app
@@ -102,6 +103,14 @@ class Dashboard:
     async def _shell(self, request: web.Request) -> web.Response:
         del request
         return _sent(self._files["index.html"])
+
+    async def _unknown(self, request: web.Request) -> web.Response:
+        """Show people which pages exist; programs get the status alone."""
+        if request.path.startswith(("/api/", "/static/")):
+            raise web.HTTPNotFound(text="there is nothing at this address")
+        found = await self._shell(request)
+        found.set_status(404)
+        return found
 
     async def _static(self, request: web.Request) -> web.Response:
         found = self._files.get(request.match_info["name"])
@@ -142,14 +151,17 @@ class Dashboard:
                 return make(self._scope(request), _moment(request), request)
 
             try:
-                mark, body = await asyncio.to_thread(work)
+                made = await asyncio.to_thread(work)
             except PumiceError as error:
                 return _unanswered(error)
-            tag = f'"{mark}"'
-            headers = {"ETag": tag, "Cache-Control": "no-cache"}
+            tag = f'"{made.tag}"'
+            headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
             if request.headers.get("If-None-Match") == tag:
                 return web.Response(status=304, headers=headers)
-            return web.Response(body=body, content_type=_JSON, headers=headers)
+            if made.packed and "gzip" in request.headers.get("Accept-Encoding", ""):
+                headers["Content-Encoding"] = "gzip"
+                return web.Response(body=made.packed, content_type=_JSON, headers=headers)
+            return web.Response(body=made.body, content_type=_JSON, headers=headers)
 
         return handler
 
@@ -183,7 +195,8 @@ class Dashboard:
             name = await asyncio.to_thread(group)
         except PumiceError as error:
             return _unanswered(error)
-        return await self._answer(request, Why(name, deep="deep" in request.query))
+        asked = request.query
+        return await self._answer(request, Why(name, when="when" in asked, helps="helps" in asked))
 
     async def _order(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._whole, request)

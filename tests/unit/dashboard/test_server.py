@@ -249,12 +249,12 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
     with served_dashboard(StaticSource(load_world([file]), "x"), ServingOptions()) as url:
         place = url.removeprefix("http://")
         headers = {"X-Pumice-Csrf": session(place)["csrf"]}
-        reported = json.loads(ask(place, "/api/jobs/ai/sweep/why?deep")[2])
+        reported = json.loads(ask(place, "/api/jobs/ai/sweep/why?helps")[2])
         bodies = [
             ask(place, path)[2]
             for path in (
                 *("/api/overview", "/api/jobs", "/api/jobs/ai/sweep", "/api/jobs/ai/sweep/why"),
-                *("/api/jobs/ai/sweep/why?deep", "/api/nodes/node-a", "/api/snapshot"),
+                *("/api/jobs/ai/sweep/why?helps", "/api/nodes/node-a", "/api/snapshot"),
                 *("/api/order", "/api/cycles/1", "/api/queues"),
             )
         ]
@@ -265,6 +265,23 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
             bodies.append(body)
         assert len(bodies) > 10
         assert all(b"hush" not in body for body in bodies)
+
+
+def test_long_documents_are_compressed_and_sent_only_when_they_differ(place: Any) -> None:
+    plain = ask(place, "/api/nodes")
+    assert "Content-Encoding" not in plain[1]
+    tag = {"If-None-Match": plain[1]["ETag"]}
+    assert ask(place, "/api/nodes", headers=tag)[0] == 304
+
+
+def test_an_unknown_page_shows_people_where_to_go_and_programs_the_status(place: Any) -> None:
+    status, headers, body = ask(place, "/nowhere/at/all")
+    assert (status, headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert b"/static/app.js" in body
+    for path in ("/api/nowhere", "/static/nothing.js"):
+        status, headers, body = ask(place, path)
+        assert status == 404
+        assert json.loads(body)["problem"]
 
 
 @pytest.mark.parametrize("field", ["objectsFrom: [{}]", "objects: []\nconfFrom: {}"])
