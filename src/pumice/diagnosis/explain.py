@@ -30,6 +30,7 @@ from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import funnel_rows
+from pumice.examine.spared import EvictionExaminer
 
 _NAMED = 3
 
@@ -222,7 +223,8 @@ def _lacks_pods(causes: list[Finding]) -> bool:
 
 def _causes_in(other: ClusterState, job: str, known: list[Finding]) -> list[Finding]:
     """List the further reasons why a job would wait in a world where one of them is gone."""
-    examiner = _examine(Replay(other), job, 1)
+    examiner = Examiner(job)
+    Replay(other).decide(examiner)
     if _session_state(examiner.outcome) != "waits" or examiner.outcome.makes_room:
         return []
     codes = {each.code for each in known}
@@ -241,15 +243,15 @@ def _without_quotas(home: str, names: set[str]) -> Callable[[Manifest], Manifest
     return edit
 
 
-def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
+def _examine(replay: Replay, job: str, cycles: int) -> EvictionExaminer:
     """Play cycles, and look at the last one, or the first one that starts the job."""
-    examiner = Examiner(job, 1)
+    examiner = EvictionExaminer(job, 1)
     if cycles <= 1:
         replay.decide(examiner)
         return examiner
     timeline = Timeline(replay.world)
     for cycle in range(1, cycles + 1):
-        examiner = Examiner(timeline.group(job), cycle)
+        examiner = EvictionExaminer(timeline.group(job), cycle)
         timeline.step(examiner)
         if examiner.outcome.started or timeline.next_at is None:
             break
