@@ -158,7 +158,7 @@ def explain_job(
     remedies: list[Remedy] = []
     tried = 0
     if state == "waits" and unblock and not outcome.makes_room:
-        search = Search(world, job, replay, cycles)
+        search = Search(world, job, replay, examiner.decisions, cycles)
         remedies = [_remedy(way) for way in search.ways(causes)]
         tried = len(search.tried)
     return Explanation(

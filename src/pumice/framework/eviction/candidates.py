@@ -20,7 +20,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
 _PATIENCE = 8
-"""Nodes to ask one by one before all others are filtered at once, unless that left none before."""
+"""Nodes to ask one by one before all others are filtered at once, unless that left few before."""
 _FEW_SHAPES = 8
 """Shapes up to which requests are added up by counting pods of each."""
 
@@ -207,7 +207,7 @@ class Candidates:
 
         def sieve() -> Mask:
             found = self._with_victims(hook, scope, task)
-            self._patience = _PATIENCE if found.any() else 0
+            self._patience = _PATIENCE if np.count_nonzero(found) > _PATIENCE else 0
             return found
 
         return Visit(rows, sieve, scores, self._patience)
