@@ -280,3 +280,21 @@ def review(kind: str, plural: str, manifest: dict[str, Any]) -> dict[str, Any]:
             "object": json.loads(json.dumps(manifest)),
         },
     }
+
+
+def _stored(number: int, one: dict[str, Any]) -> dict[str, Any]:
+    identity = {"uid": f"u{number}", "resourceVersion": str(number), "generation": 1}
+    times = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    return {**one, "metadata": {**one["metadata"], **identity, **times}}
+
+
+_HOME: Final = _object("v1", "Namespace", metadata={"name": "default"}, status={"phase": "Active"})
+_OBJECTS: Final = [_stored(number, one) for number, one in enumerate((_HOME, *MANIFESTS), start=1)]
+_HEAD: Final = {"format": 1, "version": 10, "now": 1767225600.0, "starts": 1}
+DATA: Final[list[Any]] = [
+    {"snapshot": [_HEAD, *_OBJECTS[:10]], "log": [
+        {"type": "ADDED", "at": 1767225601.5, "object": one} for one in _OBJECTS[10:]]},
+    {"snapshot": [_HEAD, *_OBJECTS[:4]], "log": [
+        {"type": "MODIFIED", "at": 1767225601.5, "object": _stored(11, _OBJECTS[2])},
+        {"type": "DELETED", "at": 1767225602.5, "object": _stored(12, _OBJECTS[1])}]},
+]  # fmt: skip

@@ -22,6 +22,8 @@ from pumice.api.quantity import parse_quantity
 from pumice.apiserver.rest import Request
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.apiserver.server import _response
+from pumice.cluster.embedded.data_directory import DataDirectory
+from pumice.cluster.embedded.data_records import encoded as encoded_record
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
@@ -138,6 +140,38 @@ def _described(data: bytes) -> None:
         for name in ("t.csv", "t.swf", "t.json"):
             write_trace(workload, _folder() / name)
             read_workload(_folder() / name)
+
+
+def _data_directory(data: bytes) -> None:
+    """Start a cluster on a directory: records with right checksums, or anything in its files."""
+    with tempfile.TemporaryDirectory() as folder:
+        _lay_out(Path(folder), data)
+        disk = DataDirectory(Path(folder))
+        try:
+            served = ServedCluster(data=disk)
+        except BaseException:
+            disk.close()
+            raise
+        try:
+            served.publish_conf()
+            disk.begin()
+            served.plane.step()
+            disk.sync()
+        finally:
+            served.stop()
+        DataDirectory(Path(folder)).close()  # what was written can be read
+
+
+def _lay_out(folder: Path, data: bytes) -> None:
+    try:
+        files = json.loads(data)
+        stored, logged = files["snapshot"], files["log"]
+        stored = [*stored, {"objects": len(stored) - 1}]
+        (folder / "snapshot").write_bytes(b"".join(map(encoded_record, stored)))
+        (folder / "log").write_bytes(b"".join(map(encoded_record, logged)))
+    except (ValueError, TypeError, LookupError):
+        for name in ("snapshot", "log"):
+            (folder / name).write_bytes(data)
 
 
 def _kubeconfig(data: bytes) -> None:
@@ -332,6 +366,7 @@ TARGETS: Final[dict[str, Target]] = {
         Target("parquet", _texts([seeds.parquet_table()]), _trace("jobs", "j.parquet")),
         Target("formats", _texts(list(seeds.TEXTS.values())), _described),
         Target("arrivals", _documents(seeds.MANIFESTS), _trace("manifests", "m.yaml")),
+        Target("data", _documents(seeds.DATA), _data_directory),
         Target("kubeconfigs", _documents(seeds.KUBECONFIGS), _kubeconfig),
         Target("reviews", _documents(_reviews()), _review),
         Target("rest", _as_json(_requests()), REST.run),

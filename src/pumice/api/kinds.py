@@ -53,6 +53,7 @@ EMBEDDED_BUILD: Final = "+pumice"
 SCHEDULER_LEASE: Final = "volcano"
 CONTROLLERS_LEASE: Final = "vc-controller-manager"
 DEFAULT_QUEUE: Final = "default"
+ROOT_QUEUE: Final = "root"
 """The queue of jobs and pod groups that name none."""
 
 

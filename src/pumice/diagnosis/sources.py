@@ -16,6 +16,7 @@ from pumice.api.conf import DEFAULT_CONF, SchedulerConf
 from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
+from pumice.api.named_files import named_conf, named_manifests
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.times import epoch
@@ -269,15 +270,16 @@ def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None
                 error.file = lines[number].at(error.path)
             raise
     for name in _part(content, "objectsFrom", list, "file names", path) or []:
-        for document in load_documents(path.parent / str(name)):
-            pile.take(document.content, document.source)
+        for root in named_manifests(path, str(name), ManifestError):
+            for document in root.pack().documents():
+                pile.take(document.content, document.source)
 
 
 def _take_scenario(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
     """Take a scenario or a saved snapshot."""
     _take_objects(pile, content, path)
     if "confFrom" in content:
-        pile.conf = read_conf_file(path.parent / str(content["confFrom"]))
+        pile.conf = named_conf(path, str(content["confFrom"]))
     elif "conf" in content:
         text = _part(content, "conf", (str, dict), "a configuration", path)
         text = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)

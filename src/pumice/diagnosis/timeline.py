@@ -9,8 +9,6 @@ import copy
 from collections.abc import Collection, Sequence
 from typing import Final
 
-import numpy as np
-
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
@@ -83,7 +81,13 @@ class Timeline:
         ingest = Ingest(Snapshot(), runs=world.restored.runs)
         self._informer = Informer(self.cluster, ingest, reader=world.restored)
         known = self._informer.known
-        self._binder = Binder(self.cluster, known=known, waits=self._waits, write_events=False)
+        self._binder = Binder(
+            self.cluster,
+            known=known,
+            waits=self._waits,
+            write_conditions=False,  # nobody reads them here
+            write_events=False,
+        )
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
         """Pods on nodes that are being deleted."""
@@ -181,8 +185,7 @@ class Timeline:
         )
         self._world.failures.update(dict.fromkeys(decisions.failures))
         self._note(decisions)
-        waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
-        self._binder.apply(decisions, waiting)
+        self._binder.apply(decisions)
         return decisions
 
     def _plan(self, asked: "_Asking", *, changed: bool) -> None:
@@ -358,14 +361,6 @@ class _Asking(Observer):
             return  # something changes, so there is a cycle in a second
         changes = [(each.name, each.changes_at(ssn)) for each in self.plugins]
         self.instants = [(name, at) for name, at in changes if at is not None]
-
-
-def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
-    """Name the pods of a group that wait, except those that a gate holds back."""
-    jobs, tasks = snapshot.jobs, snapshot.tasks
-    rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
-    waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]
-    return [tasks.keys[row] for row in rows[waits].tolist()]
 
 
 def _without_run_time(one: Manifest) -> Manifest:

@@ -100,12 +100,8 @@ class EmbeddedAdmission:
             raise DeniedError(*_place(manifest), f"{start}: {error}") from None
 
     def _filled(self, job: Manifest) -> Manifest:
-        """Fill in a changed job as a new one, so that a file can be applied twice.
-
-        Volcano fills in new jobs only: there, a file that leaves defaults out is refused the
-        second time, because it seems to remove them.
-        """
-        request = Request(operation="CREATE", object=job)
+        """Fill in a changed job; the chain asks for changes of new objects only, as Volcano's."""
+        request = Request(operation="UPDATE", object=job)
         patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
         filled: Manifest = applied(job, patch) if patch else job
         return filled

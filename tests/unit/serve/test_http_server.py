@@ -38,7 +38,7 @@ def port(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield api.port
         api.stop()
         return
-    app = health_app(tuple, str)
+    app = health_app(str, str)
     app.router.add_post("/echo", echo)
     tls = None
     if request.param == "webhook":

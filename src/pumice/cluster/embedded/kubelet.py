@@ -5,6 +5,7 @@ Works on the embedded store only.  ``sync`` processes changes; timers do the res
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -116,11 +117,9 @@ class Kubelet:
 
     def _look_at(self, pods: Iterable[Manifest]) -> None:
         for pod in pods:
-            if pod["spec"].get("nodeName"):
-                try:
+            with suppress(*_ODD):  # a pod of odd content affects only itself
+                if pod["spec"].get("nodeName"):
                     self._look(pod)
-                except _ODD:  # a pod of odd content affects only itself
-                    continue
 
     def _nodes_gone(self) -> list[str]:
         """Return the nodes that were removed since the last time and did not come back."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from pumice.errors import InputError
+from pumice.logs import warn_once
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +31,8 @@ def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLCo
     """
     context = ssl.create_default_context(cafile=ca_file)
     if not verify:
-        log.warning(
-            "certificates are NOT verified: anyone on the network path can read and change all"
-        )
+        text = "certificates are NOT verified: anyone on the network path can read and change all"
+        warn_once(log, text)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
