@@ -6,11 +6,10 @@ from typing import Any
 import click
 
 from pumice.api.output_files import write_file
-from pumice.api.wording import counted
+from pumice.api.wording import counted, span
 from pumice.cli.printing import print_data, print_heading, print_text
 from pumice.cli.tables import print_rows
 from pumice.cli.world import read_world
-from pumice.diagnosis.forecast import span
 from pumice.diagnosis.snapshots import (
     Difference,
     Summary,

@@ -24,6 +24,7 @@ from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
 from pumice.controllers.expected import created, is_expected, with_expected
 from pumice.diagnosis.cluster_state import ClusterState, key_of
+from pumice.diagnosis.creation_errors import creation_errors, lacking_pods
 from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
@@ -43,6 +44,8 @@ class Reading:
     now: float
     objects: list[Manifest] = field(default_factory=list)
     jobs: list[Manifest] = field(default_factory=list)
+    events: list[Manifest] = field(default_factory=list)
+    """Of namespaces with jobs that are admitted and lack pods."""
     conf: tuple[str, str] | None = None
     """Text of the scheduler configuration and its place."""
     hidden: dict[str, str] = field(default_factory=dict)
@@ -62,16 +65,20 @@ def read_cluster(cluster: ReadableCluster) -> Reading:
         if name != CONFIG_MAP:
             reading.objects += _listed(cluster, name, reading.hidden)
     reading.jobs = _listed(cluster, JOB, reading.hidden)
+    for namespace in sorted(lacking_pods(reading.objects)):
+        reading.events += _listed(cluster, "Event", reading.hidden, namespace)
     reading.conf = scheduler_configuration(cluster)
     if reading.conf is not None:
         reading.objects += plugin_config_maps(cluster, reading.conf[0])
     return reading
 
 
-def _listed(cluster: ReadableCluster, kind: str, hidden: dict[str, str]) -> list[Manifest]:
+def _listed(
+    cluster: ReadableCluster, kind: str, hidden: dict[str, str], namespace: str = ""
+) -> list[Manifest]:
     """List a kind; a kind that is not served is empty, a hidden one is noted."""
     try:
-        return cluster.list(kind)[0]
+        return cluster.list(kind, namespace)[0]
     except NotFoundError:
         return []
     except ClusterError as error:
@@ -163,6 +170,7 @@ def load_world(
         passed_over=pile.passed_over,
         hidden=pile.hidden,
         other_notes=tuple(pile.notes),
+        creation_errors=creation_errors(pile.events),
     )
     _ = world.scheduler_conf  # report a bad configuration before anything else
     world = world.with_counts()
@@ -326,7 +334,7 @@ def _part(
 
 def _take_cluster(pile: ObjectPile, cluster: ReadableCluster) -> None:
     found = read_cluster(cluster)
-    for one in (*found.objects, *found.jobs):
+    for one in (*found.objects, *found.jobs, *found.events):
         try:
             pile.take(one, "cluster")
         except ManifestError as error:  # one odd object must not hide all others

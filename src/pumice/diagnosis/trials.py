@@ -12,7 +12,7 @@ from pumice.diagnosis.story import Moved, Story
 from pumice.diagnosis.timeline import Timeline
 from pumice.examine.job_outcome import JobOutcome, Watcher
 
-_MOST_CYCLES: Final = 60
+MOST_CYCLES: Final = 60
 """Cycles after which a cluster that does not come to rest is left."""
 
 
@@ -70,7 +70,7 @@ def played(
     job that waits is placed meanwhile.
     """
     outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
-    for timeline, watcher in _cycles(world, job, _MOST_CYCLES, alone=alone):
+    for timeline, watcher in _cycles(world, job, MOST_CYCLES, alone=alone):
         story = timeline.story
         if not outcome.started:
             outcome, in_s = watcher.outcome, timeline.now - timeline.start

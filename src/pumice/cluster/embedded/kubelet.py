@@ -43,6 +43,10 @@ def _for_ever(_: Manifest) -> float | None:
     return None
 
 
+def _ends(_: Manifest) -> bool:
+    return False
+
+
 class _PodRun(msgspec.Struct):
     """What is due for one pod."""
 
@@ -64,12 +68,17 @@ class Kubelet:
         start_delay_s: float = 0.0,
         durations: Durations = _for_ever,
         grace_s: float | None = None,
+        keeps: Callable[[Manifest], bool] = _ends,
     ) -> None:
-        """Make one; ``grace_s`` is how long pods take to end, by default as long as they may."""
+        """Make one; ``grace_s`` is how long pods take to end, by default as long as they may.
+
+        ``keeps`` marks pods that are being deleted and do not end.
+        """
         self._cluster = cluster
         self._start_delay_s = start_delay_s
         self._durations = durations
         self._grace_s = grace_s
+        self._keeps = keeps
         self._since = {"Pod": "", "Node": ""}
         self._runs: dict[tuple[str, str], _PodRun] = {}
         self._at_ease: set[str] = set()
@@ -340,6 +349,8 @@ class Kubelet:
 
     def _let_leave(self, pod: Manifest, run: _PodRun) -> None:
         """End a pod that is being deleted; on a repeated deletion, only if it is to end sooner."""
+        if self._keeps(pod):
+            return
         metadata = pod["metadata"]
         grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
         if run.was_leaving:  # some of its grace may be over
