@@ -82,7 +82,7 @@ class Cluster(EmbeddedCluster):
         self.missing: list[Any] = []
         self.wakes: list[Any] = []
 
-    def wait_synced(self, timeout_s: Any) -> Any:
+    def wait_current(self, timeout_s: Any) -> Any:
         return self.missing
 
     def new_wake(self) -> Any:
@@ -162,6 +162,6 @@ def test_nothing_runs_before_all_is_known() -> None:
         stop.set()
         return ["Pod"]
 
-    cluster.wait_synced = missing
+    cluster.wait_current = missing
     run_controllers(cluster, ControllerOptions(), Metrics(), stop)
     assert cluster.list(GROUP)[0] == []

@@ -59,8 +59,14 @@ class Kube(DirectWriter):
     def __getattr__(self, name: Any) -> Any:
         return getattr(self.stored, name)
 
+    def wait_current(self, timeout_s: Any) -> Any:
+        return []
+
     def wait_synced(self, timeout_s: Any) -> Any:
         return []
+
+    def start_over(self) -> None:
+        pass
 
     def troubles(self) -> Any:
         return {QUEUE: "no, because"}

@@ -167,6 +167,19 @@ class KubeCluster:
             self._sync.wait_for(lambda: not self._incomplete(), timeout_s)
         return self._incomplete()
 
+    def start_over(self) -> None:
+        """List and watch every kind again, at once, and call none current before.
+
+        A watch that is open is no proof: it may be behind, or in truth lost.
+        """
+        self._thread.run(self._start_over())
+
+    def wait_current(self, timeout_s: float) -> _Names:
+        """Wait until all kinds are listed since ``start_over`` and watched; return the others."""
+        with self._sync:
+            self._sync.wait_for(lambda: not self._outdated(), timeout_s)
+        return self._outdated()
+
     def troubles(self) -> dict[str, str]:
         """Return by kind why it is not being watched; empty when all is well."""
         found = self._reflectors.items()
@@ -302,14 +315,26 @@ class KubeCluster:
         return carried
 
     async def _follow(self) -> None:
+        self._reflect()
+        asyncio.get_running_loop().call_later(_FIRST_LIST_S, self._first_load.end)
+
+    def _reflect(self) -> None:
         loop = asyncio.get_running_loop()
         self._following = [loop.create_task(r.run()) for r in self._reflectors.values()]
-        loop.call_later(_FIRST_LIST_S, self._first_load.end)
 
-    async def _stop(self) -> None:
+    async def _start_over(self) -> None:
+        await self._unfollow()
+        for reflector in self._reflectors.values():
+            reflector.start_over()
+        self._reflect()
+
+    async def _unfollow(self) -> None:
         for task in self._following:
             task.cancel()
         await asyncio.gather(*self._following, return_exceptions=True)
+
+    async def _stop(self) -> None:
+        await self._unfollow()
         await self._lanes.close()
         await self._client.close()
 
@@ -337,6 +362,9 @@ class KubeCluster:
 
     def _incomplete(self) -> _Names:
         return [kind for kind, store in self._stores.items() if not store.synced]
+
+    def _outdated(self) -> _Names:
+        return [kind for kind, reflector in self._reflectors.items() if not reflector.current]
 
     def _complete(self, kind: str) -> ObjectCache | None:
         """Return the store of a kind once it is complete; None if the kind is not watched."""

@@ -40,6 +40,9 @@ class Cluster(EmbeddedCluster):
         self.missing: list[Any] = []
         self.fence: Callable[[], bool] = lambda: True
 
+    def wait_current(self, timeout_s: Any) -> Any:
+        return []
+
     def wait_synced(self, timeout_s: Any) -> Any:
         return self.missing.pop() if self.missing else []
 
