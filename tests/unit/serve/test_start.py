@@ -66,7 +66,7 @@ class Kube(DirectWriter):
         return []
 
     def start_over(self) -> None:
-        pass
+        self.started_over = True
 
     def troubles(self) -> Any:
         return {QUEUE: "no, because"}
@@ -135,6 +135,7 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
     assert "Pod" in work.kinds
     assert not election.kinds
     assert work.fence() is False  # the fence is the lease, which is released
+    assert work.started_over  # what it knew from before the lease counts for nothing
     assert election.fence() is True
     assert work.closed
     assert election.closed
