@@ -50,6 +50,11 @@ class Asked:
         return _LEASES in self.path or self.path.endswith("/leases")
 
     @property
+    def is_collection(self) -> bool:
+        """Whether it reads all objects of a kind, at once or as a watch."""
+        return self.method == "GET" and bool({"watch", "limit"} & self.request.query.keys())
+
+    @property
     def is_watch(self) -> bool:
         return self.request.query.get("watch") == "true"
 

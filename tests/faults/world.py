@@ -12,6 +12,7 @@ from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.embedded.volumes import VolumeController
+from pumice.cluster.kube.paths import path_of
 from pumice.errors import ClusterError, PumiceError
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.webhooks.embedded import EmbeddedAdmission
@@ -79,7 +80,7 @@ class World:
         self.server = ApiServer(self.simulation, self.cluster, self.faults)
         self.simulation.network = self.server
         self.work: Workload = draw(seed)
-        self.invariants = Invariants(self.cluster, self.work, self._elapsed)
+        self.invariants = Invariants(self.cluster, self.work, self._elapsed, self._followed)
         self.processes: list[PumiceProcess] = []
         self.kills = 0
         self._chance = Chance(seed, 4)
@@ -217,6 +218,12 @@ class World:
         again()
 
     # Processes
+
+    def _followed(self, name: str) -> Iterator[str]:
+        """Return the paths of the kinds that a process follows."""
+        for process in self.processes:
+            if process.name == name and process.cluster is not None:
+                yield from map(path_of, process.cluster._stores)
 
     def _replicas(self) -> list[str]:
         """Draw which processes run: one or two of everything, or each part by itself."""
