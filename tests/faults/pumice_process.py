@@ -121,6 +121,11 @@ class PumiceProcess:
         loop = self.loop
         return None if loop is None else loop._live
 
+    def stop(self) -> None:
+        """Ask it to end, as a signal does."""
+        if self._process is not None:
+            self._process.stop.set()
+
     def _end(self) -> None:
         self.was_killed = not self.host.alive
         self.host.kill()

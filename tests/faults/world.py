@@ -89,8 +89,8 @@ class World:
         self._at_message: dict[SimulatedProcess, tuple[int, Callable[[], object]]] = {}
         self._lives = 0
         self._ended: set[str] = set()
-        self._wanted = self._replicas()
         self._upheaval = Upheaval(self, seed)
+        self._wanted = self._replicas()
         self._looked_at = -1
         self._left = ""
 
@@ -228,6 +228,8 @@ class World:
     def _replicas(self) -> list[str]:
         """Draw which processes run: one or two of everything, or each part by itself."""
         choices = [["all"], ["all", "all"], ["scheduler", "controllers"]]
+        if self._upheaval.fails_over:
+            choices = [["all", "all"], ["all", "all"], ["scheduler", "scheduler", "controllers"]]
         return [*self._chance.one_of(choices)]
 
     def _start(self, parts: str) -> None:
