@@ -172,6 +172,8 @@ class World:
         if not self._webhooks_up:
             problem = 'failed calling webhook: Post "https://volcano-admission": refused'
             raise ClusterError(kind, "", manifest["metadata"].get("name", ""), problem)
+        if old is not None and old.get("spec") == manifest.get("spec"):  # nothing to judge
+            return manifest
         return self._admission(operation, manifest, old)
 
     def set_webhooks(self, *, up: bool) -> None:

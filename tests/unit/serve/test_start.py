@@ -43,6 +43,7 @@ class Kube(DirectWriter):
         burst: Any = 100,
         timeout_s: Any = 30.0,
         timing: Any = None,
+        follow_after_s: Any = 0.0,
     ) -> None:
         super().__init__(self.stored)
         self.connection, self.kinds, self.qps, self.burst = connection, kinds, qps, burst

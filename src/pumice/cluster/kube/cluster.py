@@ -89,8 +89,12 @@ class KubeCluster:
         attempts: int = ATTEMPTS,
         timing: Timing | None = None,
         by_server: bool = False,
+        follow_after_s: float = 0.0,
     ) -> None:
-        """Make one; its time is the machine's, or ``by_server`` that of the server's answers."""
+        """Make one; its time is the machine's, or ``by_server`` that of the server's answers.
+
+        Kinds are listed first so much later, or with the first ``start_over`` if that is earlier.
+        """
         self.wake = threading.Event()
         """Set when an object was added or changed; a waiter clears it before it reads."""
         self.server = connection.server
@@ -120,6 +124,8 @@ class KubeCluster:
             is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
         )
         self._thread = LoopThread("kube-cluster", _GATHER_S if kinds else 0.0)
+        self._follow_after_s = follow_after_s
+        self._first_follow: asyncio.TimerHandle | None = None
         self._following: list[asyncio.Task[None]] = []
         self._sync = threading.Condition()
         self._first_load = FirstLoad()
@@ -315,8 +321,9 @@ class KubeCluster:
         return carried
 
     async def _follow(self) -> None:
-        self._reflect()
-        asyncio.get_running_loop().call_later(_FIRST_LIST_S, self._first_load.end)
+        loop = asyncio.get_running_loop()
+        self._first_follow = loop.call_later(self._follow_after_s, self._reflect)
+        loop.call_later(_FIRST_LIST_S, self._first_load.end)
 
     def _reflect(self) -> None:
         loop = asyncio.get_running_loop()
@@ -329,6 +336,8 @@ class KubeCluster:
         self._reflect()
 
     async def _unfollow(self) -> None:
+        if self._first_follow is not None:
+            self._first_follow.cancel()
         for task in self._following:
             task.cancel()
         await asyncio.gather(*self._following, return_exceptions=True)
