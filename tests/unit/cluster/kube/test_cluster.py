@@ -185,6 +185,18 @@ def test_nothing_is_current_after_a_start_over_before_it_was_listed_again() -> N
         assert cluster.peek("Pod", "lab", "a") is known
 
 
+def test_first_lists_may_wait_for_a_start_over() -> None:
+    answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
+    with cluster_of(answers, kinds=["Pod"], follow_after_s=600.0) as (cluster, fake):
+        assert cluster.wait_current(0.05) == ["Pod"]
+        assert fake.asked == []
+        cluster.start_over()
+        assert cluster.wait_current(10) == []
+        assert fake.calls().count(LIST) == 2  # its list and its watch
+    with cluster_of(answers, kinds=["Pod"], follow_after_s=0.01) as (cluster, _):
+        assert cluster.wait_current(10) == []
+
+
 def test_a_start_over_waits_for_no_back_off() -> None:
     waits = Gate(None)
 
