@@ -114,6 +114,13 @@ class ObjectCache:
         entry = self._entries.get((namespace, name))
         return None if entry is None else entry.object
 
+    def known(self, item: Manifest) -> Manifest:
+        """Return the object here if it is the very same version, so that one is kept of two."""
+        entry = self._entries.get(_key(item))
+        if entry is None or entry.changed != _version(item["metadata"]):
+            return item
+        return entry.object
+
     def list(
         self, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:

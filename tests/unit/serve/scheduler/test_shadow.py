@@ -40,6 +40,9 @@ class Cluster(EmbeddedCluster):
         super().__init__(VirtualClock(0.0))
         self.submitted: list[Any] = []
 
+    def wait_current(self, timeout_s: float) -> list[str]:
+        return []
+
     def wait_synced(self, timeout_s: float) -> list[str]:
         return []
 
