@@ -100,6 +100,10 @@ def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> st
 class PumiceError(Exception):
     """Anything Pumice raises on purpose."""
 
+    def lines(self) -> Sequence[str]:
+        """Return the lines of the message; a line break inside one came from outside."""
+        return (str(self),)
+
 
 class InputError(PumiceError, ValueError):
     """Input that cannot be used: its place, what was found, what was wanted."""
@@ -180,11 +184,15 @@ class ConfError(InputError):
         self.problems = tuple(problems)
 
     def __str__(self) -> str:
+        return "\n  ".join(self.lines())
+
+    def lines(self) -> Sequence[str]:
+        """Return the one problem, or their number and each."""
         where = f"{self.file}: " if self.file else ""
         if len(self.problems) == 1:
-            return f"{where}{self.problems[0]}"
-        lines = "".join(f"\n  {problem}" for problem in self.problems)
-        return f"{where}{len(self.problems)} problems in the configuration{lines}"
+            return (f"{where}{self.problems[0]}",)
+        head = f"{where}{len(self.problems)} problems in the configuration"
+        return (head, *map(str, self.problems))
 
 
 class PluginError(PumiceError):
@@ -397,4 +405,8 @@ class InvariantError(PumiceError):
         self.story = tuple(story)
 
     def __str__(self) -> str:
-        return "\n  ".join((f"broken rule: {self.rule}", *self.story))
+        return "\n  ".join(self.lines())
+
+    def lines(self) -> Sequence[str]:
+        """Return the rule and the story."""
+        return (f"broken rule: {self.rule}", *self.story)

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import click
@@ -12,6 +13,7 @@ from pumice.cli.job import JOB
 from pumice.cli.jobflow import JOBFLOW, JOBTEMPLATE
 from pumice.cli.pod import POD
 from pumice.cli.queue import QUEUE
+from pumice.cli.terminal import echo_lines
 from pumice.cli.vcctl.pflags import HELP, FlagError, Parsed, first_argument, parse
 from pumice.cli.vcctl.verbs import Call, Connect, Flag, Verb, VerbGroup, perform
 
@@ -125,7 +127,7 @@ _COMMANDS: Final = (
 @click.pass_context
 def vcctl(ctx: click.Context, *, words: tuple[str, ...]) -> None:
     """Do what the command line of Volcano does, in its syntax."""
-    ctx.exit(run_vcctl(words, ctx.obj or connect, _write, lambda text: _write(text, err=True)))
+    ctx.exit(run_vcctl(words, ctx.obj or connect, echo_lines, partial(echo_lines, err=True)))
 
 
 def run_vcctl(words: Sequence[str], connect: Connect, out: Echo, err: Echo) -> int:
@@ -217,7 +219,3 @@ def _distance(one: str, other: str) -> int:
             changed = before + (letter != opposite)
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, changed)
     return row[-1]
-
-
-def _write(text: str, *, err: bool = False) -> None:
-    click.echo(text, nl=False, err=err)
