@@ -26,7 +26,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "whatif": ("whatif", "-f", "FILE", "--add-nodes", "1"),
     "whatif job": ("whatif", "-f", "FILE", "--job", "FILE"),
     "snapshot": ("snapshot", "show", "FILE"),
-    "sim": ("sim", "--trace", "FILE", "--out", "FOLDER", "--until", "1d"),
+    "sim": ("sim", "--trace", "FILE", "--dir", "FOLDER", "--limit", "20"),
     "config check": ("config", "check", "FILE"),
 }
 HOSTILE: Final[tuple[Any, ...]] = (

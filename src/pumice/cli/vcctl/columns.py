@@ -3,12 +3,11 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.api.shown_text import has_marks, shown, shown_json
-from pumice.api.times import DAY, epoch, human_duration
+from pumice.api.times import DAY, epoch, human_duration, moment_of
 from pumice.cli.vcctl.verbs import Call
 
 NOTHING = "No resources found\n"
@@ -167,5 +166,5 @@ def go_time(moment: Any) -> str:
     """Print a timestamp of a manifest as Go does, in UTC."""
     if not moment:
         return "0001-01-01 00:00:00 +0000 UTC"
-    when = datetime.fromisoformat(moment).astimezone(UTC)
+    when = moment_of(epoch(moment))
     return f"{when:%Y-%m-%d %H:%M:%S} +0000 UTC"
