@@ -16,6 +16,7 @@ _MARKS: Final = (
 """Controls, marks of direction and format, separators of lines, halves of characters."""
 _MARK: Final = re.compile(f"[{_MARKS}]")
 _MARK_IN_LINES: Final = re.compile(rf"(?![\n\t])[{_MARKS}]")
+_USER: Final = re.compile(r"\A([A-Za-z][\w+.-]*://)?.*@", re.DOTALL)
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -35,6 +36,14 @@ def shown_lines(text: str) -> str:
 def shown_json(text: str) -> str:
     """Write a JSON document without control characters or marks; it means the same."""
     return _MARK_IN_LINES.sub(_escape_in_json, text)
+
+
+def without_secrets(address: str) -> str:
+    """Return an address without its user, password and query: messages and logs are read by all.
+
+    What is not a right address may hold them, too, so all up to the last ``@`` is left out.
+    """
+    return _USER.sub(r"\1", address).partition("?")[0].partition("#")[0]
 
 
 def has_marks(text: str) -> bool:

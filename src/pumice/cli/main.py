@@ -152,7 +152,7 @@ def _as_message() -> Iterator[None]:
         raise BadInputError("\n  ".join(map(shown, error.lines()))) from error
     except click.ClickException as error:
         if not isinstance(error, BadInputError):  # which has been through this
-            error.message = shown(error.message)
+            error.message = shown(error.message)  # type: ignore[misc]  # there is no other way
         raise
     except (OSError, UnicodeError) as error:
         if isinstance(error, BrokenPipeError) and _reader_left():

@@ -25,7 +25,9 @@ def drawn(rng: np.random.Generator, depth: int) -> Any:
 @pytest.mark.parametrize("data", [[], {}, {"a": []}, "plain"])
 def test_json_is_laid_out_by_lines(data: Any, capsys: pytest.CaptureFixture[str]) -> None:
     print_data(data, "json")
-    assert capsys.readouterr().out == shown_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
+    assert (
+        capsys.readouterr().out == shown_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
+    )
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])

@@ -12,7 +12,7 @@ from pumice.api.quantity import milli_value
 
 Cpus = frozenset[int]
 NOTHING: Cpus = frozenset()
-_DIGITS = 9
+_DIGITS = 20
 """Of the number of a cpu; nothing that is longer is one."""
 
 
