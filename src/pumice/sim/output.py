@@ -3,7 +3,6 @@
 The same simulation writes the same bytes; its cost on this machine has a separate file.
 """
 
-import csv
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from pumice.api.times import rfc3339
 from pumice.errors import InputError, Words
 from pumice.sim.comparing import Summary, are_comparable
+from pumice.sim.csv_cells import write_csv
 from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
@@ -44,9 +44,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
         _write_parquet(path, columns, rows)
         return path
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        write_csv(file, columns, rows)
     return path
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from pumice import __version__
+from pumice.api.shown_text import shown
 from pumice.cli.connect import connect
 from pumice.cli.job import JOB
 from pumice.cli.jobflow import JOBFLOW, JOBTEMPLATE
@@ -135,7 +136,7 @@ def run_vcctl(words: Sequence[str], connect: Connect, out: Echo, err: Echo) -> i
     try:
         return _run(list(words), connect, out, err)
     except FlagError as error:
-        err(f"Error: {error}\n")
+        err(f"Error: {shown(error.message)}{error.suggestions}\n")
         return 1
 
 
@@ -155,7 +156,7 @@ def _run(words: list[str], connect: Connect, out: Echo, err: Echo) -> int:
             VERSION.run(Call(options={}, cluster=None, echo=out))  # type: ignore[arg-type]
         return 0
     if name not in GROUPS:
-        raise FlagError(f'unknown command "{name}" for "vcctl"{_suggestions(name)}')
+        raise FlagError(f'unknown command "{name}" for "vcctl"', _suggestions(name))
     return _run_group(GROUPS[name], words, connect, out)
 
 
@@ -184,7 +185,7 @@ def _help(words: Sequence[str], out: Echo, err: Echo) -> int:
     elif names[0] == VERSION.name:
         out(verb_help("vcctl version", VERSION, "vcctl version"))
     elif group is None:
-        topics = " ".join(f"`{name}`" for name in names)
+        topics = " ".join(f"`{shown(name)}`" for name in names)
         err(f"Unknown help topic [{topics}]\n{_root_help()}")
     elif len(names) > 1 and names[1] in verbs:
         out(verb_help(f"vcctl {group.name} {names[1]}", verbs[names[1]]))

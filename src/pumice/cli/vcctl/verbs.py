@@ -17,6 +17,7 @@ from pumice.api.commands import command
 from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.quantity import QuantityFormError, amount
 from pumice.api.shown_text import shown
+from pumice.api.wording import crash_text
 from pumice.cli.connect import ConnectOptions, is_out_of_reach, trouble
 from pumice.cli.terminal import echo_lines
 from pumice.cluster.base import Cluster
@@ -159,10 +160,16 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
             raise
         if is_out_of_reach(error) and not call.get("exact"):
             raise click.ClickException(trouble(error)) from error
-        tell = complaints(call["echo"], call.get("output", ""))
-        tell(f"Failed to {verb.name} {group.name}: {shown(message_of(error))}\n")
-        return FAILED
-    return 0
+        problem = message_of(error)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if os.environ.get("PUMICE_DEBUG") == "1":
+            raise
+        problem = f"an object of the cluster cannot be read: {crash_text(error)}"
+    else:
+        return 0
+    tell = complaints(call["echo"], call.get("output", ""))
+    tell(f"Failed to {verb.name} {group.name}: {shown(problem)}\n")
+    return FAILED
 
 
 def complaints(echo: Callable[[str], None], output: str) -> Callable[[str], None]:
