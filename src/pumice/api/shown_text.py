@@ -1,8 +1,8 @@
-"""Text that came from outside, as it may be shown: nothing in it moves a cursor or hides a letter.
+r"""Text that came from outside, as it may be shown: nothing in it moves a cursor or hides a letter.
 
 Names, values, paths and messages of other programs may hold terminal escapes, marks that reverse
 the direction of writing, characters without a width and line breaks.  Each is written as an escape,
-such as ``\\u001b``; letters of every language stay.
+such as ``\u001b``; letters of every language stay.
 """
 
 import re

@@ -49,12 +49,10 @@ def run(
     failures = dict.fromkeys(line for cycle in played for line in cycle.decisions.failures)
     if write and not failures:  # before printing, which a closed pipe may end
         _write(scenario.path, expect)
-    if output == "json":
-        print_data(expect, output)
-    elif output == "yaml":
-        print_data(expect, output)
-    else:
+    if output == "table":
         print_decisions([cycle.decisions for cycle in played])
+    else:
+        print_data(expect, output)
     _note_refused(played[0].refused)
     for line in failures:
         echo(f"error: {line}", err=True)

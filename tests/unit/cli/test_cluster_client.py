@@ -108,7 +108,10 @@ def test_objects_are_read_and_written_at_their_addresses() -> None:
 
 
 def test_a_list_comes_in_pages_and_its_items_get_their_kind() -> None:
-    first = {"metadata": {"continue": "next", "resourceVersion": "7"}, "items": [{"metadata": {"name": "a"}}]}
+    first = {
+        "metadata": {"continue": "next", "resourceVersion": "7"},
+        "items": [{"metadata": {"name": "a"}}],
+    }
     last = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "b"}}]}
     with serving((200, first), (200, last)) as (cluster, asked):
         items, version = cluster.list("Pod", "lab", {"app": "x"})
