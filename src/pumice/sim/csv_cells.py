@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TextIO
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA: Final = ("=", "+", "-", "@", "\t")
 _GUARD: Final = "'"
 """A spreadsheet reads what follows as text."""
 
@@ -22,7 +22,10 @@ def unguarded(text: str) -> str:
 
 
 def _guarded(value: Any) -> Any:
-    return f"{_GUARD}{value}" if isinstance(value, str) and _is_formula(value) else value
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r", "\\r")  # would end a row: lines of ours end in another way
+    return f"{_GUARD}{text}" if _is_formula(text) else text
 
 
 def _is_formula(text: str) -> bool:
