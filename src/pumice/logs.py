@@ -163,6 +163,16 @@ def set_up(
     threading.excepthook = _log_uncaught
 
 
+_WARNED: Final[set[str]] = set()
+
+
+def warn_once(logger: logging.Logger, text: str) -> None:
+    """Log a warning unless this process has logged it: several connections have one problem."""
+    if text not in _WARNED:
+        _WARNED.add(text)
+        logger.warning(text)
+
+
 def _log_uncaught(failure: threading.ExceptHookArgs) -> None:
     """Log the exception that ends a thread, in the same form."""
     if failure.exc_value is not None:

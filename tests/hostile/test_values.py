@@ -92,8 +92,22 @@ def called(folder: Path, verb: str, *objects: dict[str, Any]) -> Any:
     return result
 
 
-ODD = ("-30", "30-", "3-1", "0-99999999999", "9" * 5000, "²", "x", -30, 10**30, 1.5, None, [], {})
-NUMA = {
+ODD: tuple[Any, ...] = (
+    "-30",
+    "30-",
+    "3-1",
+    "0-99999999999",
+    "9" * 5000,
+    "²",
+    "x",
+    -30,
+    10**30,
+    1.5,
+    None,
+    [],
+    {},
+)
+NUMA: dict[str, Any] = {
     "allocatable": lambda value: {"numares": {"cpu": {"allocatable": value, "capacity": 4}}},
     "capacity": lambda value: {"numares": {"cpu": {"allocatable": "0-3", "capacity": value}}},
     "resource": lambda value: {"numares": {"cpu": value}},

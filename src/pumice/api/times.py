@@ -115,3 +115,15 @@ def human_duration(seconds: int) -> str:
 def age(moment: Any, now: float) -> str:
     """Write the time since a timestamp of a manifest."""
     return human_duration(max(0, int(now - epoch(moment)))) if moment else "<unknown>"
+
+
+_LATE_S: Final = 10.0
+
+
+def overdue_s(deletion: str | None, now: float) -> float:
+    """Return for how long a pod should have been gone, by its deletion timestamp; 0 if not yet.
+
+    A kubelet needs some seconds to remove a pod that has ended.
+    """
+    late = now - epoch(deletion) if deletion else 0.0
+    return late if late > _LATE_S else 0.0

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pumice.api.wording import counted, ordinal
+from pumice.api.wording import counted, ordinal, span
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
@@ -14,7 +14,6 @@ from pumice.cli.world import ask_cluster, end_if_plugins_failed, read_world
 from pumice.diagnosis.cluster_state import UnknownJobError
 from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.explanation_schema import EXPLANATION
-from pumice.diagnosis.forecast import span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.other_names import maker_named
 from pumice.diagnosis.questions import unknown_votes

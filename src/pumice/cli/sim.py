@@ -11,7 +11,7 @@ from pumice.cli.command_lines.simulation_options import Output
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
-from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
+from pumice.cli.sim_options import as_options, prepare_folder, stoppable
 from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo
 from pumice.sim import output as files
@@ -62,8 +62,7 @@ def sim(
         measured = _measure(outcomes)
         summary = files.summary(setup, measured, files.options_data(setup, options, seed))
         if folder is not None:
-            with writing_to(folder):
-                tables.write(folder, measured, summary)
+            tables.write(folder, measured, summary)
         _print(summary, files.timings(measured), output.form)
     if folder is not None:
         echo(f"wrote {folder / REPORT}", err=output.form != "table")

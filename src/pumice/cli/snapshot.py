@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from pumice.api.wording import counted
+from pumice.api.output_files import write_file
+from pumice.api.wording import counted, span
 from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo, print_heading, print_text
 from pumice.cli.world import read_world
-from pumice.diagnosis.forecast import span
 from pumice.diagnosis.snapshots import (
     Difference,
     Summary,
@@ -35,7 +35,8 @@ def save(
     """Write a cluster to one file."""
     world = read_world(sources, conf, now, kubeconfig=kubeconfig, master=master)
     number, as_json = len(list(saved_objects(world))), target.suffix == ".json"
-    target.write_text(save_world(world, name=target.stem, as_json=as_json), encoding="utf-8")
+    text = save_world(world, name=target.stem, as_json=as_json)
+    write_file(target, text, private=True)
     left = [f"{n} {kind}" for kind, n in sorted(world.left_out.items())]
     note = f"; left out what scheduling does not read: {', '.join(left)}" if left else ""
     echo(f"wrote {counted(number, 'object')} to {target}{note}", err=True)

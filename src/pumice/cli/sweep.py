@@ -16,7 +16,7 @@ from pumice.cli.command_lines.simulation_options import Output
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
-from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
+from pumice.cli.sim_options import as_options, prepare_folder, stoppable
 from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo
 from pumice.errors import InputError
@@ -95,8 +95,7 @@ def sweep(
         rows = _with_progress(coming, len(points))
         written: Sequence[Path] = ()
         if folder is not None:
-            with writing_to(folder):
-                written = write_summary(rows, folder, parquet=parquet)
+            written = write_summary(rows, folder, parquet=parquet)
     _print(rows, output.form)
     to_stderr = output.form != "table"
     for path in written:

@@ -1,7 +1,6 @@
 """`pumice up`: an embedded cluster on the real clock that kubectl can use."""
 
 import logging
-import os
 import signal
 import socket
 import sys
@@ -20,6 +19,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents, unpacked
 from pumice.api.named_values import value_of
 from pumice.api.objects import KINDS, from_manifest, in_namespace
+from pumice.api.output_files import make_folder, write_file
 from pumice.api.quantity import parse_quantity
 from pumice.api.shown_text import shown
 from pumice.api.text_files import read_text
@@ -43,6 +43,7 @@ def up(
     node_memory: str,
     nodes_file: Path | None,
     conf: Path | None,
+    default_scheduler: bool,
     port: int,
     with_ui: bool,
     ui_port: int,
@@ -67,23 +68,29 @@ def up(
         _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
     try:
-        cluster = ServedCluster(text, port=port, speed=speed, data=disk)
+        cluster = ServedCluster(
+            text, port=port, speed=speed, data=disk, is_default_scheduler=default_scheduler
+        )
     except OSError as error:
+        if disk is not None:
+            disk.close()
         raise InputError(
             wanted=f"a free port instead of {port}", found=error.strerror or str(error)
         ) from None
-    if disk is None or disk.is_new:
-        cluster.add_nodes(count, resources)
-    cluster.load(manifests)
-    _write_kubeconfig(file, cluster.url)
-    shown = _dashboard(cluster, ui_port, speed, allow_actions=allow_actions) if with_ui else None
     try:
-        with shown or nullcontext("") as page:
+        if disk is None or disk.is_new:
+            cluster.add_nodes(count, resources)
+        cluster.load(manifests)
+        _write_kubeconfig(file, cluster.url)
+        shown: AbstractContextManager[str] = nullcontext("")
+        if with_ui:
+            shown = _dashboard(cluster, ui_port, speed, allow_actions=allow_actions)
+        with shown as page:
             _serve(cluster, file, page, new_conf=conf is not None)
     finally:
         cluster.stop()
         _take_away(file, cluster.url)
-        echo("stopped", err=True)
+    echo("stopped", err=True)
 
 
 def _check_ui_port(port: int) -> None:
@@ -159,7 +166,7 @@ def _refuse_second_cluster(file: Path) -> None:
 
 
 def _write_kubeconfig(file: Path, url: str) -> None:
-    """Write the kubeconfig for clients, atomically."""
+    """Write the kubeconfig for clients."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -169,15 +176,8 @@ def _write_kubeconfig(file: Path, url: str) -> None:
         "current-context": "pumice",
     }
     text = yaml.safe_dump(content, sort_keys=False)
-    aside = file.with_name(f"{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(file)
-    except OSError as error:
-        raise InputError(
-            wanted="a writable file for the kubeconfig", found=error.strerror, file=str(file)
-        ) from None
+    make_folder(file.parent)
+    write_file(file, text, private=True)
 
 
 def _take_away(file: Path, url: str) -> None:

@@ -140,7 +140,8 @@ class _Gate:
             changes = {"metadata": {"annotations": {CLOSED_BY_PARENT: self.mark}}}
             effects.append(Patch(key, changes))
         if self.state != _state(self.manifest):
-            effects.append(Patch(key, {"status": {"state": self.state}}, subresource="status"))
+            status = {"state": self.state, "reservation": {}}
+            effects.append(Patch(key, {"status": status}, subresource="status"))
         if self.has_closed:
             message = "Close queue succeed"
             effects.append(Record(self.manifest, "Normal", "CloseQueue", message, SOURCE))

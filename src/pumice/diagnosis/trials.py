@@ -11,7 +11,7 @@ from pumice.diagnosis.story import Moved, Story
 from pumice.diagnosis.timeline import Timeline
 from pumice.examine.job_outcome import JobOutcome, Watcher
 
-_MOST_CYCLES: Final = 60
+MOST_CYCLES: Final = 60
 """Cycles after which a cluster that does not come to rest is left."""
 
 
@@ -66,7 +66,7 @@ def played(world: ClusterState, job: str, *, until_started: bool = False) -> Tri
     Time does not pass until other jobs end: only leaving pods are waited for.
     """
     outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
-    for timeline, watcher in _cycles(world, job, _MOST_CYCLES):
+    for timeline, watcher in _cycles(world, job, MOST_CYCLES):
         story = timeline.story
         if not outcome.started:
             outcome, in_s = watcher.outcome, timeline.now - timeline.start

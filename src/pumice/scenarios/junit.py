@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from pumice.api.output_files import make_folder, write_file
 from pumice.api.shown_text import shown
 from pumice.scenarios.runner import CaseResult
 
@@ -42,5 +43,5 @@ def junit_xml(results: Sequence[CaseResult]) -> str:
 
 def write_junit(results: Sequence[CaseResult], path: Path) -> None:
     """Write the document to a file, creating its folder if needed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(junit_xml(results), encoding="utf-8")
+    make_folder(path.parent)
+    write_file(path, junit_xml(results))

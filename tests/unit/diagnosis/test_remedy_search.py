@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pumice.api.wording import span
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import explain_job
-from pumice.diagnosis.forecast import span
 from pumice.diagnosis.remedy.search import Search
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.sources import load_world

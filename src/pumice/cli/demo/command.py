@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from pumice.api.output_files import make_folder
 from pumice.cli.demo.narration import ChapterText, narrate
 from pumice.cli.demo.player import Player
 from pumice.cli.demo.report import write_report
 from pumice.cli.demo.story import load_story
 from pumice.cli.terminal import echo, print_heading, print_text
-from pumice.errors import InputError
 
 
 def demo(*, report: Path) -> None:
@@ -18,13 +18,8 @@ def demo(*, report: Path) -> None:
     chapters = narrate(played)
     print_text(f"{story.title}: {len(story.jobs)} jobs in {len(story.deserved)} queues", bold=True)
     _print(chapters)
-    try:
-        report.parent.mkdir(parents=True, exist_ok=True)
-        page, table = write_report(played, chapters, report)
-    except OSError as error:
-        raise InputError(
-            wanted="a writable file for the report", found=error.strerror, file=str(report)
-        ) from None
+    make_folder(report.parent)
+    page, table = write_report(played, chapters, report)
     ended = sum(phase == "Completed" for phase in played.phases.values())
     echo()
     echo(f"All {ended} jobs completed after {played.cycles} cycles.")

@@ -17,6 +17,7 @@ from typing import Final
 
 from pumice.api.secret_files import read_secret
 from pumice.errors import InputError
+from pumice.logs import warn_once
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,8 @@ def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLCo
     """
     context = trusting(read_secret(Path(ca_file))) if ca_file else ssl.create_default_context()
     if not verify:
-        log.warning(
-            "certificates are NOT verified: anyone on the network path can read and change all"
-        )
+        text = "certificates are NOT verified: anyone on the network path can read and change all"
+        warn_once(log, text)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

@@ -104,6 +104,11 @@ class KubeClient(RetryingSender):
         request = ApiRequest("GET", key, target, cap=cap)
         return _object(await self.send_once(request, timeout_s), key)
 
+    async def read_text(self, target: str, *, timeout_s: float, cap: int) -> str:
+        """Return the answer of a path that serves text, such as a pod's behind a proxy."""
+        request = ApiRequest("GET", ("", "", target.partition("?")[0]), target, cap=cap)
+        return (await self.send_once(request, timeout_s)).decode("utf-8", "replace")
+
     async def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
@@ -151,6 +156,13 @@ class KubeClient(RetryingSender):
     async def create(self, manifest: Manifest) -> Manifest:
         """Add an object; return it as stored."""
         return await self._object(_creation(manifest))
+
+    async def try_create(self, manifest: Manifest) -> Manifest:
+        """Have an object admitted as if it were added, without adding it."""
+        request = _creation(manifest)
+        return await self._object(
+            msgspec.structs.replace(request, target=f"{request.target}?dryRun=All")
+        )
 
     async def update(self, manifest: Manifest) -> Manifest:
         """Replace an object."""

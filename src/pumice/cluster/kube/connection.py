@@ -27,6 +27,7 @@ from pumice.cluster.kube.credentials import (
 )
 from pumice.cluster.kube.kubeconfig import ActiveContext, Section, named_files, read_kubeconfig
 from pumice.errors import InputError, ServiceError
+from pumice.logs import warn_once
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
     tls = _tls(server, cluster, user)
     credentials = _credentials(chosen, tls, server, given)
     if tls is None and credentials != StaticCredentials():
-        log.warning("%s: %s: a secret is sent over plain HTTP: use https://", user.file, server)
+        warn_once(log, f"{user.file}: {server}: a secret is sent over plain HTTP: use https://")
     return Connection(
         server,
         tls,
@@ -181,7 +182,7 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
     except OSError:
         namespace = ""
     if tls is None:  # an address of --master; anyone on the network path would get the token
-        log.warning("%s: plain HTTP, so the token of this pod is not sent: use https://", server)
+        warn_once(log, f"{server}: plain HTTP, so the token of this pod is not sent: use https://")
         return Connection(server, None, "", namespace or "default")
     credentials = TokenFile(account / "token")
     credentials.header()  # report an unreadable token now, not at the first request
@@ -264,7 +265,7 @@ def _tls_context(server: str, cluster: Section, user: Section) -> ssl.SSLContext
             "insecure-skip-tls-verify", "false with a certificate-authority", found=True
         )
     if insecure:
-        log.warning("%s: %s: insecure-skip-tls-verify is set", cluster.file, server)
+        warn_once(log, f"{cluster.file}: {server}: insecure-skip-tls-verify is set")
         tls = tls_context(verify=False)
     elif authority:
         tls = _trusting(cluster, authority)

@@ -101,7 +101,10 @@ def cost_of_cycle(change: Change, world: ClusterState, job: str, after: Decision
 
 
 def restarted(change: Change, world: ClusterState) -> int:
-    """Count the running pods that a change removes with the job that it submits again."""
+    """Count the running pods that a change removes with the job that it submits again.
+
+    Pods that are being deleted are not made again.
+    """
     pods = world.of_kind("Pod")
     gone = {
         f"{op.namespace}/{op.name}"
@@ -111,6 +114,7 @@ def restarted(change: Change, world: ClusterState) -> int:
     return sum(
         bool(pods[key]["spec"].get("nodeName"))
         and (pods[key].get("status") or {}).get("phase") not in ENDED_PHASES
+        and not pods[key]["metadata"].get("deletionTimestamp")
         for key in gone
         if key in pods
     )

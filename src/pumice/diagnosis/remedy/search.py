@@ -11,7 +11,7 @@ from typing import Final
 from pumice.api.codes import Cause
 from pumice.controllers.job.names import podgroup_name
 from pumice.diagnosis.causes import causes_of
-from pumice.diagnosis.changes import Change
+from pumice.diagnosis.changes import Change, Wait
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.joined_changes import chain
 from pumice.diagnosis.manifest_causes import is_barred
@@ -62,6 +62,11 @@ class Way:
     """Seconds until the job starts, if the cluster was played."""
     cost: Cost = field(default_factory=Cost)
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is to wait for others to end, alone or with other changes."""
+        return any(isinstance(op, Wait) for op in self.change.ops)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -83,6 +88,8 @@ class Search:
     left: int = _MOST
     plays: int = _MOST_PLAYS
     """How many times a changed cluster may still be played until it is at rest."""
+    promised: bool = False
+    """Whether the job is promised a place that it does not get: a promise alone is no help."""
     tried: dict[str, Way | None] = field(default_factory=dict)
     """The result of each change that was tried; None: it cannot be made."""
 
@@ -92,23 +99,25 @@ class Search:
         self.plays = max(_LEAST_PLAYS, min(_MOST_PLAYS, _OBJECTS_PLAYED // objects))
 
     def ways(self, causes: list[Finding]) -> list[Way]:
-        """Find single changes that work; if there is none, up to three that do together."""
+        """Find single changes that work; if none does but waiting, up to three that do together."""
         steps: list[Step] = []
-        world = self.world
+        world, waits = self.world, list[Way]()
         for _ in range(_STEPS):
             found = self._single(world, causes, steps)
-            if found or not causes:
-                return found
-            step = self._step(world, causes, steps)
+            acts = [way for way in found if not way.waits]
+            if acts:
+                return [*acts, *waits] if waits else found
+            waits = waits or found
+            step = self._step(world, causes, steps) if causes else None
             if step is None:
-                return []
+                break
             steps = [*steps, step]
             enough = self._enough(steps)
             if enough is not None:
-                return [enough]
+                return waits if waits and enough.waits else [enough, *waits]
             world = _joined(steps)(self.world)
             causes = self._causes(world)
-        return []
+        return waits
 
     def _causes(self, world: ClusterState) -> list[Finding]:
         self.replay.become(world)
@@ -256,19 +265,19 @@ class Search:
         decisive = _identity(causes[0])
         target = Target(world, self._key(world))
         for number, proposal in enumerate(proposals(target, causes[:1])):
-            if number >= _TRIED_FOR_STEP or not self.left:
+            if number >= _TRIED_FOR_STEP:
                 return None
-            change = proposal.make(proposal.largest)
-            if change is None:
-                continue
-            self.left -= 1
-            try:
-                after = self._causes(_joined(prefix, change)(self.world))
-            except PumiceError:
-                continue
-            if decisive not in set(map(_identity, after)):
-                whole = Step(proposal, proposal.largest, change)
-                return self._least(whole, prefix, decisive)
+            for size in dict.fromkeys((1, proposal.largest)):  # too much may not be admitted
+                change = proposal.make(size) if self.left else None
+                if change is None:
+                    continue
+                self.left -= 1
+                try:
+                    after = self._causes(_joined(prefix, change)(self.world))
+                except PumiceError:
+                    continue
+                if decisive not in set(map(_identity, after)):
+                    return self._least(Step(proposal, size, change), prefix, decisive)
         return None
 
     def _least(self, best: Step, prefix: list[Step], decisive: _Identity) -> Step:
@@ -347,6 +356,9 @@ class Search:
         key = self._key(world)
         seen = look(world, key, self.cycles, self.replay)
         helps = works(seen.outcome, world) and not is_barred(world, key)
+        if helps and self.promised and not seen.outcome.started:
+            self.plays -= 1
+            helps = self.plays >= 0 and played(world, key, until_started=True).started
         cost = cost_of_cycle(change, self.world, self.world.title(self.job), seen.decisions)
         return Way(change, seen.outcome, helps, cost=cost)
 
