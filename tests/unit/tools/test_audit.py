@@ -3,7 +3,7 @@
 import json
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -72,7 +72,7 @@ def test_without_a_network_the_check_goes_on_and_says_so(
     assert audit.main(["--strict"], "http://127.0.0.1:9") == 1
 
 
-def copy(file: Path, modified: str, *entries: dict[str, object]) -> list[str]:
+def copy(file: Path, modified: str, *entries: Mapping[str, object]) -> list[str]:
     with zipfile.ZipFile(file, "w") as archive:
         for number, entry in enumerate(entries):
             archive.writestr(f"{number}.json", json.dumps({"modified": modified, **entry}))
