@@ -53,7 +53,7 @@ from pumice.webhooks.files import Files, is_checked
 from pumice.webhooks.lint import lint_object
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Options
-from tests.fuzz import seeds
+from tests.fuzz import commands, seeds
 from tests.fuzz.mutation import Mutator, Rng, encoded, garbled
 from tests.security.hostile_http import Sent, send
 
@@ -234,6 +234,10 @@ def _values(data: bytes) -> None:
 def _validator() -> Any:
     schema = seeds.ROOT / "deploy/helm/pumice/values.schema.json"
     return jsonschema.Draft7Validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
+def _commands(data: bytes) -> None:
+    commands.run_all(_file(data, "commands.yaml"), _folder())
 
 
 # Requests and answers
@@ -449,5 +453,6 @@ TARGETS: Final[dict[str, Target]] = {
         Target("usage", _as_json(seeds.PROMETHEUS), _usage),
         Target("extender", _as_json(seeds.EXTENDER), _extender),
         Target("values", _as_json(seeds.VALUES), _values),
+        Target("commands", commands.make(commands.documents()), _commands),
     )
 }

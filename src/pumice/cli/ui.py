@@ -13,6 +13,7 @@ from pumice.api.kinds import JOB
 from pumice.api.objects import FOLLOWED
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.connect import ConnectOptions, connection, trouble
+from pumice.cli.terminal import echo
 from pumice.cli.up import FIRST_JOB
 from pumice.cli.world import read_world
 from pumice.cluster.kube.cluster import KubeCluster
@@ -52,9 +53,11 @@ def ui(
         runs = RunLibrary(folders)
         source = stack.enter_context(opened)
         url = stack.enter_context(served_dashboard(source, serving, runs=runs))
-        click.echo(f"dashboard at {url}\n\nCtrl-C stops it.")
+        echo(f"dashboard at {url}")
+        echo()
+        echo("Ctrl-C stops it.")
         wait_for_stop()
-    click.echo("stopped", err=True)
+    echo("stopped", err=True)
 
 
 @contextmanager
@@ -72,14 +75,14 @@ def _files(
 def _demo() -> Iterator[Source]:
     from pumice.cli.demo.living_cluster import LivingCluster  # noqa: PLC0415
 
-    click.echo("playing the last twenty minutes of the demo …")
+    echo("playing the last twenty minutes of the demo …")
     living = LivingCluster()
     about = About(title="demo", kind="embedded", decides=True, hint=FIRST_JOB)
     source = EmbeddedSource(living.served.plane, about)
     living.play_history()
     living.clock.run()
     living.served.start()
-    click.echo(f"cluster at {living.served.url} (kubectl -s, pumice … --master)")
+    echo(f"cluster at {living.served.url} (kubectl -s, pumice … --master)")
     try:
         yield source
     finally:

@@ -12,6 +12,7 @@ import msgspec
 
 from pumice.dashboard.documents.shared import Document
 from pumice.errors import InputError, Words
+from pumice.sim.csv_cells import unguarded
 from pumice.sim.output import CHARTS, SUMMARY
 
 _MOST_JOBS: Final = 20_000
@@ -171,7 +172,8 @@ def _jobs(run: Run) -> Document | None:
             if number >= _MOST_JOBS:
                 break
             for name, column in columns.items():
-                column.append(row[name] if name in ("job", "queue") else _number(row[name]))
+                is_text = name in ("job", "queue")
+                column.append(unguarded(row[name]) if is_text else _number(row[name]))
     return dict(columns)
 
 

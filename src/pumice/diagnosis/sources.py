@@ -29,7 +29,15 @@ from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
 from pumice.diagnosis.stored_configuration import scheduler_configuration
-from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError, Words
+from pumice.errors import (
+    ClusterError,
+    InputError,
+    ManifestError,
+    NotFoundError,
+    PumiceError,
+    UnavailableError,
+    Words,
+)
 
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
@@ -82,7 +90,8 @@ def _listed(
     except NotFoundError:
         return []
     except ClusterError as error:
-        if kind in _NEEDED:
+        silent = isinstance(error, UnavailableError) and not error.verbatim
+        if kind in _NEEDED or silent:  # a server that does not answer would not answer for others
             raise
         hidden[kind] = error.problem
         return []
