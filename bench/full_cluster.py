@@ -74,7 +74,7 @@ class FullCluster:
                 yield _pod(name, each, cpu, made, None)
 
 
-def _group(
+def _group(  # noqa: PLR0917
     name: str, job: int, members: int, cpu: float, phase: str, made: str, marks: dict[str, str]
 ) -> Manifest:
     return pod_group(
