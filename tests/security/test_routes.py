@@ -53,12 +53,13 @@ PAGES: Final = {
     ("GET", path): Row(path.replace("{a}", "ai").replace("{b}", "sweep"), public=True)
     for path in (
         *("/", "/queues", "/queues/{a}", "/jobs", "/jobs/{a}/{b}", "/nodes", "/nodes/{a}"),
-        *("/cycles", "/cycles/{a}", "/simulations", "/simulations/{a}", "/whatif"),
+        *("/cycles", "/cycles/{a}", "/simulations", "/simulations/{a}", "/whatif", "/search"),
     )
 }
 """Pages are the same for everyone: a script shows what each is about."""
 DASHBOARD: Final = {
     **PAGES,
+    ("GET", "/{page}"): Row("/no-such-page", public=True),
     ("GET", "/static/{name}"): Row("/static/app.js", public=True),
     ("GET", "/api/session"): Row("/api/session"),
     ("GET", "/api/news"): Row("/api/news"),
@@ -97,7 +98,7 @@ WEBHOOKS: Final = {
     )},
 }  # fmt: skip
 API: Final = ("/", "/api", "/api/v1", "/apis", "/apis/batch.volcano.sh",
-              "/apis/batch.volcano.sh/v1alpha1", "/healthz", "/livez", "/openapi/v3",
+              "/apis/batch.volcano.sh/v1alpha1", "/healthz", "/livez", "/openapi/v2", "/openapi/v3",
               "/openapi/v3/api/v1", "/readyz", "/version", "/nowhere")  # fmt: skip
 """Addresses of the embedded API server beside those of its resources."""
 
