@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,11 @@ def test_the_user_of_an_address_logs_in_as_with_kubectl(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ADDRESSES[:3])
 def test_no_message_shows_the_password_of_a_service(address: str) -> None:
-    for call in (
+    calls: tuple[Callable[[], object], ...] = (
         lambda: Endpoint(address).get("/a", deadline=time.monotonic() + 2),
         lambda: HttpExtenderClient(address, 2.0).post("filter", {}),
-    ):
+    )
+    for call in calls:
         with pytest.raises(PumiceError) as caught:
             call()
         assert PASSWORD not in str(caught.value)
