@@ -31,7 +31,7 @@ from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import funnel_rows
-from pumice.examine.spared import failed_plugins
+from pumice.examine.spared import EvictionExaminer, failed_plugins
 
 _NAMED = 3
 
@@ -159,7 +159,8 @@ def explain_job(
     remedies: list[Remedy] = []
     tried = 0
     if waits and unblock and _may_be_helped(outcome, causes[0]):
-        search = Search(world, job, replay, cycles, promised=outcome.makes_room)
+        decisions, promised = examiner.decisions, outcome.makes_room
+        search = Search(world, job, replay, decisions, cycles, promised=promised)
         remedies = [_remedy(way) for way in search.ways(causes)]
         tried = len(search.tried)
     return Explanation(
@@ -214,7 +215,7 @@ def _may_be_helped(outcome: JobOutcome, decisive: Finding) -> bool:
     return not promised and REFUSAL not in decisive.numbers
 
 
-def _causes(world: ClusterState, examiner: Examiner, *, plays: bool) -> list[Finding]:
+def _causes(world: ClusterState, examiner: EvictionExaminer, *, plays: bool) -> list[Finding]:
     """List the reasons why a job waits; whether a promise is kept shows if the cluster is played.
 
     A forecast plays it anyway.
@@ -246,7 +247,8 @@ def _lacks_pods(causes: list[Finding]) -> bool:
 
 def _causes_in(other: ClusterState, job: str, known: list[Finding]) -> list[Finding]:
     """List the further reasons why a job would wait in a world where one of them is gone."""
-    examiner = _examine(Replay(other), job, 1)
+    examiner = Examiner(job)
+    Replay(other).decide(examiner)
     if _session_state(examiner.outcome) != "waits" or examiner.outcome.makes_room:
         return []
     codes = {each.code for each in known}
@@ -265,15 +267,15 @@ def _without_quotas(home: str, names: set[str]) -> Callable[[Manifest], Manifest
     return edit
 
 
-def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
+def _examine(replay: Replay, job: str, cycles: int) -> EvictionExaminer:
     """Play cycles, and look at the last one, or the first one that starts the job."""
-    examiner = Examiner(job, 1)
+    examiner = EvictionExaminer(job, 1)
     if cycles <= 1:
         replay.decide(examiner)
         return examiner
     timeline = Timeline(replay.world)
     for cycle in range(1, cycles + 1):
-        examiner = Examiner(timeline.group(job), cycle)
+        examiner = EvictionExaminer(timeline.group(job), cycle)
         timeline.step(examiner)
         if examiner.outcome.started or timeline.next_at is None:
             break

@@ -93,6 +93,8 @@ class Timeline:
         for place in objects.leaving:
             self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
         self._changed = True
+        self._counted_endless = -1, 0
+        """The version of the cluster, and how many of its pods have no known end."""
         self.story = Story()
         self.next_at: float | None = world.now
         """When the next cycle is due; None once nothing is left to happen."""
@@ -262,7 +264,11 @@ class Timeline:
 
     def endless(self) -> int:
         """Count the pods that run and have no known end."""
-        return sum(self._is_endless(pod) for pod in self.pods())
+        version, _ = self._counted_endless
+        if version != self.cluster.version:
+            found = sum(self._is_endless(pod) for pod in self.pods())
+            self._counted_endless = self.cluster.version, found
+        return self._counted_endless[1]
 
     def _is_endless(self, pod: Manifest) -> bool:
         if (pod.get("status") or {}).get("phase") != "Running" or not pod["spec"].get("nodeName"):

@@ -9,7 +9,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.wording import counted, first_of, verb
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
-from pumice.examine.findings import Finding, ObjectRef, Position, SparedPods
+from pumice.examine.findings import Finding, ObjectRef, Position
 from pumice.examine.funnel import Funnel
 from pumice.examine.gang_quota import still_needed
 from pumice.examine.job_outcome import Watcher
@@ -18,7 +18,6 @@ from pumice.examine.needed_pods import pending_rows
 from pumice.examine.node_causes import finding_of
 from pumice.examine.order_keys import OrderBook
 from pumice.examine.session_causes import Examination, examine
-from pumice.examine.spared import why_spared
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
@@ -28,7 +27,7 @@ _IN_ITS_QUEUE = (Stage.QUEUE, Stage.QUOTA)
 
 
 class Examiner(Watcher):
-    """Asks every gate as the cycle begins; at its end finds the jobs ahead and the pods spared."""
+    """Asks every gate as the cycle begins; at its end finds the jobs ahead."""
 
     def __init__(self, key: str, cycle: int = 1) -> None:
         super().__init__(key, cycle)
@@ -37,7 +36,6 @@ class Examiner(Watcher):
         self.asks = True
         """Whether every gate is asked, or only the outcome is observed."""
         self.examination: Examination | None = None
-        self.spared: list[SparedPods] = []
         self.position: Position | None = None
         self.actions: tuple[str, ...] = ()
         """The actions of the configuration, in their order."""
@@ -59,17 +57,14 @@ class Examiner(Watcher):
         self.examination = examine(ssn, row) if self.asks else Examination()
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Find the jobs that went first, and why no pod was evicted."""
+        """Find the jobs that went first."""
         super().decided(ssn, decisions)
         row = ssn.snapshot.jobs.row_of.get(self._key)
         if row is None or self.examination is None:
             return
         self.position = self._place(ssn, row)
-        if self.outcome.started or self.outcome.makes_room:
+        if self.outcome.started or self.outcome.makes_room or not self.asks:
             return
-        if not self.asks:
-            return
-        self.spared = why_spared(ssn, row)
         self.ahead = self._who_is_ahead(ssn, row)
         if self.ahead is not None:
             self.limit = self._limit_beside_them(ssn, row)

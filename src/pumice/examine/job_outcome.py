@@ -136,9 +136,11 @@ class JobOutcome:
 class Watcher(Observer):
     """Observes one job in one session."""
 
-    def __init__(self, key: str, cycle: int) -> None:
+    def __init__(self, key: str, cycle: int, *, alone: bool = False) -> None:
+        """Observe a job; ``alone``: actions take no other, so none competes with it."""
         self._key = key
         self._cycle = cycle
+        self._alone = alone
         self.outcome = JobOutcome(job=key, cycle=cycle)
         self.decisions = Decisions()
 
@@ -148,6 +150,8 @@ class Watcher(Observer):
         row = jobs.row_of.get(self._key)
         if row is not None and jobs.listed[row]:
             ssn.records.watched = frozenset({row})
+        if self._alone:
+            ssn.considered = np.arange(len(jobs.listed)) == (NOWHERE if row is None else row)
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Copy the records of the job."""

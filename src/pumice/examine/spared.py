@@ -7,10 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.api.codes import SPARED_MEANINGS, Cause, Spared
+from pumice.api.decisions import Decisions
 from pumice.api.wording import counted, first_of
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
+from pumice.examine.examiner import Examiner
 from pumice.examine.failures import failed_in
 from pumice.examine.findings import Finding, ObjectRef, SparedPods
 from pumice.examine.gang_quota import gang_request
@@ -23,6 +25,22 @@ _PREEMPTING: Final = ("preempt", "gangpreempt")
 _RECLAIMING: Final = ("reclaim", "gangreclaim")
 _SHOWN: Final = 3
 _HOLDING: Final = (Status.RUNNING, Status.BOUND)
+
+
+class EvictionExaminer(Examiner):
+    """Finds also why no pod was evicted for the job, which asks plugins about every pod."""
+
+    def __init__(self, key: str, cycle: int = 1) -> None:
+        super().__init__(key, cycle)
+        self.spared: list[SparedPods] = []
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Find the jobs that went first, and why no pod was evicted."""
+        super().decided(ssn, decisions)
+        row = ssn.snapshot.jobs.row_of.get(self._key)
+        settled = self.outcome.started or self.outcome.makes_room
+        if row is not None and self.examination is not None and not settled:
+            self.spared = why_spared(ssn, row)
 
 
 @dataclass

@@ -1,11 +1,13 @@
 """Plots of simulations with Matplotlib; each returns the axes it drew on."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pumice.api.output_files import make_folder, write_file
 from pumice.errors import InputError
 from pumice.library.extras import extra
 from pumice.sim.measure import Measures
@@ -110,12 +112,14 @@ class Plots:
             raise InputError(wanted=f"one of {', '.join(_FORMS)}", found=form, field="form")
         with extra("plot"):
             from matplotlib import pyplot as plt  # noqa: PLC0415
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        make_folder(Path(folder))
         found = []
         for name in ("waits", "utilisation", "queue_lengths", "shares", "slowdowns", "gantt"):
             figure = getattr(self, name)().figure
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=form)
             found.append(Path(folder) / f"{name}.{form}")
-            figure.savefig(found[-1])
+            write_file(found[-1], drawn.getvalue())
             plt.close(figure)
         return found
 

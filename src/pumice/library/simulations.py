@@ -8,6 +8,7 @@ from typing import Any
 from pumice.api.field_lines import pointing_to_fields
 from pumice.api.meta import KubeObject
 from pumice.api.named_values import value_of
+from pumice.api.output_files import make_folder
 from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.errors import InputError
@@ -83,7 +84,7 @@ class Results(Mapping[str, "Result"]):
         """Write the report, the summary and the tables into a folder; return the report's path."""
         check_kind("folder", folder, PATHS, "the name of a folder")
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         files = ResultFiles(list(self), ".parquet" if parquet else ".csv")
         files.write(folder, self.measured, self.summary)
         return folder / REPORT

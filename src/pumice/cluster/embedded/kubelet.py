@@ -5,6 +5,7 @@ Works on the embedded store only.  ``sync`` processes changes; timers do the res
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -21,9 +22,10 @@ from pumice.cluster.embedded.container_states import (
     readiness,
     restarts,
     run_span,
+    started,
     state_of,
 )
-from pumice.cluster.embedded.node_operations import lose_pods
+from pumice.cluster.embedded.node_operations import address_of, lose_pods
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError
 
@@ -125,11 +127,9 @@ class Kubelet:
 
     def _look_at(self, pods: Iterable[Manifest]) -> None:
         for pod in pods:
-            if pod["spec"].get("nodeName"):
-                try:
+            with suppress(*_ODD):  # a pod of odd content affects only itself
+                if pod["spec"].get("nodeName"):
                     self._look(pod)
-                except _ODD:  # a pod of odd content affects only itself
-                    continue
 
     def _nodes_gone(self) -> list[str]:
         """Return the nodes that were removed since the last time and did not come back."""
@@ -243,16 +243,11 @@ class Kubelet:
         pod = self._mine(run, place)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
-        if self._cluster.peek("Node", "", pod["spec"]["nodeName"]) is None:
+        node = self._cluster.peek("Node", "", pod["spec"]["nodeName"])
+        if node is None:
             self._confirm(run, place)
             return
-        now = rfc3339(self._cluster.now())
-        status = {
-            "phase": "Running",
-            "startTime": now,
-            "conditions": readiness(pod, now, ready=True),
-            "containerStatuses": container_states(pod, {"running": {"startedAt": now}}, ready=True),
-        }
+        status = started(pod, address_of(node), rfc3339(self._cluster.now()))
         self._cluster.merge_status("Pod", *place, status)
         self._let_run(pod, run)
 

@@ -25,12 +25,16 @@ _JOBS: Final = 12
 _NAMED: Final = 3
 _NODES: Final = 4
 _TIMES: Final = 4
+_OURS: Final = "volcano.sh/"
+"""In the names of labels that plugins read, whatever a job asks for."""
 _KEPT: Final = (HOSTNAME, NUMA_POLICY)
 
 
 def more_nodes(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Add nodes like existing ones: like the one that comes nearest, then the biggest first."""
     nodes = _one_of_each_kind(target.world.of_kind("Node"), str(cause.numbers.get("nearest", "")))
+    if not _reads_labels(target):
+        nodes = list({_kind(node, labels=False): node for node in reversed(nodes)}.values())[::-1]
     pods = len(target.pods) or int(target.spec.get("minMember") or 1)
     largest = _TIMES * max(1, pods)
     if not nodes and (target.pods or target.spec.get("minResources")):
@@ -87,11 +91,19 @@ def _one_of_each_kind(nodes: Mapping[str, Manifest], near: str) -> list[Manifest
     return list(kinds.values())
 
 
-def _kind(node: Manifest) -> str:
-    """Return what tells a node from nodes of other kinds."""
-    labels = {k: v for k, v in (node["metadata"].get("labels") or {}).items() if k != HOSTNAME}
+def _reads_labels(target: Target) -> bool:
+    """Return whether labels of users decide on which nodes a job may run."""
+    fields = ("nodeSelector", "affinity", "topologySpreadConstraints", "volumes", "resourceClaims")
+    own = any(pod["spec"].get(field) for pod in target.pods for field in fields)
+    return own or "networkTopology" in target.spec
+
+
+def _kind(node: Manifest, *, labels: bool = True) -> str:
+    """Return what tells a node from nodes of other kinds; without labels of users if so asked."""
+    known = (node["metadata"].get("labels") or {}).items()
+    kept = {k: v for k, v in known if k != HOSTNAME and (labels or _OURS in k)}
     offered = (node.get("status") or {}).get("allocatable")
-    return repr((offered, (node.get("spec") or {}).get("taints"), labels))
+    return repr((offered, (node.get("spec") or {}).get("taints"), kept))
 
 
 def _more(
