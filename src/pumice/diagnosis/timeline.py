@@ -86,14 +86,7 @@ class Timeline:
         self._new_claims = NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._informer = self._follow()
-        known = self._informer.known
-        self._binder = Binder(
-            self.cluster,
-            known=known,
-            waits=self._waits,
-            write_conditions=False,  # nobody reads them here
-            write_events=False,
-        )
+        self._binder = self._writer()
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
         """Pods on nodes that are being deleted and go."""
@@ -106,6 +99,13 @@ class Timeline:
         self.next_at: float | None = world.now
         """When the next cycle is due; None once nothing is left to happen."""
         self.cluster.listeners.append(self._on_event)
+
+    def _writer(self) -> Binder:
+        """Make what carries decisions out; nobody reads conditions and events here."""
+        known, waits = self._informer.known, self._waits
+        return Binder(
+            self.cluster, known=known, waits=waits, write_conditions=False, write_events=False
+        )
 
     def _follow(self) -> Informer:
         """Make what shows the cluster to the scheduler."""
