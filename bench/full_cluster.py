@@ -22,6 +22,8 @@ _PODS_PER_NODE: Final = 10
 _RUNNING_GANG: Final = 20
 _WAITING_GANG: Final = 4
 _QUEUES: Final = 4
+_WAITING_AT: Final = 50_000
+"""When the first gang that waits was made, in seconds of the day."""
 
 
 @dataclass(frozen=True)
@@ -59,24 +61,27 @@ class FullCluster:
     def _running(self) -> Iterator[Manifest]:
         for job in range(self.nodes * _PODS_PER_NODE // _RUNNING_GANG):
             name, made = f"run{job:05d}", _when(100 + job)
-            marks = {RUN_SECONDS: str((job + 1) * self.run_s)} if self.run_s else {}
-            yield _group(name, job, _RUNNING_GANG, self.running_cpu, "Running", made, marks)
+            ends = {RUN_SECONDS: str(_WAITING_AT + (job + 1) * self.run_s)} if self.run_s else {}
+            yield _group(
+                name, job, (_RUNNING_GANG, self.running_cpu), phase="Running", made=made, **ends
+            )
             for each in range(_RUNNING_GANG):
                 on = f"node-{(job * _RUNNING_GANG + each) % self.nodes:05d}"
                 yield _pod(name, each, self.running_cpu, made, on)
 
     def _waiting(self) -> Iterator[Manifest]:
         for job in range(self.gangs):
-            name, made = f"wait{job:05d}", _when(50_000 + job)
+            name, made = f"wait{job:05d}", _when(_WAITING_AT + job)
             cpu = 4 + job % 5
-            yield _group(name, job, _WAITING_GANG, cpu, "Inqueue", made, {})
+            yield _group(name, job, (_WAITING_GANG, cpu), phase="Inqueue", made=made)
             for each in range(_WAITING_GANG):
                 yield _pod(name, each, cpu, made, None)
 
 
-def _group(  # noqa: PLR0917
-    name: str, job: int, members: int, cpu: float, phase: str, made: str, marks: dict[str, str]
+def _group(
+    name: str, job: int, size: tuple[int, float], *, phase: str, made: str, **marks: str
 ) -> Manifest:
+    members, cpu = size
     return pod_group(
         name,
         namespace="bench",

@@ -5,13 +5,14 @@ that code again on copies of the cluster.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest, queue_of
 from pumice.api.wording import counted, first_of, part_of_its, span, verb
+from pumice.clock import Deadline
 from pumice.controllers.expected import is_expected, open_queue
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
@@ -34,6 +35,7 @@ from pumice.examine.node_causes import funnel_rows
 from pumice.examine.spared import EvictionExaminer, failed_plugins
 
 _NAMED = 3
+_LATE = "not all changes that might help were tried within {}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,29 +142,74 @@ def explain_job(
     unblock: bool = True,
     foresee: bool = True,
     default_s: float | None = None,
+    deadline: Deadline | None = None,
 ) -> Explanation:
     """Explain the state of a job after some cycles.
+
+    What is not known at the deadline is left out, and a note says so.
 
     Raises:
         InputError: no job, or several, have that name.
     """
-    job = world.find_job(name)
+    *_, found = explain_in_steps(
+        world,
+        name,
+        cycles=cycles,
+        unblock=unblock,
+        foresee=foresee,
+        default_s=default_s,
+        deadline=deadline,
+    )
+    return found
+
+
+def explain_in_steps(
+    world: ClusterState,
+    name: str,
+    *,
+    cycles: int = 1,
+    unblock: bool = True,
+    foresee: bool = True,
+    default_s: float | None = None,
+    deadline: Deadline | None = None,
+) -> Iterator[Explanation]:
+    """Yield an explanation as it grows: the causes, then with the forecast, then all of it.
+
+    Raises:
+        InputError: no job, or several, have that name.
+    """
+    job, limit = world.find_job(name), deadline or Deadline()
     replay = Replay(world)
     examiner = _examine(replay, job, cycles)
+    found = _examined(world, job, examiner, plays=foresee)
+    outcome, causes = examiner.outcome, found.causes
+    yield found
+    if foresee and found.state == "waits":
+        half = limit.halved() if unblock else limit
+        seen = _forecast(world, job, causes, default_s, half)
+        found = replace(found, forecast=seen)
+        yield found
+    if unblock and causes and _may_be_helped(outcome, causes[0]):
+        decisions, promised = examiner.decisions, outcome.makes_room
+        search = Search(world, job, replay, decisions, cycles, promised=promised, deadline=limit)
+        remedies = [_remedy(way) for way in search.ways(causes)]
+        late = [_LATE.format(span(limit.within_s))] if limit.is_over else []
+        found = replace(
+            found, remedies=remedies, tried=len(search.tried), notes=[*found.notes, *late]
+        )
+        yield found
+
+
+def _examined(
+    world: ClusterState, job: str, examiner: EvictionExaminer, *, plays: bool
+) -> Explanation:
+    """Return what one cycle shows about a job."""
     outcome = with_stated(world, examiner.outcome)
     state = state_of(world, outcome)
     waits, refused = state == "waits", refused_count(world, job)
-    causes = _causes(world, examiner, plays=foresee) if waits else []
+    causes = _causes(world, examiner, plays=plays) if waits else []
     examination = examiner.examination
     funnel = examination.funnel if examination is not None else None
-    rows = funnel_rows(funnel) if funnel is not None and state == "waits" else []
-    remedies: list[Remedy] = []
-    tried = 0
-    if waits and unblock and _may_be_helped(outcome, causes[0]):
-        decisions, promised = examiner.decisions, outcome.makes_room
-        search = Search(world, job, replay, decisions, cycles, promised=promised)
-        remedies = [_remedy(way) for way in search.ways(causes)]
-        tried = len(search.tried)
     return Explanation(
         job=job,
         name=world.title(job),
@@ -176,13 +223,10 @@ def explain_job(
         refused=refused,
         causes=causes,
         not_evicted=examiner.spared if waits and not _lacks_pods(causes) else [],
-        funnel=rows,
+        funnel=funnel_rows(funnel) if funnel is not None and waits else [],
         position=examiner.position,
-        forecast=_forecast(world, job, causes, default_s) if foresee and waits else None,
-        remedies=remedies,
         victims=_victims(world, outcome),
         places={**outcome.binds, **outcome.promised},
-        tried=tried,
         cycle=outcome.cycle,
         notes=_notes(world, job),
     )
@@ -195,14 +239,18 @@ def _notes(world: ClusterState, job: str) -> list[str]:
 
 
 def _forecast(
-    world: ClusterState, job: str, causes: list[Finding], default_s: float | None
+    world: ClusterState,
+    job: str,
+    causes: list[Finding],
+    default_s: float | None,
+    deadline: Deadline,
 ) -> dict[str, Any]:
     """Return when a waiting job starts; never, while something must be done about it first."""
     barring = next(filter(is_barring, causes), None)
     if barring is not None:
         never = Forecast(state="never", text=f"it does not start: {barring.text}")
         return never.to_data()
-    return forecast(world, job, default_s=default_s).to_data()
+    return forecast(world, job, default_s=default_s, deadline=deadline).to_data()
 
 
 def _may_be_helped(outcome: JobOutcome, decisive: Finding) -> bool:

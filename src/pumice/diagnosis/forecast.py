@@ -16,6 +16,7 @@ from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import ENDED_PHASES
 from pumice.api.times import rfc3339
 from pumice.api.wording import counted, listing, span, verb
+from pumice.clock import Deadline
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.storms import Storm, StormWatch
 from pumice.diagnosis.story import Moved
@@ -70,12 +71,15 @@ class Course:
 
     timeline: Timeline
     horizon_s: float = HORIZON_S
+    deadline: Deadline = field(default_factory=Deadline)
     cycles: int = 0
     storms: StormWatch = field(init=False)
     first_bind: dict[str, int] = field(default_factory=dict)
     """Job to the place of its first bind in the story."""
     tries: int = field(init=False)
     """How many more times it may be played again."""
+    is_cut: bool = False
+    """Whether the time for the answer was up before all that is asked for was seen."""
 
     def __post_init__(self) -> None:
         self.storms = StormWatch(self.timeline)
@@ -111,6 +115,9 @@ class Course:
     def play(self, jobs: Collection[str]) -> None:
         """Play until these jobs have started or nothing more can happen."""
         while not self.is_over and not all(job in self.first_bind for job in jobs):
+            self.is_cut = self.deadline.is_over
+            if self.is_cut:
+                return
             self.step()
 
     def forecast(self, job: str) -> Forecast:
@@ -230,7 +237,7 @@ class Course:
 
     def _waits_for(self, job: str, at: float, others: Collection[str]) -> bool:
         """Return whether a job starts later if pods of others do not end: it is played again."""
-        if self.cycles > _CYCLES_AGAIN or not self.tries:
+        if self.cycles > _CYCLES_AGAIN or not self.tries or self.deadline.is_over:
             return False
         self.tries -= 1
         course = Course(self.timeline.again({*others}), at - self.timeline.start)
@@ -245,6 +252,10 @@ class Course:
             return Forecast(state="unknown", text=text)
         if timeline.stuck and self._starts_without_stuck(job):
             return Forecast(state="unknown", text=f"unknown: {_stuck_text(timeline.stuck)}")
+        if self.is_cut:
+            seen, within = timeline.now - timeline.start, span(self.deadline.within_s)
+            known = f", but {never.removeprefix('it ')} in the next {span(seen)}" if seen else ""
+            return Forecast(state="unknown", text=f"unknown: not found within {within}{known}")
         if timeline.next_at is None:
             endless = timeline.endless()
             hint = (
@@ -262,7 +273,7 @@ class Course:
 
     def _starts_without_stuck(self, job: str) -> bool:
         """Return whether a job starts if pods go that should have gone: it is played again."""
-        if self.cycles > _CYCLES_AGAIN or not self.tries:
+        if self.cycles > _CYCLES_AGAIN or not self.tries or self.deadline.is_over:
             return False
         self.tries -= 1
         course = Course(self.timeline.again(frees_stuck=True), self.horizon_s)
@@ -281,13 +292,15 @@ def forecast(
     *,
     default_s: float | None = None,
     horizon_s: float = HORIZON_S,
+    deadline: Deadline | None = None,
 ) -> Forecast:
     """Return when a waiting job starts; ``job`` is the key of its pod group or Volcano job.
 
     Raises:
         InputError: a time that a pod runs cannot be read.
     """
-    return forecast_all(world, [job], default_s=default_s, horizon_s=horizon_s)[job]
+    found = forecast_all(world, [job], default_s=default_s, horizon_s=horizon_s, deadline=deadline)
+    return found[job]
 
 
 def forecast_all(
@@ -296,6 +309,7 @@ def forecast_all(
     *,
     default_s: float | None = None,
     horizon_s: float = HORIZON_S,
+    deadline: Deadline | None = None,
 ) -> dict[str, Forecast]:
     """Return, from one run, when jobs start, by default all that wait.
 
@@ -303,7 +317,7 @@ def forecast_all(
         InputError: a time that a pod runs cannot be read.
     """
     wanted = list(waiting_jobs(world) if jobs is None else jobs)
-    course = Course(Timeline(world, default_s=default_s), horizon_s)
+    course = Course(Timeline(world, default_s=default_s), horizon_s, deadline or Deadline())
     titles = {job: world.title(job) for job in wanted}
     course.play(set(titles.values()))
     return {job: course.forecast(title) for job, title in titles.items()}

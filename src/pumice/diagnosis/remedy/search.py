@@ -10,6 +10,7 @@ from typing import Final
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions
+from pumice.clock import Deadline
 from pumice.controllers.job.names import podgroup_name
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.changes import Change, Wait
@@ -92,6 +93,8 @@ class Search:
     """How many times a changed cluster may still be played until it is at rest."""
     promised: bool = False
     """Whether the job is promised a place that it does not get: a promise alone is no help."""
+    deadline: Deadline = field(default_factory=Deadline)
+    """When to stop, with what is found by then."""
     tried: dict[str, Way | None] = field(default_factory=dict)
     """The result of each change that was tried; None: it cannot be made."""
 
@@ -133,6 +136,8 @@ class Search:
         for proposal in proposals(Target(world, self._key(world)), causes):
             if proposal.group in done or len(found) >= WANTED:
                 continue
+            if self._is_late():
+                break
             least = self._smallest(proposal, prefix)
             way = None if least is None else self._way(prefix, *least, proposal, found)
             if way is not None:
@@ -282,7 +287,7 @@ class Search:
         decisive = _identity(causes[0])
         target = Target(world, self._key(world))
         for number, proposal in enumerate(proposals(target, causes[:1])):
-            if number >= _TRIED_FOR_STEP:
+            if number >= _TRIED_FOR_STEP or self._is_late():
                 return None
             for size in dict.fromkeys((1, proposal.largest)):  # too much may not be admitted
                 change = proposal.make(size) if self.left else None
@@ -359,7 +364,7 @@ class Search:
 
     def _seen(self, whole: Change) -> Way | None:
         if whole.text not in self.tried:
-            if not self.left:
+            if self._is_late() or not self.left:
                 return None
             self.left -= 1
             self.tried[whole.text] = self._run(whole)
@@ -395,6 +400,13 @@ class Search:
         """Return what one cycle of a changed world costs others."""
         title = self.world.title(self.job)
         return cost_of_cycle(change, self.world, title, seen.decisions, self.before)
+
+    def _is_late(self) -> bool:
+        """Return whether the time is up; nothing more is tried then."""
+        is_late = self.deadline.is_over
+        if is_late:
+            self.left = self.plays = 0
+        return is_late
 
     @property
     def _is_large(self) -> bool:
