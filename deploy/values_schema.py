@@ -57,7 +57,7 @@ _KUBERNETES_GATES: Final = (
     "VolumeCapacityPriority",
 )
 """Gates of Kubernetes that Volcano's processes take too; values files name them."""
-_GATE: Final = rf"({'|'.join((*FEATURE_GATES, *_KUBERNETES_GATES))})=([Tt]rue|[Ff]alse|TRUE|FALSE)"
+_GATE: Final = rf"({'|'.join((*FEATURE_GATES, *_KUBERNETES_GATES))})=(true|True|TRUE|false|False|FALSE)"
 _GATES: Final[Schema] = {
     "type": ["string", "null"],
     "pattern": rf"^\s*({_GATE}(\s*,\s*{_GATE})*)?\s*$",
