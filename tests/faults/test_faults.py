@@ -24,6 +24,7 @@ LIKELY: Final = {
     "no limits": 3,
     "no looking": 11,
     "nothing assumed": 22,
+    "old caches": 0,
     "old events count": 42,
     "torn gangs": 0,
     "writes vanish": 0,

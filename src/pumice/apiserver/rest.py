@@ -1,7 +1,6 @@
 """The Kubernetes REST API on an embedded cluster: a request in, an answer out; no sockets here."""
 
 import base64
-import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -331,13 +330,20 @@ def _watch_request(path: ResourcePath, request: Request) -> WatchRequest:
     return WatchRequest(
         path.kind,
         path.namespace,
-        since="" if initial else query.get("resourceVersion", ""),
+        since="" if initial else _version(query),
         selector=selector(query.get("labelSelector", ""), query.get("fieldSelector", "")),
         form=wanted_form(request.accept, query.get("includeObject", "")),
         timeout_s=_number(query, "timeoutSeconds") or _WATCH_S,
         bookmarks=request.says("allowWatchBookmarks"),
         initial=initial,
     )
+
+
+def _version(query: Mapping[str, str]) -> str:
+    """Return the version that a watch begins with, empty if none is named."""
+    if query.get("resourceVersion"):
+        _number(query, "resourceVersion")
+    return query.get("resourceVersion", "")
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
@@ -360,6 +366,6 @@ def _token(*place: str) -> str:
 def _read_token(token: str) -> tuple[str, str, str]:
     try:
         namespace, name, version = json.loads(base64.urlsafe_b64decode(token))
-    except (ValueError, TypeError, binascii.Error):
+    except (ValueError, TypeError, RecursionError):
         raise RequestError(400, "continue key is not valid") from None
     return str(namespace), str(name), str(version)

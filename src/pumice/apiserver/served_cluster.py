@@ -292,8 +292,15 @@ class ServedCluster:
                 self.cluster.patch(kind_of(manifest), home, name, manifest, patch_type="apply")
 
     def start(self, *, new_conf: bool = False) -> None:
-        """Start the clock and serve clients; ``new_conf`` replaces a stored configuration."""
+        """Start the clock and serve clients; ``new_conf`` replaces a stored configuration.
+
+        Raises:
+            OutputError: its disk is full or broken; nothing was kept.
+        """
         self.publish_conf(replace=new_conf)
+        if self._data is not None:
+            with self.cluster.lock:
+                self._data.begin()
         self._running.start()
         self._server.start()
 

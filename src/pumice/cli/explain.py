@@ -5,17 +5,15 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import click
-
-from pumice.api.wording import counted, ordinal
+from pumice.api.wording import counted, ordinal, span
 from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data, print_heading, print_text, sentence
+from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.cli.world import ask_cluster, end_if_plugins_failed, read_world
 from pumice.diagnosis.cluster_state import UnknownJobError
 from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.explanation_schema import EXPLANATION
-from pumice.diagnosis.forecast import span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.other_names import maker_named
 from pumice.diagnosis.questions import unknown_votes
@@ -90,7 +88,7 @@ def _asking_what_it_is(name: str, kubeconfig: str, master: str) -> Iterator[None
 
 def _print_notes(notes: list[str]) -> None:
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
@@ -98,7 +96,7 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
         print_data([each.to_data() for each in jobs], output)
         return
     if not jobs:
-        click.echo("no job waits")
+        echo("no job waits")
         return
     rows = [
         (
@@ -139,7 +137,7 @@ def _pods(found: Explanation) -> str:
 def _print(found: Explanation, say: Say) -> None:
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
     print_text(f"{found.name}  {place}, minMember {found.min_member}; {_pods(found)}")
-    click.echo()
+    echo()
     head = f"{found.causes[0].code}: {found.text}" if found.causes else sentence(found.text)
     print_text(say(head), bold=True)
     if found.causes[1:]:

@@ -5,7 +5,7 @@ without any never ends.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -15,7 +15,7 @@ from typing import Any, Final
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import ENDED_PHASES
 from pumice.api.times import rfc3339
-from pumice.api.wording import counted, first_of, verb
+from pumice.api.wording import counted, listing, span, verb
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.storms import Storm, StormWatch
 from pumice.diagnosis.story import Moved
@@ -180,7 +180,9 @@ class Course:
         gone = _latest(each for each in story.gone if start < each.at <= at)
         if gone:
             pods = list(dict.fromkeys(each.pod for each in gone))
-            causes.append((gone[0].at, f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"))
+            causes.append(
+                (gone[0].at, f"{listing(pods, _NAMED)} {verb(len(pods), 'is', 'are')} gone")
+            )
         ended = _latest(each for each in story.ends if each.at <= at)
         if ended and not any(when > ended[0].at for when, _ in causes):
             jobs = self._needed(job, at, list(dict.fromkeys(each.job for each in ended)))
@@ -197,7 +199,7 @@ class Course:
             for job, n in pods.items()
         ]
         several = len(names) > 1 or (ended[0].job in left and len(ended) > 1)
-        return f"{_joined(names)} {'have' if several else 'has'} ended"
+        return f"{listing(names, _NAMED)} {'have' if several else 'has'} ended"
 
     def _left(self, jobs: Collection[str], at: float) -> set[str]:
         """Name the jobs of which pods run or wait at some time, before any is bound then."""
@@ -241,6 +243,8 @@ class Course:
         if self.storms.storm is not None:
             text = f"unknown: the cluster does not settle, {self.storms.storm.text}"
             return Forecast(state="unknown", text=text)
+        if timeline.stuck and self._starts_without_stuck(job):
+            return Forecast(state="unknown", text=f"unknown: {_stuck_text(timeline.stuck)}")
         if timeline.next_at is None:
             endless = timeline.endless()
             hint = (
@@ -255,6 +259,15 @@ class Course:
             text = f"unknown: too much happens to look further than {seen}"
             return Forecast(state="unknown", text=text)
         return Forecast(state="never", text=f"{never} within {span(self.horizon_s)}")
+
+    def _starts_without_stuck(self, job: str) -> bool:
+        """Return whether a job starts if pods go that should have gone: it is played again."""
+        if self.cycles > _CYCLES_AGAIN or not self.tries:
+            return False
+        self.tries -= 1
+        course = Course(self.timeline.again(frees_stuck=True), self.horizon_s)
+        course.play([job])
+        return job in course.first_bind
 
     @property
     def storm(self) -> Storm | None:
@@ -326,29 +339,18 @@ def _when_text(
         if not still_leaving:
             return text
         pods = list(dict.fromkeys(still_leaving))
-        gone = f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"
+        gone = f"{listing(pods, _NAMED)} {verb(len(pods), 'is', 'are')} gone"
         # pods are bound to free room only, so the room of these is not what it lacked
         return f"{text} and before {gone}, whose room it does not need to start"
     return f"{when}, once {last}" if last else when
+
+
+def _stuck_text(stuck: Mapping[str, float]) -> str:
+    pods, ago = listing([*stuck], _NAMED), span(max(stuck.values()))
+    return f"it waits for {pods}, which should have gone {ago} ago and may be stuck"
 
 
 def _latest(moved: Iterable[Moved]) -> list[Moved]:
     """Return what happened last, all of one time."""
     found = list(moved)
     return [each for each in found if each.at == found[-1].at]
-
-
-def _joined(names: list[str]) -> str:
-    if len(names) > _NAMED:
-        return first_of(names, _NAMED)
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-
-
-def span(seconds: float) -> str:
-    """Write a span of time in its two largest units."""
-    parts, left = [], round(seconds)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        n, left = divmod(left, size)
-        if n:
-            parts.append(f"{n} {unit}")
-    return " ".join(parts[:2]) or "no time"

@@ -26,7 +26,7 @@ from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.built_ins import check_built_in, check_head
 from pumice.webhooks.contents import HEAD, KnownContents
 from pumice.webhooks.fields import refused
-from pumice.webhooks.json_patch import applied
+from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
@@ -35,6 +35,7 @@ from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
+_NO_SPEC: Final = "spec: Required value"
 _POD_STATUS: Final = "v1.RunningPod"
 
 
@@ -83,6 +84,8 @@ class EmbeddedAdmission:
             judged: Manifest = verdict.object
             return judged
         place = _place(manifest)
+        if verdict.reason == "InternalError":  # a default of the webhook found no place
+            raise RejectedError(*place, _NO_SPEC)
         if verdict.reason == "Invalid" and _INVALID in verdict.message:
             if verdict.errors:
                 raise refused(place, verdict.errors)
@@ -141,7 +144,10 @@ class EmbeddedAdmission:
         """Fill in a changed job; the chain asks for changes of new objects only, as Volcano's."""
         request = Request(operation="UPDATE", object=job)
         patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
-        filled: Manifest = applied(job, patch) if patch else job
+        try:
+            filled: Manifest = applied(job, patch) if patch else job
+        except PatchError:
+            raise RejectedError(*_place(job), _NO_SPEC) from None
         return filled
 
 

@@ -11,7 +11,7 @@ from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
-from pumice.webhooks.fields import Key, Step, path_text
+from pumice.webhooks.fields import Key, Shown, Step, path_text
 from pumice.webhooks.job_checks import count_replicas
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import DEFAULT_JOB_REPLICAS, Finding, of_field, unreadable
@@ -132,8 +132,9 @@ def misread_metadata(manifest: Manifest) -> Iterator[Finding]:
 
 def missing_spec(manifest: Manifest) -> Iterator[Finding]:
     """Yield that an object states nothing, if it does: admission has nothing to complete then."""
-    if "spec" not in manifest:
-        yield Finding("spec: Required value", ("spec",), None, "an object")
+    if manifest.get("spec") is None:
+        found = Shown("null") if "spec" in manifest else None
+        yield Finding("spec: Required value", ("spec",), found, "an object")
 
 
 def value_at(manifest: Any, path: Sequence[Step]) -> Any:

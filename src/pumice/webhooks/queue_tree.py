@@ -123,8 +123,9 @@ def _nearest(queue: Manifest, resource: str, existing: Existing) -> float | None
 
 def _check_below(queue: Manifest, children: list[Manifest], existing: Existing) -> Finding | None:
     own = bundle(queue["spec"].get("capability"))
+    below = _by_parent(existing) if own else {}
     for resource in _names(own):
-        highest = max(_highest(child, resource, existing, frozenset()) for child in children)
+        highest = _highest(children, resource, below)
         if own[resource] < highest:
             text = (
                 f"queue {_name(queue)} capability[{resource}]={_shown(resource, own[resource])} "
@@ -136,16 +137,26 @@ def _check_below(queue: Manifest, children: list[Manifest], existing: Existing) 
     return None
 
 
-def _highest(queue: Manifest, resource: str, existing: Existing, seen: frozenset[str]) -> float:
-    """Return the largest capability of a queue or, where it has none, of those below."""
-    own = bundle((queue.get("spec") or {}).get("capability")).get(resource, 0.0)
-    name = _name(queue)
-    if own > 0 or name in seen:
-        return own
-    below = (
-        _highest(child, resource, existing, seen | {name}) for child in children_of(name, existing)
-    )
-    return max(below, default=0.0)
+def _by_parent(existing: Existing) -> dict[str, list[Manifest]]:
+    found: dict[str, list[Manifest]] = {}
+    for one in existing.queues():
+        found.setdefault(str((one.get("spec") or {}).get("parent")), []).append(one)
+    return found
+
+
+def _highest(
+    queues: Iterable[Manifest], resource: str, below: Mapping[str, list[Manifest]]
+) -> float:
+    """Return the largest capability of queues or, where one has none, of those below it."""
+    highest, ahead, seen = 0.0, [*queues], set[str]()
+    while ahead:  # a tree may be deep
+        queue = ahead.pop()
+        own = bundle((queue.get("spec") or {}).get("capability")).get(resource, 0.0)
+        highest = max(highest, own)
+        if own <= 0 and _name(queue) not in seen:
+            seen.add(_name(queue))
+            ahead += below.get(_name(queue), ())
+    return highest
 
 
 def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:

@@ -110,6 +110,34 @@ def test_every_kind_of_patch_is_taken(client: Any, kind: Any, patch: Any) -> Non
     assert (code, made["metadata"]["labels"]) == (200, {"x": "1"})
 
 
+def test_a_strategic_patch_keeps_its_directives(client: Any) -> None:
+    finalized = pod("a")
+    finalized["metadata"]["finalizers"] = ["x/a", "x/b"]
+    client.ask("POST", PODS, finalized)
+    patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x/a"]}}
+    kind = "application/strategic-merge-patch+json"
+    code, made = client.ask("PATCH", f"{PODS}/a", patch, kind=kind)
+    assert (code, made["metadata"]["finalizers"]) == (200, ["x/b"])
+
+
+def test_a_json_patch_is_applied_once(client: Any) -> None:
+    client.ask("POST", PODS, pod("a"))
+    patch = [
+        {"op": "add", "path": "/metadata/finalizers", "value": []},
+        {"op": "add", "path": "/metadata/finalizers/-", "value": "x/a"},
+    ]
+    code, made = client.ask("PATCH", f"{PODS}/a", patch, kind="application/json-patch+json")
+    assert (code, made["metadata"]["finalizers"]) == (200, ["x/a"])
+
+
+def test_a_patch_that_takes_all_memory_is_refused(client: Any) -> None:
+    client.ask("POST", PODS, pod("a", labels={"a": "b"}))
+    patch = [{"op": "copy", "from": "/metadata", "path": f"/metadata/{i}"} for i in range(40)]
+    for path in (f"{PODS}/a", f"{PODS}/a/status", f"{PODS}/a?dryRun=All"):
+        code, made = client.ask("PATCH", path, patch, kind="application/json-patch+json")
+        assert (code, made["reason"]) == (413, "RequestEntityTooLarge")
+
+
 def test_an_unknown_kind_of_patch_is_refused(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     assert client.ask("PATCH", f"{PODS}/a", {}, kind="text/plain")[0] == 415

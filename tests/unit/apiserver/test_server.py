@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -89,6 +90,9 @@ def test_clients_are_told_to_keep_no_answer(connection: Any) -> None:
         ({"Host": "localhost:1", "Origin": "https://localhost:1"}, 403),
         ({"Host": "localhost:1", "Origin": "null"}, 403),
         ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+        ({"Origin": ""}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 200),
     ],
 )
 def test_web_pages_are_not_let_in(connection: Any, headers: Any, code: int) -> None:
@@ -136,6 +140,18 @@ def test_who_sends_no_whole_request_is_not_waited_for(cluster: Any, monkeypatch:
             assert slow.recv(1) == b""
     finally:
         server.stop()
+
+
+def test_the_number_of_watches_is_bounded(server: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(api_server, "_MOST_WATCHES", 2)
+    with ExitStack() as stack:
+        codes = []
+        for _ in range(3):
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            stack.callback(client.close)
+            client.request("GET", f"{PODS}?watch=1")
+            codes.append(client.getresponse().status)
+        assert codes == [200, 200, 429]
 
 
 def test_a_fault_is_reported_and_does_not_end_the_server(

@@ -101,11 +101,10 @@ def test_victims_are_a_table(scenario: Any) -> None:
 
 
 def test_without_remedies_it_says_how_many_were_tried(scenario: Any) -> None:
-    spec = {"nodeSelector": {"a": "b"}, "nodeName": ""}
-    document = {
-        "conf": CONF,
-        "objects": [queue("default"), pod_group("j"), pod("j-0", group="j", cpu=1, spec=spec)],
-    }
+    spec = {"resourceClaims": [{"name": "card", "resourceClaimName": "missing"}]}
+    waiting = pod("j-0", group="j", cpu=1, spec=spec)
+    there = [queue("default"), node("n1", cpu=4), pod_group("j"), waiting]
+    document = {"conf": CONF, "objects": there}
     result = run("explain", "j", "-f", "-", input=json.dumps(document))
     assert "tried" in result.output
     assert "it started." in result.output

@@ -35,7 +35,7 @@ from pumice.cluster.embedded.object_tables import (
     visible,
 )
 from pumice.cluster.embedded.patches import apply_patch
-from pumice.cluster.embedded.pods import bound, disrupted, prioritised
+from pumice.cluster.embedded.pods import bound, disrupted, keep_spec, prioritised
 from pumice.cluster.embedded.restoring import restore
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
@@ -368,6 +368,8 @@ class EmbeddedCluster:
     def _replace(self, kind: Kind, old: Manifest, new: Manifest) -> Manifest:
         """Write all of an object except the fields of the server and the kubelet."""
         keep_fields(new, old, has_status=kind.has_status)
+        if kind.name == "Pod":
+            keep_spec(old, new)
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
         check_owners(kind.name, new)
