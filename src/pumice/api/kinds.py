@@ -94,15 +94,14 @@ class Kind:
     """The kind of whose objects this is another form."""
     name: str = field(init=False, repr=False)
     """Kind with group: ``Pod``, ``Job.batch.volcano.sh``."""
+    api_version: str = field(init=False, repr=False)
+    """Group and version as manifests write them."""
 
     def __post_init__(self) -> None:
         name = f"{self.kind}.{self.group}" if self.group else self.kind
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
         object.__setattr__(self, "name", self.stored_as or name)
-
-    @property
-    def api_version(self) -> str:
-        """Group and version as manifests write them."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", api_version)
 
     @property
     def resource(self) -> str:
@@ -225,7 +224,8 @@ OTHER_FORMS: Final[tuple[Kind, ...]] = (
     Kind("events.k8s.io", "v1", "Event", "events", ("ev",), stored_as="Event"),
 )
 """Kinds whose objects are stored as those of another kind."""
-_BUILT_IN_NAMES: Final = frozenset(kind.name for kind in BUILT_IN)
+BUILT_IN_NAMES: Final = frozenset(kind.name for kind in BUILT_IN)
+"""Kinds that no client can define."""
 
 
 class Kinds:
@@ -264,7 +264,7 @@ class Kinds:
 
     def define(self, kind: Kind) -> bool:
         """Add a kind or replace a definition of it; return False for one that is built in."""
-        if kind.name in _BUILT_IN_NAMES:
+        if kind.name in BUILT_IN_NAMES:
             return False
         self.forget(kind.name)
         self._by_name[kind.name] = self._by_plural[kind.group, kind.plural] = kind
@@ -273,7 +273,7 @@ class Kinds:
     def forget(self, name: str) -> None:
         """Serve a kind no more, unless it is built in."""
         known = self._by_name.get(name)
-        if known is not None and name not in _BUILT_IN_NAMES:
+        if known is not None and name not in BUILT_IN_NAMES:
             del self._by_name[name]
             self._by_plural.pop((known.group, known.plural), None)
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pumice.api.kinds import EMBEDDED_BUILD, Kind, Kinds, Manifest
 from pumice.apiserver import openapi
-from pumice.apiserver.reviews import REVIEWS
+from pumice.apiserver.reviews import REVIEWS, is_review
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _ALL: Final = frozenset(
@@ -55,7 +55,7 @@ def _subresources(kind: Kind) -> list[_Sub]:
 
 
 def _verbs(kind: Kind) -> list[str]:
-    return ["create"] if kind in REVIEWS else [*VERBS]
+    return ["create"] if is_review(kind) else [*VERBS]
 
 
 def _of_group(kinds: Iterable[Kind], group: str, version: str) -> list[Kind]:

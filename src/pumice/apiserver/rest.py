@@ -17,7 +17,7 @@ from pumice.apiserver.discovery import AGGREGATED, document
 from pumice.apiserver.failures import RequestError, failure, status, success, typed
 from pumice.apiserver.field_validation import field_warnings
 from pumice.apiserver.protobuf import read_object
-from pumice.apiserver.reviews import REVIEWS, answered, review_at
+from pumice.apiserver.reviews import answered, is_review, review_at
 from pumice.apiserver.selectors import selector
 from pumice.apiserver.watches import EventLines, Watch, WatchRequest
 from pumice.apiserver.write_verbs import ResourcePath
@@ -134,7 +134,7 @@ class RestApi:
         path = self._resource_path(parts)
         if path is None:
             return self._describe(parts, request)
-        if path.kind in REVIEWS:
+        if is_review(path.kind):
             return self._review(path, request)
         if request.method == "GET":
             return self._read(path, request)

@@ -50,6 +50,11 @@ def review_at(group: str, version: str, plural: str) -> Kind | None:
     return _BY_PLACE.get((group, version, plural))
 
 
+def is_review(kind: Kind) -> bool:
+    """Return whether objects of a kind are questions."""
+    return kind.group in (_RIGHTS, _IDENTITY)
+
+
 def answered(kind: Kind, question: Manifest) -> Manifest:
     """Return a question with its answer."""
     return {

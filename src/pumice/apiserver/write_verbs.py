@@ -6,7 +6,14 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from pumice.api.cloning import clone
-from pumice.api.kinds import CUSTOM_KIND, LIMIT_RANGE, PRIORITY_CLASS, Kind, Manifest
+from pumice.api.kinds import (
+    BUILT_IN_NAMES,
+    CUSTOM_KIND,
+    LIMIT_RANGE,
+    PRIORITY_CLASS,
+    Kind,
+    Manifest,
+)
 from pumice.apiserver.columns import dig
 from pumice.apiserver.failures import RequestError, typed
 from pumice.apiserver.versions import is_stored, shown, stored
@@ -236,7 +243,7 @@ def rescale(cluster: EmbeddedCluster, path: ResourcePath, scale: Manifest) -> Ma
 def _scale_places(cluster: EmbeddedCluster, kind: Kind) -> dict[str, str]:
     """Return where objects of a kind have what its scale shows."""
     definition = cluster.peek(CUSTOM_KIND, "", kind.resource)
-    if definition is None:
+    if definition is None or kind.name in BUILT_IN_NAMES:
         return dict(_SCALE)
     stated = (served_versions(definition)[0].get("subresources") or {}).get("scale") or {}
     return {name: str(stated.get(name) or "").lstrip(".") for name in _SCALE}

@@ -24,7 +24,8 @@ class ForeignPodController:
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
         """Look at pods of other schedulers that have no node and no condition yet."""
-        return () if self.is_content(kind, manifest) else (key_of(manifest),)
+        is_ours = manifest["spec"].get("schedulerName") == SCHEDULER_NAME
+        return () if is_ours or self.is_content(kind, manifest) else (key_of(manifest),)
 
     def is_content(self, kind: str, manifest: Manifest) -> bool:  # noqa: ARG002
         """Return whether a pod is placed, ours, or known to wait."""

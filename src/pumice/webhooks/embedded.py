@@ -7,7 +7,16 @@ server with Volcano's webhooks.
 from collections.abc import Iterable
 from typing import Final, cast
 
-from pumice.api.kinds import JOB, QUEUE, SCHEDULER_NAME, Kind, Kinds, Manifest, kind_of
+from pumice.api.kinds import (
+    BUILT_IN_NAMES,
+    JOB,
+    QUEUE,
+    SCHEDULER_NAME,
+    Kind,
+    Kinds,
+    Manifest,
+    kind_of,
+)
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.api.schema.built_ins import notation_of
 from pumice.cluster.embedded.node_operations import registered
@@ -60,14 +69,14 @@ class EmbeddedAdmission:
         kind = kind_of(manifest)
         if operation == "STATUS":
             self._check_status(manifest)
-            return self.custom_schemas.prepared(self._known(manifest), manifest, old)
+            return self._fitted(kind, manifest, old)
         if kind not in self._kinds:
             if operation == "DELETE":
                 return manifest
             self._check_built_in(manifest, old)
             if operation == "CREATE" and kind in ("Node", "Pod"):
                 return self._completed(kind, manifest)
-            return self.custom_schemas.prepared(self._known(manifest), manifest, old)
+            return self._fitted(kind, manifest, old)
         if operation == "UPDATE" and kind == JOB:
             manifest = self._filled(manifest)
         verdict = self._chain.judge(cast("Operation", operation), manifest, old)
@@ -82,6 +91,12 @@ class EmbeddedAdmission:
                 raise refused(place, verdict.errors)
             raise RejectedError(*place, verdict.message.partition(_INVALID)[2])
         raise DeniedError(*place, verdict.message)
+
+    def _fitted(self, kind: str, manifest: Manifest, old: Manifest | None) -> Manifest:
+        """Complete and check an object of a kind that a client defined."""
+        if kind in BUILT_IN_NAMES:
+            return manifest
+        return self.custom_schemas.prepared(self._known(manifest), manifest, old)
 
     def _completed(self, kind: str, manifest: Manifest) -> Manifest:
         """Complete a new node, or a pod that names no scheduler."""

@@ -73,9 +73,10 @@ def registered(node: Manifest, number: int) -> Manifest:
 
 def address_of(node: Manifest) -> str:
     """Return the address of a node inside the cluster, empty if it states none."""
-    listed = (node.get("status") or {}).get("addresses") or ()
-    found = (one.get("address") for one in listed if one.get("type") == "InternalIP")
-    return str(next(found, ""))
+    for one in (node.get("status") or {}).get("addresses") or ():
+        if one.get("type") == "InternalIP":
+            return str(one.get("address") or "")
+    return ""
 
 
 def _known(part: Any) -> Mapping[str, Any]:

@@ -38,6 +38,8 @@ class WorkloadController:
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
         """Look at each workload that changed, and at the one that controls what changed."""
         keys = [key_of(manifest)] if kind in _RECONCILERS else []
+        if not manifest["metadata"].get("ownerReferences"):
+            return keys
         owner = controller_of(manifest)
         if owner is not None:
             group = str(owner.get("apiVersion") or "").partition("/")[0]

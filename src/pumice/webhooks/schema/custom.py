@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pumice.api.cloning import clone
-from pumice.api.kinds import CUSTOM_KIND, Kind, Manifest
+from pumice.api.kinds import BUILT_IN_NAMES, CUSTOM_KIND, Kind, Manifest
 from pumice.api.patterns import PatternError, check_pattern
 from pumice.api.schema.build import Node
 from pumice.cluster.embedded.custom_kinds import served_versions
@@ -182,6 +182,8 @@ class CustomSchemas:
         return given
 
     def _find(self, kind: Kind) -> tuple[Node, SchemaContents] | None:
+        if kind.name in BUILT_IN_NAMES:
+            return None
         definition = self._cluster.peek(CUSTOM_KIND, "", kind.resource)
         if definition is None:
             return None
