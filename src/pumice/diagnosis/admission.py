@@ -21,7 +21,7 @@ from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.fields import Key, path_text
 from pumice.webhooks.files import Files, refusals, resource_name, value_at
 from pumice.webhooks.lint import lint_object
-from pumice.webhooks.review import Finding, Operation
+from pumice.webhooks.review import Finding, Operation, children_of
 
 _READ: Final = frozenset(KINDS)
 _STAMPS: Final = {
@@ -215,6 +215,9 @@ class _Existing:
 
     def queues(self) -> Iterable[Manifest]:
         return self._world.of_kind("Queue").values()
+
+    def below(self, name: str) -> list[Manifest]:
+        return children_of(name, self.queues())
 
     def namespace(self, name: str) -> Manifest | None:
         """Return a namespace; a dump may lack them, so each one exists."""

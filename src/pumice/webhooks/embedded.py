@@ -29,7 +29,7 @@ from pumice.webhooks.fields import refused
 from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
-from pumice.webhooks.review import Operation, Options, Request
+from pumice.webhooks.review import Operation, Options, Request, children_of
 from pumice.webhooks.schema.custom import CustomSchemas
 from pumice.webhooks.types.decoding import DecodeError, decode
 
@@ -180,6 +180,9 @@ class _World:
 
     def queues(self) -> Iterable[Manifest]:
         return self._cluster.list(QUEUE)[0]
+
+    def below(self, name: str) -> list[Manifest]:
+        return children_of(name, self.queues())
 
     def namespace(self, name: str) -> Manifest | None:
         return self._cluster.peek("Namespace", "", name)
