@@ -62,11 +62,10 @@ def explain(
     )
     lacking = missing_input(world) if files else []  # a cluster shows what it has
     _print_notes([*lacking, *unknown_votes(world)])
+    foresee, default_s = not no_forecast, default_runtime
     if job is None:
         _print_notes(quota_notes(world))
-        jobs = waiting_jobs(
-            world, foresee=not no_forecast, default_s=default_runtime, deadline=deadline
-        )
+        jobs = waiting_jobs(world, foresee=foresee, default_s=default_s, deadline=deadline)
         _print_all(jobs, output, world.plain)
         end_if_plugins_failed(world)
         return
@@ -76,8 +75,8 @@ def explain(
             job,
             cycles=cycles,
             unblock=not no_unblock,
-            foresee=not no_forecast,
-            default_s=default_runtime,
+            foresee=foresee,
+            default_s=default_s,
             deadline=deadline,
         )
         found = next(steps)

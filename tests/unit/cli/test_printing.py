@@ -45,4 +45,5 @@ def test_drawn_data_is_laid_out_by_lines(capsys: pytest.CaptureFixture[str]) -> 
     for _ in range(200):
         data = drawn(rng, 5)
         print_data(data, "json")
-        assert capsys.readouterr().out == json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        wanted = shown_json(json.dumps(data, indent=1, ensure_ascii=False))
+        assert capsys.readouterr().out == f"{wanted}\n"
