@@ -124,34 +124,6 @@ def test_nothing_is_decided_before_caches_are_complete(cluster: Any) -> None:
     assert left == [(0, True)]
 
 
-def test_nothing_is_decided_or_written_while_caches_may_be_behind(
-    cluster: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    times, metrics = itertools.count(), Metrics()
-    job(cluster)
-    loop = looping(cluster, clock=lambda: next(times), metrics=metrics)
-    cluster.outdated = ["Pod", "Node"]
-    before = cluster.version
-    with caplog.at_level("INFO"):
-        for _ in range(5):
-            assert loop._turn() == 0.0
-    assert cluster.version == before
-    (line,) = lines(caplog, "waiting for objects to be synced")
-    assert line.values["kinds"] == "Pod, Node"
-    assert 'pumice_watch_ok{kind="Pod"} 0' in metrics.text()
-    cluster.outdated = []
-    with caplog.at_level("INFO"):
-        assert loop._turn() == 1.0
-    assert len(lines(caplog, "objects synced")) == 1
-    assert 'pumice_watch_ok{kind="Pod"} 1' in metrics.text()
-    assert cluster.list(QUEUE)[0]
-    assert node_of(cluster) == "n"
-    job(cluster, "later")
-    cluster.outdated = ["Pod"]  # a gap later on
-    loop._turn()
-    assert node_of(cluster, "later-0") is None
-
-
 def test_a_stop_ends_the_wait_for_caches(cluster: Any) -> None:
     stop, metrics = threading.Event(), Metrics()
     stop.set()
