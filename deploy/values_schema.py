@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pumice.serve.options import FEATURE_GATES
 from pumice.webhooks.registry import SERVICES
 
 Schema = dict[str, Any]
@@ -42,8 +43,56 @@ _UNSET: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Types of unset values, by the suffix of their name; the first match counts."""
 _PATHS: Final = "|".join(map(re.escape, SERVICES))
+_KUBERNETES_GATES: Final = (
+    "AllAlpha",
+    "AllBeta",
+    "DRA[A-Za-z]+",
+    "DynamicResourceAllocation",
+    "InPlacePodVerticalScaling",
+    "MatchLabelKeysInPod(Affinity|TopologySpread)",
+    "NodeInclusionPolicyInPodTopologySpread",
+    "PodLevelResources",
+    "SidecarContainers",
+    "StorageCapacityScoring",
+    "VolumeCapacityPriority",
+)
+"""Gates of Kubernetes that Volcano's processes take too; values files name them."""
+_SWITCH: Final = "(true|True|TRUE|false|False|FALSE)"
+_GATE: Final = rf"({'|'.join((*FEATURE_GATES, *_KUBERNETES_GATES))})={_SWITCH}"
+_GATES: Final[Schema] = {
+    "type": ["string", "null"],
+    "pattern": rf"^\s*({_GATE}(\s*,\s*{_GATE})*)?\s*$",
+    "description": f"gates such as Name=true,Other=false, of: {', '.join(FEATURE_GATES)}",
+}
+_DURATION: Final[Schema] = {
+    "type": ["string", "null"],
+    "pattern": r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))*$",
+    "description": "a duration with its unit, such as 500ms or 1s",
+}
+_QUANTITY: Final[Schema] = {
+    "type": ["string", "number"],
+    "pattern": r"^[0-9]+(\.[0-9]+)?([numkMGTPE]|[KMGTPE]i|[eE][0-9]+)?$",
+    "minimum": 0,
+    "description": "a quantity such as 500m, 2 or 512Mi",
+}
+_AMOUNTS: Final[Schema] = {"type": ["object", "null"], "additionalProperties": _QUANTITY}
+_RESOURCES: Final[Schema] = {
+    "type": ["object", "null"],
+    "properties": {"requests": _AMOUNTS, "limits": _AMOUNTS, "claims": {"type": "array"}},
+    "additionalProperties": False,
+}
 _SPECIAL: Final[Mapping[str, Schema]] = {
     "admission_port": _PORT,
+    "image_pull_policy": {"enum": ["Always", "IfNotPresent", "Never"]},
+    "hypernode_controller_mode": {"enum": ["controller-manager", "standalone", "disabled"]},
+    "ipFamilyPolicy": {"enum": ["", None, "SingleStack", "PreferDualStack", "RequireDualStack"]},
+    "runbook_url": {
+        "type": ["string", "null"],
+        "pattern": "^(https?://.+)?$",
+        "description": "an absolute address, such as https://wiki.example/pumice/runbook",
+    },
+    "scheduler_schedule_period": _DURATION,
+    "service_monitor_interval": {**_DURATION, "pattern": r"^([0-9]+(ms|s|m|h|d|w|y))*$"},
     "ui_port": _PORT,
     "ui_hosts": {"type": ["array", "null"], "items": {"type": "string"}},
     "enabled_admissions": {
@@ -66,7 +115,7 @@ def values_schema(values: Mapping[str, Mapping[str, Any]]) -> Schema:
 
 
 def _section(section: str, defaults: Mapping[str, Any]) -> Schema:
-    known = {name: _SPECIAL.get(name) or _of(name, value) for name, value in defaults.items()}
+    known = {name: _special(name) or _of(name, value) for name, value in defaults.items()}
     theirs: Schema = {name: {} for name in _OF_VOLCANO.get(section, ())}
     return {
         "type": ["object", "null"],
@@ -74,6 +123,12 @@ def _section(section: str, defaults: Mapping[str, Any]) -> Schema:
         "patternProperties": {_OF_ITS_OTHER_PROGRAMS: {}},
         "additionalProperties": False,
     }
+
+
+def _special(name: str) -> Schema | None:
+    if name.endswith("_feature_gates"):
+        return _GATES
+    return _RESOURCES if name.endswith("_resources") else _SPECIAL.get(name)
 
 
 def _of(name: str, default: Any) -> Schema:

@@ -113,7 +113,7 @@ _CHANGED: Final = ("CREATE", "UPDATE")
 _ANY: Final = ("CREATE", "UPDATE", "DELETE")
 
 WEBHOOKS: Final[tuple[Webhook, ...]] = (
-    Webhook("/jobs/mutate", "mutatejob.volcano.sh", *_BATCH, _NEW),
+    Webhook("/jobs/mutate", "mutatejob.volcano.sh", *_BATCH, _CHANGED),
     Webhook("/jobs/validate", "validatejob.volcano.sh", *_BATCH, _CHANGED),
     Webhook("/podgroups/mutate", "mutatepodgroup.volcano.sh", *_SCHEDULING, _NEW),
     Webhook("/podgroups/validate", "validatepodgroup.volcano.sh", *_SCHEDULING, _NEW),

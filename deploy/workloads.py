@@ -93,6 +93,7 @@ PARTS: Final[tuple[Part, ...]] = (
         (
             "scheduler",
             "--scheduler-conf=/volcano.scheduler/volcano-scheduler.conf",
+            "--disable-default-scheduler-config=true",
             *_WATCHED,
             *_ELECTION,
             "--kube-api-qps=2000",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
+from pumice import logs
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.framework.session import Session
@@ -30,6 +31,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_runtest_setup() -> None:
+    """Each test is a process of its own to what is logged once a process."""
+    logs._WARNED.clear()
 
 
 def _open(open_session: Any) -> Any:

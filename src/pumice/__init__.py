@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "Cluster": "clusters",
     "Explained": "clusters",
+    "Repeats": "simulations",
     "Result": "simulations",
     "Results": "simulations",
     "Table": "tables",
@@ -15,6 +16,7 @@ _MODULES = {
     "explain": "clusters",
     "load": "clusters",
     "nodes": "workloads",
+    "repeat": "simulations",
     "simulate": "simulations",
     "whatif": "clusters",
     "workload": "workloads",

@@ -5,7 +5,10 @@ themselves, so that nothing runs in the middle of another step.
 """
 
 import heapq
+import math
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -34,6 +37,31 @@ def clock_speed(here_s: float, there_s: float) -> float:
     least, most = (there_s - _DATE_S) / here_s, (there_s + _DATE_S) / here_s
     is_usual = least <= 1.0 + _STEADY and most >= 1.0 - _STEADY
     return 1.0 if is_usual else max(0.0, there_s / here_s)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A time by which an answer is wanted; what is not known by then is left out."""
+
+    within_s: float = math.inf
+    began: float = 0.0
+
+    @classmethod
+    def of(cls, within_s: float | None) -> "Deadline":
+        """Return the deadline so many seconds from now; None: there is none."""
+        return cls() if within_s is None else cls(within_s, time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.within_s != math.inf and time.monotonic() - self.began >= self.within_s
+
+    def halved(self) -> "Deadline":
+        """Return the deadline at half of the time that is left."""
+        if self.within_s == math.inf:
+            return self
+        spent = time.monotonic() - self.began
+        return Deadline((self.within_s + max(spent, 0.0)) / 2, self.began)
 
 
 class Timer:

@@ -6,6 +6,7 @@
     │   ├── QuantityError                a resource amount
     │   ├── ConfError                    the scheduler configuration, all its problems at once
     │   └── ScenarioError                a scenario file
+    ├── OutputError (also an OSError)    a file that cannot be written
     ├── PluginError                      a plugin broke its contract
     │   ├── UnknownHookError             a method that no hook is named after
     │   └── BadHookResultError           an answer of the wrong type, shape or value
@@ -18,6 +19,8 @@
     │   ├── ConflictError                the object is not as it was when it was read
     │   ├── GoneError                    a watch from before what is still remembered
     │   ├── RejectedError                an object or a change that the cluster refuses
+    │   │   ├── UnauthorizedError        credentials that the cluster does not accept
+    │   │   ├── TooLargeError            one that would take too much
     │   │   ├── DeniedError              one that admission refuses, in its own words
     │   │   └── ForbiddenError           one that the cluster itself does not admit
     │   │       ├── NamespaceTerminatingError  an object for a namespace that is being deleted
@@ -29,6 +32,7 @@
 The text of an error is made from its attributes, so an error survives pickling between processes.
 """
 
+import errno as codes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -57,6 +61,19 @@ class Words(str):
 
 
 _SHOWN = 80  # characters of an offending value; more hides the message
+_MOST_CHARACTERS: Final = 4000
+"""The longest message, whatever it quotes; a screen or two."""
+_MOST_OF_A_PROBLEM: Final = 3000
+"""The longest part of a message that another program or an author of plugins wrote."""
+_MOST_OF_A_PLACE: Final = 500
+"""The longest name of a file or a field in a message."""
+
+
+def _bounded(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """Cut a message that is too long to read, and count what is left out."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def _show(found: object) -> str:
@@ -86,19 +103,32 @@ def _pieces(value: object) -> Iterator[str]:
             yield ", " if number else "["
             yield from _pieces(each)
         yield "]" if value else "[]"
+    elif type(value) is str:
+        yield repr(value[: _SHOWN + 1])
     else:
         yield repr(value)
 
 
 def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> str:
     """Write where, what was wanted, what was found and what may help."""
-    place = "".join(f"{part}: " for part in where if part)
+    place = "".join(f"{_bounded(part, _MOST_OF_A_PLACE)}: " for part in where if part)
     advice = f" ({hint})" if hint else ""
     return f"{place}wanted {wanted}, found {_show(found)}{advice}"
 
 
 class PumiceError(Exception):
     """Anything Pumice raises on purpose."""
+
+    def __str__(self) -> str:
+        return _bounded(self._text())
+
+    def lines(self) -> Sequence[str]:
+        """Return the lines of the message; a line break inside one came from outside."""
+        return (str(self),)
+
+    def _text(self) -> str:
+        """Write the message; whatever its length, a reader gets what fits a screen."""
+        return super().__str__()
 
 
 class InputError(PumiceError, ValueError):
@@ -117,7 +147,7 @@ class InputError(PumiceError, ValueError):
         self.wanted, self.found, self.hint = wanted, found, hint
         self.field, self.file = field, file
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return _sentence(self._where(), self.wanted, self.found, self.hint)
 
     def _where(self) -> tuple[str, ...]:
@@ -179,12 +209,52 @@ class ConfError(InputError):
         )
         self.problems = tuple(problems)
 
-    def __str__(self) -> str:
+    def lines(self) -> Sequence[str]:
+        """Return the one problem, or their number and each."""
         where = f"{self.file}: " if self.file else ""
         if len(self.problems) == 1:
-            return f"{where}{self.problems[0]}"
-        lines = "".join(f"\n  {problem}" for problem in self.problems)
-        return f"{where}{len(self.problems)} problems in the configuration{lines}"
+            return (_bounded(f"{where}{self.problems[0]}"),)
+        lines = [_bounded(f"{where}{len(self.problems)} problems in the configuration")]
+        for problem in self.problems:
+            if sum(map(len, lines)) > _MOST_CHARACTERS:  # the rest is not shown
+                break
+            lines.append(_bounded(str(problem)))
+        return lines
+
+    def _text(self) -> str:
+        return "\n  ".join(self.lines())
+
+
+_REMEDIES: Final = {
+    **dict.fromkeys((codes.ENOSPC, codes.EDQUOT, codes.EFBIG), "free some space and try again"),
+    **dict.fromkeys(
+        (codes.EACCES, codes.EPERM, codes.EROFS),
+        "choose a file that you may write, in a folder that you may write to",
+    ),
+    codes.ENOENT: "make its folder first, or choose another",
+    codes.ENOTDIR: "part of its path is a file; choose another",
+    codes.EISDIR: "this is a folder; add the name of a file",
+    codes.ELOOP: "name the file itself, or remove the link",
+    codes.EEXIST: "a file has this name; choose another",
+}
+
+
+class OutputError(PumiceError, OSError):
+    """A file that cannot be written, with the system's number and words."""
+
+    def __init__(
+        self,
+        errno: int | None = None,
+        strerror: str | None = None,
+        file: str = "",
+        wanted: str = "a file that can be written",
+    ) -> None:
+        super().__init__(errno or 0, strerror or "an unknown error", file)
+        self.wanted = wanted
+
+    def _text(self) -> str:
+        hint = _REMEDIES.get(self.errno or 0, "")
+        return _sentence((str(self.filename),), self.wanted, Words(self.strerror or ""), hint)
 
 
 class PluginError(PumiceError):
@@ -192,9 +262,9 @@ class PluginError(PumiceError):
 
     def __init__(self, plugin: str = "", hook: str = "", problem: str = "") -> None:
         super().__init__()
-        self.plugin, self.hook, self.problem = plugin, hook, problem
+        self.plugin, self.hook, self.problem = plugin, hook, _bounded(problem, _MOST_OF_A_PROBLEM)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         hook = f", hook '{self.hook}'" if self.hook else ""
         return f"plugin '{self.plugin}'{hook}: {self.problem}"
 
@@ -224,9 +294,9 @@ class ServiceError(PumiceError):
 
     def __init__(self, url: str = "", problem: str = "") -> None:
         super().__init__()
-        self.url, self.problem = url, problem
+        self.url, self.problem = url, _bounded(problem, _MOST_OF_A_PROBLEM)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"{self.url}: {self.problem}" if self.url else self.problem
 
 
@@ -241,8 +311,8 @@ class HttpError(ServiceError):
 class ExtenderError(ServiceError):
     """An extender without a usable answer."""
 
-    def __str__(self) -> str:
-        return f"extender at {super().__str__()}"
+    def _text(self) -> str:
+        return f"extender at {super()._text()}"
 
 
 class ClusterError(PumiceError):
@@ -261,9 +331,9 @@ class ClusterError(PumiceError):
     ) -> None:
         super().__init__()
         self.kind, self.namespace, self.name = kind, namespace, name
-        self.problem = problem
+        self.problem = _bounded(problem, _MOST_OF_A_PROBLEM)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         place = "/".join(part for part in (self.namespace, self.name) if part)
         return f"{self.kind} {place}".strip() + f": {self.problem}"
 
@@ -311,6 +381,8 @@ class RejectedError(ClusterError):
 
     code = 422
     reason = "Invalid"
+    causes: tuple[tuple[str, str, str], ...] = ()
+    """Reason, field and message of each finding, where they are known one by one."""
 
 
 class UnauthorizedError(RejectedError):
@@ -318,6 +390,13 @@ class UnauthorizedError(RejectedError):
 
     code = 401
     reason = "Unauthorized"
+
+
+class TooLargeError(RejectedError):
+    """A change that would take too much memory or time."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
 
 
 class DeniedError(RejectedError):
@@ -396,5 +475,9 @@ class InvariantError(PumiceError):
         self.rule = rule
         self.story = tuple(story)
 
-    def __str__(self) -> str:
-        return "\n  ".join((f"broken rule: {self.rule}", *self.story))
+    def lines(self) -> Sequence[str]:
+        """Return the rule and the story."""
+        return [_bounded(line) for line in (f"broken rule: {self.rule}", *self.story)]
+
+    def _text(self) -> str:
+        return "\n  ".join(self.lines())

@@ -158,7 +158,7 @@ class Scheduler:
         node_usage: Mapping[str, Any] | None = None,
         *,
         only_changes: bool = False,
-        queue_amounts: bool = True,
+        statuses: bool = True,
         observer: Observer | None = None,
         process: ProcessMemory | None = None,
         placing: MakePlacing | None = None,
@@ -166,8 +166,9 @@ class Scheduler:
     ) -> Decisions:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
-        With ``only_changes`` pod groups whose status stays as it is are not reported, without
-        ``queue_amounts`` neither are the amounts of queues.  ``process`` is the state of earlier
+        With ``only_changes`` pod groups and pods whose status stays as it is are not reported,
+        without ``statuses`` neither are the amounts of queues and why pods wait.  ``process`` is
+        the state of earlier
         cycles, also under other configurations; ``placing`` is another evaluation of nodes, with
         the same answers; ``idle`` names actions of which it is known that they would do nothing.
         """
@@ -197,9 +198,7 @@ class Scheduler:
                 watching = observer or Observer()
                 watching.opened(session)
                 self._act(session, watching, idle)
-                decisions = close_session(
-                    session, only_changes=only_changes, queue_amounts=queue_amounts
-                )
+                decisions = close_session(session, only_changes=only_changes, statuses=statuses)
                 watching.decided(session, decisions)
                 return decisions
         finally:

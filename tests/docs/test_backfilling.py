@@ -15,13 +15,13 @@ import pumice
 from pumice.framework.plugin_loading import load_plugins
 
 PLUGINS = Path(__file__).parents[2] / "examples" / "plugins"
-PROCESSORS = 8
+PROCESSORS = 16
 CONF = 'actions: "enqueue, allocate"\ntiers:\n- plugins: [{{name: {}}}, {{name: gang}}]\n'
 Row = dict[str, Any]
 
 
-def drawn(seed: int, n: int = 40) -> list[Row]:
-    """Draw jobs in whole seconds, so that cycles run when something happens."""
+def drawn(seed: int, n: int = 50) -> list[Row]:
+    """Draw jobs of every width in whole seconds, so that cycles run when something happens."""
     random = np.random.default_rng(seed)
     arrivals = np.cumsum(random.integers(0, 200, n)) - 1
     runs = random.lognormal(5, 1.2, n).clip(1, 5000).astype(int) + 1
@@ -30,7 +30,7 @@ def drawn(seed: int, n: int = 40) -> list[Row]:
             "name": f"job-{i:03d}",
             "arrival": int(arrivals[i]),
             "run": int(runs[i]),
-            "pods": int(2 ** random.integers(0, 4)),
+            "pods": int(random.integers(1, PROCESSORS + 1)),
             "walltime": int(runs[i] * random.uniform(1, 4)),
         }
         for i in range(n)
@@ -91,7 +91,7 @@ def textbook(rows: list[Row], *, backfill: bool) -> dict[str, int]:
     return machine.starts
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["strict_first_come", "easy_backfilling"])
 def test_jobs_start_when_the_textbook_says(name: str, seed: int) -> None:
     (policy,) = load_plugins([str(PLUGINS / f"{name}.py")]).values()
@@ -105,3 +105,16 @@ def test_jobs_start_when_the_textbook_says(name: str, seed: int) -> None:
     found = {row["job"].rpartition("/")[2]: row["start"] for row in result.jobs}
     assert found == textbook(rows, backfill=name == "easy_backfilling")
     assert found != textbook(rows, backfill=name != "easy_backfilling")
+
+
+def test_a_gang_that_would_delay_the_first_job_waits() -> None:
+    (policy,) = load_plugins([str(PLUGINS / "easy_backfilling.py")]).values()
+    jobs = [("a", 0, 100, 3), ("head", 1, 50, 8), ("late", 2, 1000, 4)]
+    rows = [
+        {"name": name, "arrival": arrival, "run": run, "walltime": run, "pods": pods}
+        for name, arrival, run, pods in jobs
+    ]
+    nodes, conf = pumice.nodes(10, cpu=1), CONF.format(policy.name)
+    result = pumice.simulate(pumice.workload(rows), nodes, conf, plugins=[policy])
+    found = {row["job"].rpartition("/")[2]: row["start"] for row in result.jobs}
+    assert found == {"a": 0, "head": 100, "late": 150}

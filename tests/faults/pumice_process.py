@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Final, cast
 from unittest.mock import patch
 
+from pumice.api.conf import read_conf
 from pumice.cluster.kube import cluster as kube_cluster
 from pumice.cluster.kube import write_lanes
 from pumice.cluster.kube.cluster import KubeCluster
@@ -28,7 +29,7 @@ from tests.faults.simulation import SimulatedProcess, Simulation, enter, leave
 _ADDRESS: Final = "http://10.0.0.1:80"
 _REPLACED: Final = (
     (registry, "installed_plugins", cache(registry.installed_plugins)),
-    (conf_reload, "read_conf", cache(conf_reload.read_conf)),
+    (conf_reload, "read_conf", cache(read_conf)),
     (start, "Metrics", threads.Unmeasured),
     (kube_cluster, "threading", threads.Threading),
     (kube_cluster, "LoopThread", threads.LoopThread),

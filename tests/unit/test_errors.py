@@ -11,6 +11,7 @@ from pumice.errors import (
     BadHookResultError,
     ConfError,
     ConflictError,
+    DeniedError,
     ExtenderError,
     GoneError,
     HttpError,
@@ -18,12 +19,14 @@ from pumice.errors import (
     InvariantError,
     ManifestError,
     NotFoundError,
+    OutputError,
     PluginError,
     Problem,
     PumiceError,
     QuantityError,
     RejectedError,
     ScenarioError,
+    UnavailableError,
     UnknownHookError,
 )
 
@@ -41,6 +44,8 @@ SAID = {
     "2 problems in the configuration\n  wanted a, found 1\n  line 2: wanted b, found 2 (c)": (
         ConfError([Problem(wanted="a", found=1), Problem(wanted="b", found=2, line=2, hint="c")])
     ),
+    "out.csv: wanted a file that can be written, found No space left on device (free some space "
+    "and try again)": OutputError(28, "No space left on device", "out.csv"),
     "plugin 'gang': cannot be used": PluginError("gang", problem="cannot be used"),
     "plugin 'gang', hook 'score_node': there is no such hook; did you mean 'score_nodes'?": (
         UnknownHookError("gang", "score_node", "score_nodes")
@@ -95,3 +100,39 @@ def test_a_value_that_python_does_not_print_is_described() -> None:
 def test_a_conf_error_shows_its_first_problem_as_its_own() -> None:
     error = ConfError([Problem(wanted="a text", found=1, field="actions", hint="quote it")])
     assert (error.wanted, error.found, error.field) == ("a text", 1, "actions")
+
+
+LONG = "x" * 2_000_000
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PumiceError(LONG),
+        InputError(wanted=LONG, found=LONG, field=LONG, file=LONG, hint=LONG),
+        ManifestError(wanted="x", subject=LONG, field=LONG),
+        ConfError([Problem(wanted="a text", found=LONG, field=LONG)] * 10_000, file=LONG),
+        OutputError(28, LONG, LONG),
+        PluginError(LONG, LONG, LONG),
+        UnknownHookError(LONG, LONG, LONG),
+        BadHookResultError("p", "h", wanted=LONG, found=LONG),
+        HttpError(LONG, LONG),
+        ExtenderError(LONG, LONG),
+        NotFoundError(LONG, LONG, LONG, LONG),
+        DeniedError("Pod", "ns", "p", LONG),
+        UnavailableError("Pod", "ns", "p", LONG),
+        InvariantError(LONG, [LONG] * 3),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_message_is_longer_than_a_screen_or_two(error: PumiceError) -> None:
+    assert len(str(error)) < 4100
+    assert "more characters)" in str(error) or "…" in str(error)
+    assert len(getattr(error, "problem", "")) < 3100
+    assert len(str(pickle.loads(pickle.dumps(error)))) < 4100  # noqa: S301
+
+
+def test_what_is_wanted_is_read_after_a_long_place() -> None:
+    error = InputError(wanted="a list", found=5, field=LONG, file="f.yaml")
+    assert str(error).endswith("… (1,999,500 more characters): wanted a list, found 5")
+    assert str(error).startswith("f.yaml: xxx")

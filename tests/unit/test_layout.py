@@ -16,8 +16,8 @@ from tests.present import present
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "pumice"
-MODULE_LINES = 400
-TEST_LINES = 600
+MODULE_LINES = 800  # files are cut by idea; one this long probably holds two
+TEST_LINES = 800
 FUNCTION_LINES = 55  # most have fewer than 40; long ones list parameters
 
 MODULES = sorted(SOURCE.rglob("*.py"))

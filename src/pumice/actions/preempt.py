@@ -57,6 +57,8 @@ class Preemption:
         self._adds_up = self._foreseeable and not any(each.coarse for each in ssn.snapshot.shapes)
         self._refused: dict[tuple[int, int], Mask] = {}
         self._hopeless: set[Hashable] = set()
+        self._in_vain = False
+        """Whether no room was found for the last task: the next is tried by itself first."""
         by_dry_run = arguments.by_dry_run
         self._dry_run = DryRun(ssn, self._candidates, self._over_quota) if by_dry_run else None
 
@@ -90,7 +92,8 @@ class Preemption:
             self._ssn.policy,
             self._candidates,
         )
-        if self._dry_run is not None or self._hopeless:  # an equal one just failed, mostly
+        failed = self._hopeless or self._in_vain  # an equal one just failed, mostly
+        if self._dry_run is not None or failed:
             return 0
         scope = candidates.of_queue(task.queue, best_effort_only=False)
         if self._over_quota(task, scope):
@@ -133,6 +136,7 @@ class Preemption:
             done = self._dry_run.preempt(stmt, task, scope, usable)
         else:
             done = self._first_that_fits(stmt, task, scope, usable)
+        self._in_vain = not done
         if done:
             self._hopeless.clear()
         else:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, IndexArray, Mask, fits
-from pumice.core.views import Task
+from pumice.core.resources import PODS, Column, IndexArray, Mask, fits
+from pumice.core.views import Nodes, Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
+from pumice.framework.eviction.emptied_nodes import EmptiedNodes
 from pumice.framework.eviction.eviction_sums import EvictionSums, Plans
 from pumice.framework.eviction.victim_columns import VictimColumns
 from pumice.framework.plugin import Plugin, implements
@@ -53,6 +54,7 @@ class DryRun:
         wanted = self._plans_wanted(len(rows))
         hopeful = self._candidates.with_room(scope, task) & self._candidates.occupied(scope)
         nodes = rows[hopeful[rows]]
+        nodes = nodes[~self._opens_anyway(task, nodes)]
         if len(nodes) and self._over_quota(task, scope):
             return False
         plans = self._plans_by_sums(task, scope, nodes, wanted)
@@ -65,6 +67,20 @@ class DryRun:
             stmt.evict(victim, "preempt", task.key)
         stmt.pipeline(task.row, int(plans.nodes[best]), freed=True)
         return True
+
+    def _opens_anyway(self, task: Task, nodes: IndexArray) -> Mask:
+        """Mark nodes that take a task once pods that are leaving have left their slots (n,)."""
+        snapshot, placing = self._snapshot, self._ssn.placing
+        table, there = snapshot.nodes, Nodes(snapshot, nodes)
+        room = table.future_idle[:, nodes]
+        left = there.view_pods - (table.allocatable[PODS, nodes] - room[PODS])
+        opens = fits(task.need, room) & (left > 0)
+        if opens.any():
+            gone = np.zeros_like(room)
+            gone[PODS] = np.maximum(left, 0.0)
+            later = EmptiedNodes(snapshot, nodes, gone, np.zeros((2, len(nodes))))
+            opens &= placing.verdict(placing.judged(task), task, later, nodes) == 0
+        return opens
 
     def _plans_wanted(self, n: int) -> int:
         return min(max(n * self._percentage // 100, self._at_least), self._at_most, n)

@@ -39,6 +39,8 @@ class Reclamation:
         self._candidates = Candidates(ssn, (Status.RUNNING,))
         self._runs = EvictionRuns(ssn, self._candidates, Plugin.reclaimable)
         self._hopeless: set[Hashable] = set()
+        self._in_vain = False
+        """Whether no room was found for the last task: the next is tried by itself first."""
 
     def serve(self, job: int, queue: int, later: list[int]) -> None:
         """Evict for a job until it no longer starves; keep the result if it can wait for it.
@@ -73,7 +75,7 @@ class Reclamation:
             self._candidates,
         )
         request = task.request[:, 0]
-        if self._hopeless:  # mostly, because an equal one just failed
+        if self._hopeless or self._in_vain:  # mostly, because an equal one just failed
             return 0
         n = self._runs.equals(
             tasks, lambda: policy.job_starving(task.job) and policy.preemptive(queue, request)
@@ -111,9 +113,11 @@ class Reclamation:
             victims = candidates.victims(Plugin.reclaimable, scope, task, node)
             if self._make_room(stmt, task, node, victims):
                 self._hopeless.clear()
+                self._in_vain = False
                 return
         # nothing has moved, so an equal task would fail, too
         self._hopeless.add(attempt)
+        self._in_vain = True
 
     def _usable(self, task: Task) -> Mask:
         """Mark nodes that evictions could open for a task (n,)."""

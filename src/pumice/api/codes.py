@@ -74,6 +74,7 @@ class Spared(StrEnum):
     QUEUE_WITHIN_DESERVED = "QueueWithinDeserved"
     ANCESTOR_LEVEL = "AncestorLevel"
     FAIR_SHARE = "FairShare"
+    PLUGIN_FAILED = "PluginFailed"
     PLUGIN_REFUSED = "PluginRefused"
     VICTIMS_TOO_SMALL = "VictimsTooSmall"
 
@@ -141,6 +142,7 @@ SPARED_MEANINGS: Final[dict[Spared, str]] = {
     Spared.QUEUE_WITHIN_DESERVED: "A queue keeps what it deserves.",
     Spared.ANCESTOR_LEVEL: "A queue above keeps what it deserves.",
     Spared.FAIR_SHARE: "No job is left with a smaller share than the waiting one would have.",
+    Spared.PLUGIN_FAILED: "A plugin failed when it was asked for victims, so it spares them.",
     Spared.PLUGIN_REFUSED: "A plugin that is not built in keeps pods from being evicted.",
     Spared.VICTIMS_TOO_SMALL: "Evicting all allowed pods of a node makes too little room there.",
 }

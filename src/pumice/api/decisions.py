@@ -168,6 +168,13 @@ def short_of(numbers: Mapping[str, Any]) -> list[Short]:
     ]
 
 
+class WaitingPod(msgspec.Struct, frozen=True):
+    """Why a pod has no node: reason and message of its condition `PodScheduled`."""
+
+    reason: str
+    message: str
+
+
 class JobRecord(msgspec.Struct, frozen=True):
     """Where a job stopped in a cycle, why, and the numbers that were compared.
 
@@ -212,6 +219,8 @@ class Decisions(msgspec.Struct):
     """Queue to `status.allocated`: resource name to quantity text."""
     unschedulable: dict[str, str] = msgspec.field(default_factory=dict)
     """Job to fit error text."""
+    waiting_pods: dict[str, WaitingPod] = msgspec.field(default_factory=dict)
+    """Pod to why it waits; of a session that reports changes only those that do not show it."""
     task_statuses: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     """Job to number of tasks for each status name."""
     explanations: dict[str, str] = msgspec.field(default_factory=dict)

@@ -305,6 +305,8 @@ def _parts(root: yaml.Node, file: Path) -> Iterator[ObjectLine]:
     names = child(root, "objectsFrom")
     for name in names.value if isinstance(names, yaml.SequenceNode) else ():
         other = file.parent / str(name.value)
+        if not other.is_file():  # a pipe would be waited for
+            return
         for node in compose_all(read_text(other), str(other)):
             items = node.value if isinstance(node, yaml.SequenceNode) else [node]
             yield from (ObjectLine(str(other), item) for item in items)

@@ -241,6 +241,10 @@ class ContainerStatus(Part):
     allocated_resources: ResourceList = {}
 
 
+POD_SCHEDULED: Final = "PodScheduled"
+"""The type of the condition that shows whether a pod has a node."""
+
+
 class PodStatus(Part):
     """The progress of the pod."""
 

@@ -40,6 +40,13 @@ def first_of(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def listing(names: Sequence[str], most: int) -> str:
+    """Write a few names as a sentence does: ``a, b and c``; of more, the first."""
+    if len(names) > most:
+        return first_of(names, most)
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
 def verb(n: int, one: str, many: str) -> str:
     """Choose the form of a verb for a number of subjects: ``is`` for 1, ``are`` for others."""
     return one if n == 1 else many
@@ -76,3 +83,13 @@ def crash_text(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
+
+
+def span(seconds: float) -> str:
+    """Write a span of time in its two largest units."""
+    parts, left = [], round(seconds)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        n, left = divmod(left, size)
+        if n:
+            parts.append(f"{n} {unit}")
+    return " ".join(parts[:2]) or "no time"

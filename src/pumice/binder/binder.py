@@ -5,8 +5,9 @@ cluster already has, or was sent a moment ago, is not written again.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
@@ -96,16 +97,14 @@ class Binder:
         self._events = EventRecorder(self._submit if write_events else None, source)
         self._cycles = 0
         self._time = ""
+        self._transition = ""
+        """Names the cycle in the conditions that it writes."""
 
-    def apply(
-        self, decisions: Decisions, waiting: Mapping[str, Iterable[str]] | None = None
-    ) -> WriteResults:
-        """Hand all decisions in; ``waiting`` names the pods that wait by their pod group.
-
-        Returns the results of these and earlier writes that are known so far.
-        """
+    def apply(self, decisions: Decisions) -> WriteResults:
+        """Hand all decisions in; return results of these and earlier writes known so far."""
         self._cycles += 1
         self._time = self._now()
+        self._transition = str(uuid5(NAMESPACE_OID, f"{self._source} {self._time} {self._cycles}"))
         self.written_groups = {}
         self._binds.expect(decisions)
         for pod, node in decisions.binds.items():
@@ -121,7 +120,7 @@ class Binder:
             self._write_group(group, state)
         for queue, amounts in decisions.queues.items():
             self._write_queue(queue, amounts)
-        self._write_pod_statuses(decisions, waiting or {})
+        self._write_pod_statuses(decisions)
         self._record_group_events(decisions)
         results = self.drain()
         if self._cycles % _PRUNED_EACH == 0:
@@ -240,7 +239,7 @@ class Binder:
         if not isinstance(known, PodGroup):
             return
         annotations = group_annotations(known, state)
-        status = group_status(known, state, cycle=str(self._cycles), time=self._time)
+        status = group_status(known, state, cycle=self._transition, time=self._time)
         if status is None and not annotations:
             return
         if self._statuses.begin("group", group, known, state):
@@ -279,19 +278,16 @@ class Binder:
 
     # Pods that wait
 
-    def _write_pod_statuses(
-        self, decisions: Decisions, waiting: Mapping[str, Iterable[str]]
-    ) -> None:
+    def _write_pod_statuses(self, decisions: Decisions) -> None:
         """Write why pods wait and for which node; what had to be deferred before comes first."""
         deferred, self._deferred = self._deferred, {}
         statuses = {pod: status for pod, status in deferred.items() if self._waits(pod)}
-        if self._write_conditions:
-            for group, message in decisions.unschedulable.items():
-                for pod in waiting.get(group, ()):
-                    known = self._known("Pod", pod)
-                    stale = isinstance(known, Pod) and known.status.nominated_node_name
-                    drops = stale and pod not in decisions.pipelined
-                    statuses[pod] = _WaitingStatus(message=message, nominated="" if drops else None)
+        for pod, why in decisions.waiting_pods.items():
+            known = self._known("Pod", pod)
+            stale = isinstance(known, Pod) and known.status.nominated_node_name
+            nominated = "" if stale and pod not in decisions.pipelined else None
+            message = why.message if self._write_conditions else ""
+            statuses[pod] = _WaitingStatus(why.reason, message, nominated)
         for pod, node in decisions.nominated.items():
             statuses.setdefault(pod, _WaitingStatus()).nominated = node
         for pod, status in statuses.items():

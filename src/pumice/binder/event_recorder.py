@@ -18,7 +18,7 @@ from pumice.cluster.base import Lane
 
 _WAITING: Final = frozenset({"Pending", "Inqueue", "Unknown"})
 _NOT_ADMITTED: Final = ("enqueue", "over quota")
-_READY: Final = "tasks in gang are ready to be scheduled"
+_READY: Final = "pod group is ready"
 _MOST: Final = 20_000
 _EVENT: Final = WriteResult("event", "")
 _LANE: Final = Lane.EVENT
@@ -69,8 +69,11 @@ class EventRecorder:
         self._record_once(group, "", event)
 
     def waits(self, group: PodGroup, code: str, text: str) -> None:
-        """Record why a group waits; asked only when that has changed."""
-        self._record(group, "Warning", code, text)
+        """Record why a group waits; asked only when that has changed.
+
+        Normal, as it comes beside Volcano's own warning: alerts on warnings count what they did.
+        """
+        self._record(group, "Normal", code, text)
 
     def refused(self, group: PodGroup, record: JobRecord | None) -> None:
         """Record which resources keep a group from being admitted."""

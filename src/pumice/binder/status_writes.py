@@ -16,11 +16,9 @@ from pumice.api.groups import PodGroup, PodGroupStatus, Queue
 from pumice.api.kinds import Manifest
 from pumice.api.meta import Condition as StatusCondition
 from pumice.api.meta import KubeObject
-from pumice.api.pods import Pod
+from pumice.api.pods import POD_SCHEDULED, Pod
 from pumice.binder.write_results import WriteResult
 from pumice.errors import RejectedError
-
-SCHEDULED: Final = "PodScheduled"
 
 
 def waiting_patch(
@@ -48,12 +46,12 @@ def _waiting_condition(pod: Pod, reason: str, message: str, time: str) -> Manife
     """Return the condition of a pod that waits; its time moves only with its status."""
     since = time
     for known in pod.status.conditions:
-        if known.type == SCHEDULED and known.status == "False":
+        if known.type == POD_SCHEDULED and known.status == "False":
             if known.reason == reason and known.message == message:
                 return None
             since = known.last_transition_time or time
     return {
-        "type": SCHEDULED,
+        "type": POD_SCHEDULED,
         "status": "False",
         "reason": reason,
         "message": message,
@@ -123,11 +121,11 @@ def _condition(stated: StatusCondition) -> dict[str, str]:
 
 
 def queue_patch(queue: Queue, amounts: Mapping[str, str]) -> Manifest | None:
-    """Write the allocated amounts of a queue."""
+    """Write the allocated amounts of a queue; what is reserved stays, and is there as Volcano's."""
     old = queue.status.allocated
     if old == amounts:
         return None
-    return {"status": {"allocated": {**_gone(old, amounts), **amounts}}}
+    return {"status": {"allocated": {**_gone(old, amounts), **amounts}, "reservation": {}}}
 
 
 def _gone(old: Iterable[str], new: Mapping[str, Any]) -> dict[str, None]:

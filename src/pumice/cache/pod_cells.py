@@ -20,7 +20,7 @@ from pumice.api.annotations import (
     TASK_SPEC,
 )
 from pumice.api.meta import ObjectMeta, is_true
-from pumice.api.pods import Pod, Volume
+from pumice.api.pods import POD_SCHEDULED, Pod, Volume
 from pumice.api.times import epoch, epoch_or_zero
 from pumice.cache.identity import int32_of
 from pumice.cache.partial_pod import is_partial
@@ -28,7 +28,7 @@ from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_list
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
-from pumice.core.tables import NOWHERE, TaskTable
+from pumice.core.tables import NOWHERE, TaskTable, wait_number
 
 TASK_PRIORITY = "volcano.sh/task-priority"
 _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)
@@ -87,8 +87,13 @@ def write_cells(tasks: TaskTable, rows: int | slice, cells: Iterable[Any]) -> No
 def write_own_cells(
     tasks: TaskTable, rows: int | slice | NDArray[np.intp], cells: Iterable[Any]
 ) -> None:
-    """Write times and status of a pod, or those of many, cell by cell."""
-    tasks.created[rows], tasks.started[rows], tasks.status[rows] = cells
+    """Write times, status and stated reason of a pod, or those of many, cell by cell."""
+    (
+        tasks.created[rows],
+        tasks.started[rows],
+        tasks.status[rows],
+        tasks.stated_wait[rows],
+    ) = cells
 
 
 def status_of(pod: Pod) -> int:
@@ -103,10 +108,20 @@ def status_of(pod: Pod) -> int:
     return _BOUND if pod.spec.node_name else _PENDING
 
 
-def own_cells(pod: Pod) -> tuple[float, float, int]:
+def own_cells(pod: Pod) -> tuple[float, float, int, int]:
     """Return what changes in the life of a pod, or differs from its mates: times and status."""
     created, start = epoch_or_zero(pod.metadata.creation_timestamp), pod.status.start_time
-    return created, epoch(start) if start else np.nan, status_of(pod)
+    return created, epoch(start) if start else np.nan, status_of(pod), stated_wait(pod)
+
+
+def stated_wait(pod: Pod) -> int:
+    """Return the number of the reason and message why a pod has no node; 0 if it states none."""
+    if pod.spec.node_name:
+        return 0
+    for each in pod.status.conditions:
+        if each.type == POD_SCHEDULED and each.status == "False":
+            return wait_number(each.reason, each.message)
+    return 0
 
 
 class _Marks(NamedTuple):

@@ -19,6 +19,7 @@ from pumice.cache.pod_cells import (
     PodCells,
     PodReader,
     own_cells,
+    stated_wait,
     status_of,
     write_cells,
     write_own_cells,
@@ -192,6 +193,7 @@ class TaskRows:
         if pod.status is not known.status:
             start_time = pod.status.start_time
             tasks.started[row] = epoch(start_time) if start_time else np.nan
+            tasks.stated_wait[row] = stated_wait(pod)
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
         self._share_with(row, pod, known)

@@ -1,21 +1,21 @@
 """`pumice explain`: why a job waits, on which nodes, which pods were spared, what would help."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import click
-
-from pumice.api.wording import counted, ordinal
+from pumice.api.wording import counted, ordinal, span
 from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data, print_heading, print_text, sentence
+from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.cli.world import ask_cluster, end_if_plugins_failed, read_world
+from pumice.clock import Deadline
 from pumice.diagnosis.cluster_state import UnknownJobError
-from pumice.diagnosis.explain import Explanation, explain_job
+from pumice.diagnosis.explain import Explanation, explain_in_steps
 from pumice.diagnosis.explanation_schema import EXPLANATION
-from pumice.diagnosis.forecast import span
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.other_names import maker_named
 from pumice.diagnosis.questions import unknown_votes
@@ -42,12 +42,15 @@ def explain(
     master: str,
     cycles: int,
     no_unblock: bool,
+    no_forecast: bool,
+    within: float | None,
     ask_extender: bool,
     default_runtime: float | None,
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Print why a job waits, or which jobs do."""
+    """Print why a job waits, or which jobs do; parts of an answer as they are found."""
+    deadline = Deadline.of(within)
     world = read_world(
         files,
         conf,
@@ -61,17 +64,28 @@ def explain(
     _print_notes([*lacking, *unknown_votes(world)])
     if job is None:
         _print_notes(quota_notes(world))
-        _print_all(waiting_jobs(world, default_s=default_runtime), output, world.plain)
+        jobs = waiting_jobs(
+            world, foresee=not no_forecast, default_s=default_runtime, deadline=deadline
+        )
+        _print_all(jobs, output, world.plain)
         end_if_plugins_failed(world)
         return
     with _asking_what_it_is(job, kubeconfig, master) if not files else nullcontext():
-        found = explain_job(
-            world, job, cycles=cycles, unblock=not no_unblock, default_s=default_runtime
+        steps = explain_in_steps(
+            world,
+            job,
+            cycles=cycles,
+            unblock=not no_unblock,
+            foresee=not no_forecast,
+            default_s=default_runtime,
+            deadline=deadline,
         )
+        found = next(steps)
     _print_notes(quota_notes(world, [found.job]))
     if output == "table":
-        _print(found, world.plain)
+        _print_in_steps(found, steps, world.plain)
     else:
+        *_, found = (found, *steps)
         print_data(found.to_dict(), output)
     end_if_plugins_failed(world)
 
@@ -90,7 +104,7 @@ def _asking_what_it_is(name: str, kubeconfig: str, master: str) -> Iterator[None
 
 def _print_notes(notes: list[str]) -> None:
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
@@ -98,7 +112,7 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
         print_data([each.to_data() for each in jobs], output)
         return
     if not jobs:
-        click.echo("no job waits")
+        echo("no job waits")
         return
     rows = [
         (
@@ -111,7 +125,9 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
         )
         for each in jobs
     ]
-    print_rows(("job", "queue", "place", "cause", "why", "starts"), rows)
+    headings = ("job", "queue", "place", "cause", "why", "starts")
+    n = len(headings) - all(each.forecast is None for each in jobs)
+    print_rows(headings[:n], [row[:n] for row in rows])
 
 
 def _start(forecast: Mapping[str, Any] | None) -> str:
@@ -136,10 +152,24 @@ def _pods(found: Explanation) -> str:
     return f"{pods}{unmade}{refused}"
 
 
+def _print_in_steps(found: Explanation, steps: Iterator[Explanation], say: Say) -> None:
+    """Print an explanation, and what is added to it when it is found."""
+    _print(found, say)
+    for more in steps:
+        if found.forecast is None and more.forecast:
+            print_heading("Forecast")
+            print_text(say(sentence(str(more.forecast["text"]))), indent="  ")
+        if more.tried:
+            _print_remedies(more, say)
+        _print_notes(more.notes[len(found.notes) :])
+        found = more
+        sys.stdout.flush()
+
+
 def _print(found: Explanation, say: Say) -> None:
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
     print_text(f"{found.name}  {place}, minMember {found.min_member}; {_pods(found)}")
-    click.echo()
+    echo()
     head = f"{found.causes[0].code}: {found.text}" if found.causes else sentence(found.text)
     print_text(say(head), bold=True)
     if found.causes[1:]:
@@ -156,7 +186,7 @@ def _print(found: Explanation, say: Say) -> None:
         print_heading("Pods that leave for it")
         rows = [(v.pod, v.node, say(v.job), v.queue, str(v.priority)) for v in found.victims]
         print_rows(("pod", "node", "job", "queue", "priority"), rows)
-    _print_remedies(found, say)
+    sys.stdout.flush()
 
 
 def _print_line(code: str, text: str) -> None:
@@ -185,9 +215,6 @@ def _print_place(found: Explanation, say: Say) -> None:
         print_text(_where(place), indent="  ")
         for job, key in place.behind:
             print_text(say(f"after {job} ({key})"), indent="  ")
-    if found.forecast:
-        print_heading("Forecast")
-        print_text(say(sentence(str(found.forecast["text"]))), indent="  ")
 
 
 def _where(place: Position) -> str:

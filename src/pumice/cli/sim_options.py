@@ -1,6 +1,5 @@
 """What `pumice sim` and `pumice sweep` share: the options of a run, the folder of results."""
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +7,9 @@ from typing import Any
 
 import click
 
+from pumice.api.output_files import check_writable, make_folder
 from pumice.cli.interrupts import INTERRUPTED
+from pumice.cli.terminal import echo
 from pumice.errors import InputError, Words
 from pumice.sim.options import SimulationOptions
 
@@ -23,22 +24,14 @@ def prepare_folder(folder: Path, files: Sequence[str], *, parquet: bool) -> None
     """Make the folder, and find out before the work whether files can be written there.
 
     Raises:
-        InputError: They cannot, or nothing is installed that writes Parquet.
+        OutputError: They cannot.
+        InputError: Nothing is installed that writes Parquet.
     """
     if parquet:
         _check_parquet()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-        for name in files:
-            if (path := folder / name).exists():
-                path.open("ab").close()
-    except OSError as error:
-        where = str(error.filename or folder)
-        raise InputError(
-            wanted="a folder that can be written to", found=Words(error.strerror), file=where
-        ) from None
+    make_folder(folder)
+    for name in files:
+        check_writable(folder / name)
 
 
 def _check_parquet() -> None:
@@ -58,17 +51,8 @@ def stoppable(what: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(f"\nstopped: {what}", err=True)
+        echo(err=True)
+        echo(f"stopped: {what}", err=True)
         raise SystemExit(INTERRUPTED) from None
     except MemoryError:
         raise click.ClickException("out of memory; try --limit") from None
-
-
-@contextmanager
-def writing_to(folder: Path) -> Iterator[None]:
-    """End with a sentence if files cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        where = error.filename or folder
-        raise click.ClickException(f"cannot write {where}: {error.strerror or error}") from None

@@ -1,7 +1,6 @@
 """`pumice up`: an embedded cluster on the real clock that kubectl can use."""
 
 import logging
-import os
 import signal
 import socket
 import sys
@@ -20,12 +19,15 @@ from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents, unpacked
 from pumice.api.named_values import value_of
 from pumice.api.objects import KINDS, from_manifest, in_namespace
+from pumice.api.output_files import make_folder, write_file
 from pumice.api.quantity import parse_quantity
+from pumice.api.shown_text import shown
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
+from pumice.cli.terminal import echo, echo_over
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError, Words
 
@@ -41,6 +43,7 @@ def up(
     node_memory: str,
     nodes_file: Path | None,
     conf: Path | None,
+    default_scheduler: bool,
     port: int,
     with_ui: bool,
     ui_port: int,
@@ -65,23 +68,29 @@ def up(
         _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
     try:
-        cluster = ServedCluster(text, port=port, speed=speed, data=disk)
+        cluster = ServedCluster(
+            text, port=port, speed=speed, data=disk, is_default_scheduler=default_scheduler
+        )
     except OSError as error:
+        if disk is not None:
+            disk.close()
         raise InputError(
             wanted=f"a free port instead of {port}", found=error.strerror or str(error)
         ) from None
-    if disk is None or disk.is_new:
-        cluster.add_nodes(count, resources)
-    cluster.load(manifests)
-    _write_kubeconfig(file, cluster.url)
-    shown = _dashboard(cluster, ui_port, speed, allow_actions=allow_actions) if with_ui else None
     try:
-        with shown or nullcontext("") as page:
+        if disk is None or disk.is_new:
+            cluster.add_nodes(count, resources)
+        cluster.load(manifests)
+        _write_kubeconfig(file, cluster.url)
+        shown: AbstractContextManager[str] = nullcontext("")
+        if with_ui:
+            shown = _dashboard(cluster, ui_port, speed, allow_actions=allow_actions)
+        with shown as page:
             _serve(cluster, file, page, new_conf=conf is not None)
     finally:
         cluster.stop()
         _take_away(file, cluster.url)
-        click.echo("stopped", err=True)
+    echo("stopped", err=True)
 
 
 def _check_ui_port(port: int) -> None:
@@ -106,7 +115,7 @@ def _open_data(folder: Path) -> DataDirectory:
     """Read what an earlier cluster left in a directory."""
     disk = DataDirectory(folder)
     if disk.note:
-        click.echo(f"note: {disk.note}", err=True)
+        echo(f"note: {disk.note}", err=True)
     return disk
 
 
@@ -157,7 +166,7 @@ def _refuse_second_cluster(file: Path) -> None:
 
 
 def _write_kubeconfig(file: Path, url: str) -> None:
-    """Write the kubeconfig for clients, atomically."""
+    """Write the kubeconfig for clients."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -167,15 +176,8 @@ def _write_kubeconfig(file: Path, url: str) -> None:
         "current-context": "pumice",
     }
     text = yaml.safe_dump(content, sort_keys=False)
-    aside = file.with_name(f"{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(file)
-    except OSError as error:
-        raise InputError(
-            wanted="a writable file for the kubeconfig", found=error.strerror, file=str(file)
-        ) from None
+    make_folder(file.parent)
+    write_file(file, text, private=True)
 
 
 def _take_away(file: Path, url: str) -> None:
@@ -209,7 +211,7 @@ class _OneLine(logging.Formatter):
         return ""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"error: {super().format(record)}".rstrip()
+        return shown(f"error: {super().format(record)}".rstrip())
 
 
 def _print_failures() -> None:
@@ -222,12 +224,17 @@ def _print_failures() -> None:
 
 def _print_how(url: str, file: Path, page: str) -> None:
     option = "" if file == endpoint_file() else f" --kubeconfig {file}"
-    shown = f"dashboard at {page}\n" if page else ""
-    click.echo(f"cluster at {url}\n{shown}kubeconfig {file}\n")
-    click.echo(f"  kubectl --kubeconfig {file} get nodes")
-    click.echo(f"  kubectl --kubeconfig {file} get vcjob,podgroups,pods")
-    click.echo(f"  pumice job list{option}")
-    click.echo(f"  pumice explain{option}\n\nCtrl-C stops it.")
+    echo(f"cluster at {url}")
+    if page:
+        echo(f"dashboard at {page}")
+    echo(f"kubeconfig {file}")
+    echo()
+    echo(f"  kubectl --kubeconfig {file} get nodes")
+    echo(f"  kubectl --kubeconfig {file} get vcjob,podgroups,pods")
+    echo(f"  pumice job list{option}")
+    echo(f"  pumice explain{option}")
+    echo()
+    echo("Ctrl-C stops it.")
 
 
 def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
@@ -235,6 +242,6 @@ def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
     live = sys.stdout.isatty()
     while not stop.wait(_LOOK_S):
         if live:
-            click.echo(f"\r\033[2K{cluster.summary()}", nl=False)
+            echo_over(cluster.summary())
     if live:
-        click.echo()
+        echo()

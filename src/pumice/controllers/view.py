@@ -22,7 +22,7 @@ Change = tuple[str, Manifest | None, Manifest | None]
 
 def _number(version: str) -> int:
     """Return a resourceVersion as a number to compare by, 0 if it is none."""
-    return int(version) if version.isdecimal() else 0
+    return int(version) if version.isdecimal() and len(version) < 20 else 0
 
 
 class Tables(Protocol):
@@ -91,6 +91,10 @@ class ClusterView:
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
         """Return objects of a kind whose controlling owner is this object."""
         return self._mirrors[kind].owned_by(owner)
+
+    def below(self, kind: str, parent: str) -> "list[Manifest]":
+        """Return the objects of a kind, one without namespaces, that name a parent."""
+        return self._mirrors[kind].below(parent)
 
     def first_lists(self) -> "list[tuple[str, list[Manifest]]]":
         """List the kinds that were never listed; return their objects by kind.

@@ -93,8 +93,20 @@ class NodeTable(Table):
         return books[IDLE] + books[RELEASING] - books[PIPELINED]
 
 
+def wait_number(reason: str, message: str) -> int:
+    """Return the number that stands for a reason and a message in ``stated_wait``.
+
+    A hash: texts come and go, and 64 bits do not collide.
+    """
+    return hash((reason, message))
+
+
 class TaskTable(Table):
-    """One row a pod, also pods of no job (``job == NOWHERE``)."""
+    """One row a pod, also pods of no job (``job == NOWHERE``).
+
+    ``stated_wait`` stands for the reason and message with which a pod's own status says that it
+    has no node, 0 for none; at close only what differs is written.
+    """
 
     def __init__(self, n_resources: int) -> None:
         super().__init__(n_resources)
@@ -107,6 +119,7 @@ class TaskTable(Table):
         self.priority: NDArray[np.int64]
         self.created: Column
         self.started: Column
+        self.stated_wait: NDArray[np.int64]
         self.nominated: Ints
         self.preemptable: Mask
         self.best_effort: Mask
@@ -123,6 +136,7 @@ class TaskTable(Table):
         self.column("priority", np.int64)
         self.column("created")
         self.column("started", fill=np.nan)
+        self.column("stated_wait", np.int64)
         self.column("preemptable", np.bool_, fill=False)
         self.column("best_effort", np.bool_, fill=False)
         self.column("gated", np.bool_, fill=False)

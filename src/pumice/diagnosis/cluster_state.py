@@ -18,6 +18,7 @@ from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pod_resources import Amounts
 from pumice.cluster.embedded.quotas import usage_of
+from pumice.controllers.expected import is_expected
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.quota_rooms import Elsewhere, QuotaRooms, Refusals, counted_elsewhere
 from pumice.diagnosis.made_once import MadeOnce
@@ -105,6 +106,8 @@ class ClusterState:
     """Kinds that a cluster did not show, with its reason."""
     other_notes: tuple[str, ...] = ()
     """What else could not be read of a cluster."""
+    creation_errors: Mapping[str, str] = field(default_factory=dict)
+    """Why an API server refused pods of an owner (kind and key), as its last event states it."""
     asks_extender: bool = False
     """Whether a configured extender may be asked questions without side effects."""
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
@@ -243,12 +246,18 @@ class ClusterState:
 
     @property
     def admitted_objects(self) -> Sequence[Manifest]:
-        """All objects but the pods that quotas would refuse."""
-        if not self.refusals:
+        """All objects but the pods that quotas would refuse, or that an API server refused."""
+        if not self.refusals and not self.creation_errors:
             return self.objects
         pods = (each.pod for refused in self.refusals.values() for each in refused.pods)
-        refused = set(map(id, pods))
+        refused = {*map(id, pods), *map(id, self._not_created())}
         return [one for one in self.objects if id(one) not in refused]
+
+    def _not_created(self) -> Iterator[Manifest]:
+        """Yield the pods still to be made of Volcano jobs whose pods an API server refused."""
+        for group, pods in self.pods_by_group.items() if self.creation_errors else ():
+            if f"Job {self.title(group)}" in self.creation_errors:
+                yield from filter(is_expected, pods)
 
     def with_counts(self) -> "ClusterState":
         """Return the same world, which knows what its quotas count besides its pods."""

@@ -13,7 +13,7 @@ from pumice.api.objects import KINDS
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
-from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.store import EmbeddedCluster, Gate
 from pumice.controllers import Controller
 from pumice.controllers.expected import NOT_BEGUN, expand_jobs, is_expected
 from pumice.controllers.job.expand import may_start, wanted_pods
@@ -22,6 +22,7 @@ from pumice.controllers.loop import ControllerLoop
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.arranged_objects import ArrangedObjects
 from pumice.diagnosis.cluster_state import ClusterState, key_of
+from pumice.diagnosis.creation_errors import RefusedPods
 from pumice.diagnosis.replacements import Replacements
 from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
 
@@ -72,6 +73,7 @@ class ControlPlane:
         else:
             self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
             self.cluster.restore(self._linked())
+        self.limit_pods(None)
         self._touched: dict[Name, Manifest | None] = {}
         if seed is not None:  # else nobody asks for the world that it becomes
             self.cluster.listeners.append(self._on_event)
@@ -80,6 +82,11 @@ class ControlPlane:
         )
         self.upkeep = StatusUpkeep(self.cluster, world.counted_elsewhere)
         self.replacements = Replacements(self.cluster)
+
+    def limit_pods(self, quotas: Gate | None) -> None:
+        """Refuse new pods that quotas have no room for, and those that the API server refused."""
+        errors = self._world.creation_errors
+        self.cluster.quotas = RefusedPods(errors, quotas) if errors else quotas
 
     def _linked(self) -> list[Manifest]:
         """Return all objects in their order, with the uids of jobs that no cluster has seen."""

@@ -5,22 +5,24 @@ that code again on copies of the cluster.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest, queue_of
-from pumice.api.wording import counted, first_of, part_of_its, verb
+from pumice.api.wording import counted, first_of, part_of_its, span, verb
+from pumice.clock import Deadline
 from pumice.controllers.expected import is_expected, open_queue
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.forecast import Forecast, forecast, span
+from pumice.diagnosis.forecast import Forecast, forecast
 from pumice.diagnosis.incomplete import missing_input
-from pumice.diagnosis.manifest_causes import BARRING, ended_phase, is_barred
-from pumice.diagnosis.questions import unknown_votes
+from pumice.diagnosis.manifest_causes import REFUSAL, ended_phase, is_barred, is_barring
+from pumice.diagnosis.promises import broken_promises
+from pumice.diagnosis.questions import is_open, unknown_votes
 from pumice.diagnosis.refused_pods import quota_notes, refused_count
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
@@ -30,8 +32,10 @@ from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import funnel_rows
+from pumice.examine.spared import EvictionExaminer, failed_plugins
 
 _NAMED = 3
+_LATE = "not all changes that might help were tried within {}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,33 +142,79 @@ def explain_job(
     unblock: bool = True,
     foresee: bool = True,
     default_s: float | None = None,
+    deadline: Deadline | None = None,
 ) -> Explanation:
     """Explain the state of a job after some cycles.
+
+    What is not known at the deadline is left out, and a note says so.
 
     Raises:
         InputError: no job, or several, have that name.
     """
-    job = world.find_job(name)
+    *_, found = explain_in_steps(
+        world,
+        name,
+        cycles=cycles,
+        unblock=unblock,
+        foresee=foresee,
+        default_s=default_s,
+        deadline=deadline,
+    )
+    return found
+
+
+def explain_in_steps(
+    world: ClusterState,
+    name: str,
+    *,
+    cycles: int = 1,
+    unblock: bool = True,
+    foresee: bool = True,
+    default_s: float | None = None,
+    deadline: Deadline | None = None,
+) -> Iterator[Explanation]:
+    """Yield an explanation as it grows: the causes, then with the forecast, then all of it.
+
+    Raises:
+        InputError: no job, or several, have that name.
+    """
+    job, limit = world.find_job(name), deadline or Deadline()
     replay = Replay(world)
     examiner = _examine(replay, job, cycles)
+    found = _examined(world, job, examiner, plays=foresee)
+    outcome, causes = examiner.outcome, found.causes
+    yield found
+    if foresee and found.state == "waits":
+        half = limit.halved() if unblock else limit
+        seen = _forecast(world, job, causes, default_s, half)
+        found = replace(found, forecast=seen)
+        yield found
+    if unblock and causes and _may_be_helped(outcome, causes[0]):
+        decisions, promised = examiner.decisions, outcome.makes_room
+        search = Search(world, job, replay, decisions, cycles, promised=promised, deadline=limit)
+        remedies = [_remedy(way) for way in search.ways(causes)]
+        late = [_LATE.format(span(limit.within_s))] if limit.is_over else []
+        found = replace(
+            found, remedies=remedies, tried=len(search.tried), notes=[*found.notes, *late]
+        )
+        yield found
+
+
+def _examined(
+    world: ClusterState, job: str, examiner: EvictionExaminer, *, plays: bool
+) -> Explanation:
+    """Return what one cycle shows about a job."""
     outcome = with_stated(world, examiner.outcome)
     state = state_of(world, outcome)
     waits, refused = state == "waits", refused_count(world, job)
-    causes = _causes(world, examiner) if waits else []
+    causes = _causes(world, examiner, plays=plays) if waits else []
     examination = examiner.examination
     funnel = examination.funnel if examination is not None else None
-    rows = funnel_rows(funnel) if funnel is not None and state == "waits" else []
-    remedies: list[Remedy] = []
-    tried = 0
-    if state == "waits" and unblock and not outcome.makes_room:
-        search = Search(world, job, replay, cycles)
-        remedies = [_remedy(way) for way in search.ways(causes)]
-        tried = len(search.tried)
     return Explanation(
         job=job,
         name=world.title(job),
         state=state,
-        text=causes[0].text if causes else _settled(outcome, state, refused),
+        text=causes[0].text if causes else _settled(world, outcome, state, refused),
         queue=outcome.queue,
         phase=outcome.phase,
         min_member=outcome.min_member,
@@ -173,13 +223,10 @@ def explain_job(
         refused=refused,
         causes=causes,
         not_evicted=examiner.spared if waits and not _lacks_pods(causes) else [],
-        funnel=rows,
+        funnel=funnel_rows(funnel) if funnel is not None and waits else [],
         position=examiner.position,
-        forecast=_forecast(world, job, causes, default_s) if foresee and waits else None,
-        remedies=remedies,
         victims=_victims(world, outcome),
         places={**outcome.binds, **outcome.promised},
-        tried=tried,
         cycle=outcome.cycle,
         notes=_notes(world, job),
     )
@@ -192,17 +239,43 @@ def _notes(world: ClusterState, job: str) -> list[str]:
 
 
 def _forecast(
-    world: ClusterState, job: str, causes: list[Finding], default_s: float | None
+    world: ClusterState,
+    job: str,
+    causes: list[Finding],
+    default_s: float | None,
+    deadline: Deadline,
 ) -> dict[str, Any]:
     """Return when a waiting job starts; never, while something must be done about it first."""
-    barring = next((each for each in causes if each.code in BARRING), None)
+    barring = next(filter(is_barring, causes), None)
     if barring is not None:
         never = Forecast(state="never", text=f"it does not start: {barring.text}")
         return never.to_data()
-    return forecast(world, job, default_s=default_s).to_data()
+    return forecast(world, job, default_s=default_s, deadline=deadline).to_data()
 
 
-def _causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
+def _may_be_helped(outcome: JobOutcome, decisive: Finding) -> bool:
+    """Return whether changes are worth trying.
+
+    They are not for a job that only waits for leaving pods, nor for pods that an API server
+    refuses: what these lack is in its message.
+    """
+    promised = outcome.makes_room and decisive.code is Cause.WAITING_FOR_EVICTED
+    return not promised and REFUSAL not in decisive.numbers
+
+
+def _causes(world: ClusterState, examiner: EvictionExaminer, *, plays: bool) -> list[Finding]:
+    """List the reasons why a job waits; whether a promise is kept shows if the cluster is played.
+
+    A forecast plays it anyway.
+    """
+    outcome = examiner.outcome
+    found = [*_all_causes(world, examiner), *failed_plugins(examiner.spared)]
+    if plays and outcome.makes_room and found[0].code is Cause.WAITING_FOR_EVICTED:
+        return broken_promises(world, [examiner]).get(outcome.job) or found
+    return found
+
+
+def _all_causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
     """List the reasons why a job waits, also those behind a missing queue and behind quotas."""
     job, found = examiner.outcome.job, causes_of(world, examiner)
     missing = [each.about for each in found if each.code is Cause.QUEUE_MISSING]
@@ -216,13 +289,14 @@ def _causes(world: ClusterState, examiner: Examiner) -> list[Finding]:
 
 
 def _lacks_pods(causes: list[Finding]) -> bool:
-    """Return whether quotas keep a job from its pods: then no eviction is for it."""
-    return any(each.code is Cause.QUOTA_EXCEEDED for each in causes)
+    """Return whether a job does not get its pods: then no eviction is for it."""
+    return any(each.code is Cause.QUOTA_EXCEEDED or REFUSAL in each.numbers for each in causes)
 
 
 def _causes_in(other: ClusterState, job: str, known: list[Finding]) -> list[Finding]:
     """List the further reasons why a job would wait in a world where one of them is gone."""
-    examiner = _examine(Replay(other), job, 1)
+    examiner = Examiner(job)
+    Replay(other).decide(examiner)
     if _session_state(examiner.outcome) != "waits" or examiner.outcome.makes_room:
         return []
     codes = {each.code for each in known}
@@ -241,15 +315,15 @@ def _without_quotas(home: str, names: set[str]) -> Callable[[Manifest], Manifest
     return edit
 
 
-def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
+def _examine(replay: Replay, job: str, cycles: int) -> EvictionExaminer:
     """Play cycles, and look at the last one, or the first one that starts the job."""
-    examiner = Examiner(job, 1)
+    examiner = EvictionExaminer(job, 1)
     if cycles <= 1:
         replay.decide(examiner)
         return examiner
     timeline = Timeline(replay.world)
     for cycle in range(1, cycles + 1):
-        examiner = Examiner(timeline.group(job), cycle)
+        examiner = EvictionExaminer(timeline.group(job), cycle)
         timeline.step(examiner)
         if examiner.outcome.started or timeline.next_at is None:
             break
@@ -289,7 +363,11 @@ def _session_state(outcome: JobOutcome) -> str:
     return "runs" if outcome.ready > outcome.counts.get("Succeeded", 0) else "finished"
 
 
-def _settled(outcome: JobOutcome, state: str, refused: int) -> str:
+def _settled(world: ClusterState, outcome: JobOutcome, state: str, refused: int) -> str:
+    if state == "starts" and is_open(world):
+        n = len(outcome.binds)
+        found = f"{counted(n, 'pod')} {verb(n, 'finds', 'find')} a node"
+        return f"it is open whether it starts: {found}, but the extender was not asked"
     if state == "starts":
         n, nodes = len(outcome.binds), len(set(outcome.binds.values()))
         when = "now" if outcome.cycle == 1 else f"in cycle {outcome.cycle}"

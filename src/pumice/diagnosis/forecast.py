@@ -5,7 +5,7 @@ without any never ends.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -15,7 +15,8 @@ from typing import Any, Final
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import ENDED_PHASES
 from pumice.api.times import rfc3339
-from pumice.api.wording import counted, first_of, verb
+from pumice.api.wording import counted, listing, span, verb
+from pumice.clock import Deadline
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.storms import Storm, StormWatch
 from pumice.diagnosis.story import Moved
@@ -70,12 +71,15 @@ class Course:
 
     timeline: Timeline
     horizon_s: float = HORIZON_S
+    deadline: Deadline = field(default_factory=Deadline)
     cycles: int = 0
     storms: StormWatch = field(init=False)
     first_bind: dict[str, int] = field(default_factory=dict)
     """Job to the place of its first bind in the story."""
     tries: int = field(init=False)
     """How many more times it may be played again."""
+    is_cut: bool = False
+    """Whether the time for the answer was up before all that is asked for was seen."""
 
     def __post_init__(self) -> None:
         self.storms = StormWatch(self.timeline)
@@ -111,6 +115,9 @@ class Course:
     def play(self, jobs: Collection[str]) -> None:
         """Play until these jobs have started or nothing more can happen."""
         while not self.is_over and not all(job in self.first_bind for job in jobs):
+            self.is_cut = self.deadline.is_over
+            if self.is_cut:
+                return
             self.step()
 
     def forecast(self, job: str) -> Forecast:
@@ -180,7 +187,9 @@ class Course:
         gone = _latest(each for each in story.gone if start < each.at <= at)
         if gone:
             pods = list(dict.fromkeys(each.pod for each in gone))
-            causes.append((gone[0].at, f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"))
+            causes.append(
+                (gone[0].at, f"{listing(pods, _NAMED)} {verb(len(pods), 'is', 'are')} gone")
+            )
         ended = _latest(each for each in story.ends if each.at <= at)
         if ended and not any(when > ended[0].at for when, _ in causes):
             jobs = self._needed(job, at, list(dict.fromkeys(each.job for each in ended)))
@@ -197,7 +206,7 @@ class Course:
             for job, n in pods.items()
         ]
         several = len(names) > 1 or (ended[0].job in left and len(ended) > 1)
-        return f"{_joined(names)} {'have' if several else 'has'} ended"
+        return f"{listing(names, _NAMED)} {'have' if several else 'has'} ended"
 
     def _left(self, jobs: Collection[str], at: float) -> set[str]:
         """Name the jobs of which pods run or wait at some time, before any is bound then."""
@@ -228,7 +237,7 @@ class Course:
 
     def _waits_for(self, job: str, at: float, others: Collection[str]) -> bool:
         """Return whether a job starts later if pods of others do not end: it is played again."""
-        if self.cycles > _CYCLES_AGAIN or not self.tries:
+        if self.cycles > _CYCLES_AGAIN or not self.tries or self.deadline.is_over:
             return False
         self.tries -= 1
         course = Course(self.timeline.again({*others}), at - self.timeline.start)
@@ -241,6 +250,12 @@ class Course:
         if self.storms.storm is not None:
             text = f"unknown: the cluster does not settle, {self.storms.storm.text}"
             return Forecast(state="unknown", text=text)
+        if timeline.stuck and self._starts_without_stuck(job):
+            return Forecast(state="unknown", text=f"unknown: {_stuck_text(timeline.stuck)}")
+        if self.is_cut:
+            seen, within = timeline.now - timeline.start, span(self.deadline.within_s)
+            known = f", but {never.removeprefix('it ')} in the next {span(seen)}" if seen else ""
+            return Forecast(state="unknown", text=f"unknown: not found within {within}{known}")
         if timeline.next_at is None:
             endless = timeline.endless()
             hint = (
@@ -256,6 +271,15 @@ class Course:
             return Forecast(state="unknown", text=text)
         return Forecast(state="never", text=f"{never} within {span(self.horizon_s)}")
 
+    def _starts_without_stuck(self, job: str) -> bool:
+        """Return whether a job starts if pods go that should have gone: it is played again."""
+        if self.cycles > _CYCLES_AGAIN or not self.tries or self.deadline.is_over:
+            return False
+        self.tries -= 1
+        course = Course(self.timeline.again(frees_stuck=True), self.horizon_s)
+        course.play([job])
+        return job in course.first_bind
+
     @property
     def storm(self) -> Storm | None:
         """The storm that keeps the cluster from coming to rest."""
@@ -268,13 +292,15 @@ def forecast(
     *,
     default_s: float | None = None,
     horizon_s: float = HORIZON_S,
+    deadline: Deadline | None = None,
 ) -> Forecast:
     """Return when a waiting job starts; ``job`` is the key of its pod group or Volcano job.
 
     Raises:
         InputError: a time that a pod runs cannot be read.
     """
-    return forecast_all(world, [job], default_s=default_s, horizon_s=horizon_s)[job]
+    found = forecast_all(world, [job], default_s=default_s, horizon_s=horizon_s, deadline=deadline)
+    return found[job]
 
 
 def forecast_all(
@@ -283,6 +309,7 @@ def forecast_all(
     *,
     default_s: float | None = None,
     horizon_s: float = HORIZON_S,
+    deadline: Deadline | None = None,
 ) -> dict[str, Forecast]:
     """Return, from one run, when jobs start, by default all that wait.
 
@@ -290,7 +317,7 @@ def forecast_all(
         InputError: a time that a pod runs cannot be read.
     """
     wanted = list(waiting_jobs(world) if jobs is None else jobs)
-    course = Course(Timeline(world, default_s=default_s), horizon_s)
+    course = Course(Timeline(world, default_s=default_s), horizon_s, deadline or Deadline())
     titles = {job: world.title(job) for job in wanted}
     course.play(set(titles.values()))
     return {job: course.forecast(title) for job, title in titles.items()}
@@ -326,29 +353,18 @@ def _when_text(
         if not still_leaving:
             return text
         pods = list(dict.fromkeys(still_leaving))
-        gone = f"{_joined(pods)} {verb(len(pods), 'is', 'are')} gone"
+        gone = f"{listing(pods, _NAMED)} {verb(len(pods), 'is', 'are')} gone"
         # pods are bound to free room only, so the room of these is not what it lacked
         return f"{text} and before {gone}, whose room it does not need to start"
     return f"{when}, once {last}" if last else when
+
+
+def _stuck_text(stuck: Mapping[str, float]) -> str:
+    pods, ago = listing([*stuck], _NAMED), span(max(stuck.values()))
+    return f"it waits for {pods}, which should have gone {ago} ago and may be stuck"
 
 
 def _latest(moved: Iterable[Moved]) -> list[Moved]:
     """Return what happened last, all of one time."""
     found = list(moved)
     return [each for each in found if each.at == found[-1].at]
-
-
-def _joined(names: list[str]) -> str:
-    if len(names) > _NAMED:
-        return first_of(names, _NAMED)
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-
-
-def span(seconds: float) -> str:
-    """Write a span of time in its two largest units."""
-    parts, left = [], round(seconds)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        n, left = divmod(left, size)
-        if n:
-            parts.append(f"{n} {unit}")
-    return " ".join(parts[:2]) or "no time"

@@ -4,12 +4,21 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pumice.api.codes import Cause
-from pumice.api.kinds import ENDED_PHASES, SCHEDULER_NAME, SYSTEM_PRIORITIES, Manifest, queue_of
+from pumice.api.kinds import (
+    ENDED_PHASES,
+    RESOURCE_QUOTA,
+    SCHEDULER_NAME,
+    SYSTEM_PRIORITIES,
+    Manifest,
+    queue_of,
+)
 from pumice.api.wording import counted, first_of, nearest, part_of_its, verb
 from pumice.controllers.expected import NOT_BEGUN, is_expected
 from pumice.controllers.job.expand import expand, may_start
 from pumice.controllers.ownership import phase_of
-from pumice.diagnosis.cluster_state import ClusterState, key_of
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.creation_errors import creation_error, refusing_quota
+from pumice.diagnosis.refused_pods import refused_count
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.files import Files
@@ -18,6 +27,8 @@ _SUSPENDED: Final = ("Aborting", "Aborted")
 _OVER: Final = ("Completed", "Failed", "Terminated")
 BARRING: Final = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
 """Causes for which a job waits even though its pods, once created, would find nodes."""
+REFUSAL: Final = "message"
+"""Number of a cause with the words of an API server that refused pods."""
 
 
 def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
@@ -30,7 +41,8 @@ def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
         *_other_scheduler(world, group),
         *_no_priority_class(world, group),
     ]
-    return found + list(_depends_on(world, group, job))
+    missing = _refused_pods(world, group) if not found else ()
+    return [*found, *missing, *_strays(world, group), *_depends_on(world, group, job)]
 
 
 def ended_phase(world: ClusterState, group: str) -> str:
@@ -42,7 +54,70 @@ def ended_phase(world: ClusterState, group: str) -> str:
 
 def is_barred(world: ClusterState, group: str) -> bool:
     """Return whether the objects of a job alone keep it from starting."""
-    return any(each.code in BARRING for each in manifest_findings(world, group))
+    return any(map(is_barring, manifest_findings(world, group)))
+
+
+def is_barring(finding: Finding) -> bool:
+    """Return whether a job waits for a cause even though its pods would find nodes."""
+    return finding.code in BARRING or REFUSAL in finding.numbers
+
+
+def _refused_pods(world: ClusterState, group: str) -> Iterator[Finding]:
+    """Yield why an API server refused pods that the gang lacks, as an event states it."""
+    error = creation_error(world, group)
+    pods = [pod for pod in world.pods_by_group.get(group, ()) if not is_expected(pod)]
+    made = sum(not _is_over(pod) for pod in pods)
+    least = int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)
+    quota = refusing_quota(error)
+    if not error or made >= least or (quota and refused_count(world, group)):
+        return
+    code, about = Cause.TOO_FEW_PODS if made else Cause.NO_PODS, ObjectRef.of_key("PodGroup", group)
+    if world.job_of(group) is not None:
+        about = ObjectRef.of_key("Job", world.title(group))
+    if quota:
+        code, about = (
+            Cause.QUOTA_EXCEEDED,
+            ObjectRef(RESOURCE_QUOTA, quota, group.partition("/")[0]),
+        )
+    numbers = {"pods": made, "minMember": least, REFUSAL: error}
+    yield Finding(code, f"the API server refuses its pods: {error}", about, numbers)
+
+
+def _strays(world: ClusterState, group: str) -> Iterator[Finding]:
+    """Yield pods that name a pod group which does not exist, if this one has none."""
+    pods = strays(world, group)
+    if not pods:
+        return
+    names = [str(pod["metadata"]["name"]) for pod in pods]
+    missing = group_of(pods[0]).rpartition("/")[2]
+    text = (
+        f"its pod group has no pods; {counted(len(pods), 'pod')} ({first_of(names, 3)}) "
+        f"{verb(len(pods), 'names', 'name')} pod group {missing}, which does not exist"
+    )
+    about = ObjectRef.of_key("PodGroup", group)
+    numbers = {"pods": 0, "strays": [key_of(pod) for pod in pods], "group": missing}
+    yield Finding(Cause.NO_PODS, text, about, numbers)
+
+
+def strays(world: ClusterState, group: str) -> list[Manifest]:
+    """List the pods that name a missing pod group and probably mean one that has no pods."""
+    space, _, name = group.partition("/")
+    if group not in world.groups or world.pods_by_group.get(group) or world.job_of(group):
+        return []
+    missing = {
+        key.rpartition("/")[2]: pods
+        for key, pods in world.pods_by_group.items()
+        if key.partition("/")[0] == space and key not in world.groups
+    }
+    empty = [
+        key.rpartition("/")[2]
+        for key in world.groups
+        if key.partition("/")[0] == space and not world.pods_by_group.get(key)
+    ]
+    meant = [each for each in missing if nearest(each, empty) == name]
+    if not meant and len(missing) == len(empty) == 1:
+        meant = list(missing)
+    return list(missing[meant[0]]) if meant else []
 
 
 def _invalid(world: ClusterState, job: Manifest | None) -> Iterator[Finding]:
@@ -111,12 +186,17 @@ def _is_over(pod: Manifest) -> bool:
 
 
 def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:
-    """Yield a class that does not exist, as long as pods have still to be created."""
+    """Yield a class that does not exist, as long as pods have still to be created.
+
+    A cluster gives pods of a class its priority: those without were not created yet.
+    """
     pods = world.pods_by_group.get(group, ())
-    if pods and not any(is_expected(pod) for pod in pods):
+    unmade = [pod for pod in pods if is_expected(pod) or not _is_admitted(pod)]
+    if pods and not unmade:
         return
     spec = world.groups.get(group, {}).get("spec") or {}
-    names = [spec.get("priorityClassName"), *(p["spec"].get("priorityClassName") for p in pods)]
+    own = () if any(not is_expected(pod) for pod in pods) else (spec.get("priorityClassName"),)
+    names = [*own, *(pod["spec"].get("priorityClassName") for pod in unmade)]
     known = world.of_kind("PriorityClass")
     for name in dict.fromkeys(str(each) for each in names if each):
         if name not in known and name not in SYSTEM_PRIORITIES:
@@ -124,6 +204,13 @@ def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:
             hint = f"; did you mean {near}?" if near else ""
             text = f"priority class {name} does not exist, so its pods cannot be made{hint}"
             yield Finding(Cause.PRIORITY_CLASS_MISSING, text, ObjectRef("PriorityClass", name))
+
+
+def _is_admitted(pod: Manifest) -> bool:
+    """Return whether a cluster has stored a pod, as far as its priority shows."""
+    spec = pod.get("spec") or {}
+    named = spec.get("priorityClassName")
+    return not named or spec.get("priority") is not None or bool(spec.get("nodeName"))
 
 
 def _depends_on(world: ClusterState, group: str, job: Manifest | None) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from pumice.webhooks.files import stored_job
 
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
+_EVENTS: Final = (("v1", "Event"), ("events.k8s.io/v1", "Event"))
 _SPECIAL: Final = frozenset({"ConfigMap", "Queue"})
 """Kinds that are more than one object among others."""
 _AGED: Final = frozenset({"PodGroup", "Pod", "Queue"})
@@ -45,6 +46,7 @@ class ObjectPile:
     hidden: dict[str, str] = field(default_factory=dict)
     """Kinds that a cluster did not show, with its reason."""
     notes: list[str] = field(default_factory=list)
+    events: list[Manifest] = field(default_factory=list)
     times: StatedTimes = field(default_factory=StatedTimes)
     """The times of all objects taken, replaced ones included."""
     replaced: bool = False
@@ -72,6 +74,9 @@ class ObjectPile:
             job = stored_job(dict(item), source=source)
             expand(job, ManifestView(), source=source)  # reports errors while the source is known
             self.jobs.append(job)
+            return
+        if kind in _EVENTS:
+            self.events.append(dict(item))
             return
         if kind == ("v1", "ConfigMap"):
             self._take_conf(item, source)

@@ -58,6 +58,19 @@ def question_memory(world: ClusterState) -> ProcessMemory:
     return ProcessMemory(warnings=world.warnings)
 
 
+def is_open(world: ClusterState) -> bool:
+    """Return whether an extender may decide otherwise: it has votes, and was not asked for them."""
+    plugins = [entry for tier in world.scheduler_conf.tiers for entry in tier.plugins]
+    votes = [
+        key
+        for entry in plugins
+        if entry.name == SERVICE
+        for key, value in entry.arguments.items()
+        if key.endswith("Verb") and value
+    ]
+    return bool(votes) and not world.asks_extender and SERVICE not in world.plugins
+
+
 def unknown_votes(world: ClusterState) -> list[str]:
     """List the votes that the answer leaves out."""
     names = {entry.name for tier in world.scheduler_conf.tiers for entry in tier.plugins}

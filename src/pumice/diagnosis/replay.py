@@ -4,6 +4,8 @@ Pods that are still to be made and that a resource quota would refuse are not th
 answer about one cycle; ``timeline`` adds time.
 """
 
+from collections.abc import Container
+
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.objects import from_manifest
@@ -40,12 +42,17 @@ class Replay:
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._snapshot = self._ingest.settle()
 
-    def decide(self, observer: Observer | None = None) -> Decisions:
-        """Decide one cycle and leave the world as it is."""
+    def decide(self, observer: Observer | None = None, *, idle: Container[str] = ()) -> Decisions:
+        """Decide one cycle, without ``idle`` actions, and leave the world as it is."""
         world = self.world
         usage = usage_at(world, world.now)
         decisions = self._scheduler.decide(
-            self._snapshot, world.now, usage, observer=observer, process=self._process
+            self._snapshot,
+            world.now,
+            usage,
+            observer=observer,
+            process=self._process,
+            idle=idle,
         )
         world.failures.update(dict.fromkeys(decisions.failures))
         return decisions

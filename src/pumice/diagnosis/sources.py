@@ -16,6 +16,7 @@ from pumice.api.conf import DEFAULT_CONF, SchedulerConf
 from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
+from pumice.api.named_files import named_conf, named_manifests
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.times import epoch
@@ -23,11 +24,20 @@ from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
 from pumice.controllers.expected import created, is_expected, with_expected
 from pumice.diagnosis.cluster_state import ClusterState, key_of
+from pumice.diagnosis.creation_errors import creation_errors, lacking_pods
 from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
 from pumice.diagnosis.stored_configuration import scheduler_configuration
-from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError, Words
+from pumice.errors import (
+    ClusterError,
+    InputError,
+    ManifestError,
+    NotFoundError,
+    PumiceError,
+    UnavailableError,
+    Words,
+)
 
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
@@ -42,6 +52,8 @@ class Reading:
     now: float
     objects: list[Manifest] = field(default_factory=list)
     jobs: list[Manifest] = field(default_factory=list)
+    events: list[Manifest] = field(default_factory=list)
+    """Of namespaces with jobs that are admitted and lack pods."""
     conf: tuple[str, str] | None = None
     """Text of the scheduler configuration and its place."""
     hidden: dict[str, str] = field(default_factory=dict)
@@ -61,20 +73,25 @@ def read_cluster(cluster: ReadableCluster) -> Reading:
         if name != CONFIG_MAP:
             reading.objects += _listed(cluster, name, reading.hidden)
     reading.jobs = _listed(cluster, JOB, reading.hidden)
+    for namespace in sorted(lacking_pods(reading.objects)):
+        reading.events += _listed(cluster, "Event", reading.hidden, namespace)
     reading.conf = scheduler_configuration(cluster)
     if reading.conf is not None:
         reading.objects += plugin_config_maps(cluster, reading.conf[0])
     return reading
 
 
-def _listed(cluster: ReadableCluster, kind: str, hidden: dict[str, str]) -> list[Manifest]:
+def _listed(
+    cluster: ReadableCluster, kind: str, hidden: dict[str, str], namespace: str = ""
+) -> list[Manifest]:
     """List a kind; a kind that is not served is empty, a hidden one is noted."""
     try:
-        return cluster.list(kind)[0]
+        return cluster.list(kind, namespace)[0]
     except NotFoundError:
         return []
     except ClusterError as error:
-        if kind in _NEEDED:
+        silent = isinstance(error, UnavailableError) and not error.verbatim
+        if kind in _NEEDED or silent:  # a server that does not answer would not answer for others
             raise
         hidden[kind] = error.problem
         return []
@@ -111,6 +128,7 @@ class Documents:
 Source = Path | str | Documents | ReadableCluster
 """A file, a folder of files, a text, documents, or anything with the cluster protocol."""
 
+_NO_FILE: Final = Path("<input>")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
 _JOB_PARTS: Final = frozenset(
@@ -162,6 +180,7 @@ def load_world(
         passed_over=pile.passed_over,
         hidden=pile.hidden,
         other_notes=tuple(pile.notes),
+        creation_errors=creation_errors(pile.events),
     )
     _ = world.scheduler_conf  # report a bad configuration before anything else
     world = world.with_counts()
@@ -237,8 +256,8 @@ def _take_document(pile: ObjectPile, document: Document, source: Path | str) -> 
     content = document.content
     if isinstance(content, (dict, Mapping)) and "kind" not in content:
         if "objects" in content or "objectsFrom" in content:
-            path = Path(document.file) if isinstance(source, Path) else Path("<input>")
-            _take_scenario(pile, dict(content), path)
+            file = Path(document.file) if isinstance(source, Path) else None
+            _take_scenario(pile, dict(content), file)
             return
         raise ManifestError(
             wanted="manifests, a scenario or a snapshot",
@@ -255,8 +274,9 @@ def _keys(content: Mapping[str, Any]) -> Words:
     return Words(f"a mapping with {first_of(names, 4)}" if names else "an empty mapping")
 
 
-def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
+def _take_objects(pile: ObjectPile, content: dict[str, Any], file: Path | None) -> None:
     """Take the objects of a scenario; an error names the line of the object."""
+    path = file or _NO_FILE
     given = _part(content, "objects", (list, str), "a list of manifests", path) or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
@@ -269,15 +289,17 @@ def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None
                 error.file = lines[number].at(error.path)
             raise
     for name in _part(content, "objectsFrom", list, "file names", path) or []:
-        for document in load_documents(path.parent / str(name)):
-            pile.take(document.content, document.source)
+        for root in named_manifests(file, str(name), ManifestError):
+            for document in root.pack().documents():
+                pile.take(document.content, document.source)
 
 
-def _take_scenario(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
-    """Take a scenario or a saved snapshot."""
-    _take_objects(pile, content, path)
+def _take_scenario(pile: ObjectPile, content: dict[str, Any], file: Path | None) -> None:
+    """Take a scenario or a saved snapshot; ``file`` is None for a text."""
+    path = file or _NO_FILE
+    _take_objects(pile, content, file)
     if "confFrom" in content:
-        pile.conf = read_conf_file(path.parent / str(content["confFrom"]))
+        pile.conf = named_conf(file, str(content["confFrom"]))
     elif "conf" in content:
         text = _part(content, "conf", (str, dict), "a configuration", path)
         text = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)
@@ -324,7 +346,7 @@ def _part(
 
 def _take_cluster(pile: ObjectPile, cluster: ReadableCluster) -> None:
     found = read_cluster(cluster)
-    for one in (*found.objects, *found.jobs):
+    for one in (*found.objects, *found.jobs, *found.events):
         try:
             pile.take(one, "cluster")
         except ManifestError as error:  # one odd object must not hide all others

@@ -6,14 +6,13 @@ otherwise time moves at once to the next moment at which something may.
 """
 
 import copy
-from collections.abc import Collection, Sequence
-from typing import Final
-
-import numpy as np
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
+from pumice.api.times import overdue_s
 from pumice.binder import Binder
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
@@ -21,6 +20,7 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
+from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.ownership import controller_of
 from pumice.core.snapshot import Snapshot
@@ -54,10 +54,12 @@ class Timeline:
         *,
         default_s: float | None = None,
         endless: Collection[str] = (),
+        frees_stuck: bool = False,
     ) -> None:
         """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
 
-        The pods of jobs in ``endless`` do not end, whatever they state.
+        The pods of jobs in ``endless`` do not end, whatever they state.  Pods that should have gone
+        by now stay, unless it ``frees_stuck`` ones.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
@@ -71,41 +73,55 @@ class Timeline:
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         if world.of_kind(RESOURCE_QUOTA):
-            self.cluster.quotas = PodQuotas(self.cluster, demands=world.knows_defaults)
+            self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
         self._groups = self.cluster.tables.table(POD_GROUP)
         timed = (one["kind"] == "PodGroup" for one in objects.timed)
         self._groups_end = default_s is not None or any(timed)
         """Whether the pods of any group may end."""
-        self._kubelet = Kubelet(self.cluster, durations=self._lasts)
+        self.stuck: dict[str, float] = {}
+        """Pods that should have gone by now and stay, each with the seconds since then."""
+        self._stuck_uids: set[str] = set()
+        self._kubelet = Kubelet(self.cluster, durations=self._lasts, keeps=self._is_stuck)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._new_claims = NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
-        ingest = Ingest(Snapshot(), runs=world.restored.runs)
-        self._informer = Informer(self.cluster, ingest, reader=world.restored)
-        known = self._informer.known
-        self._binder = Binder(self.cluster, known=known, waits=self._waits, write_events=False)
+        self._informer = self._follow()
+        self._binder = self._writer()
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
-        """Pods on nodes that are being deleted."""
+        """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
-            pod = self.cluster.get("Pod", *place)
-            if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
-                self._ended.add(pod["metadata"]["uid"])
-            self._note_leaving(pod)
+            self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
         self._changed = True
+        self._counted_endless = -1, 0
+        """The version of the cluster, and how many of its pods have no known end."""
         self.story = Story()
         self.next_at: float | None = world.now
         """When the next cycle is due; None once nothing is left to happen."""
         self.cluster.listeners.append(self._on_event)
+
+    def _writer(self) -> Binder:
+        """Make what carries decisions out; nobody reads conditions and events here."""
+        known, waits = self._informer.known, self._waits
+        return Binder(
+            self.cluster, known=known, waits=waits, write_conditions=False, write_events=False
+        )
+
+    def _follow(self) -> Informer:
+        """Make what shows the cluster to the scheduler."""
+        restored = self._world.restored
+        nodes: Any = _NodesInOrder(self.cluster, self._world.of_kind("Node"))
+        return Informer(nodes, Ingest(Snapshot(), runs=restored.runs), reader=restored)
 
     @property
     def now(self) -> float:
         """The time, in seconds since 1970."""
         return self.plane.clock.now()
 
-    def again(self, endless: Collection[str]) -> "Timeline":
+    def again(self, endless: Collection[str] = (), *, frees_stuck: bool = False) -> "Timeline":
         """Return the same world from its beginning, in which some jobs do not end."""
-        return Timeline(self._world, default_s=self._default_s, endless=endless)
+        default_s = self._default_s
+        return Timeline(self._world, default_s=default_s, endless=endless, frees_stuck=frees_stuck)
 
     def _unending(self, one: Manifest) -> Manifest:
         """Return an object of a job that is not to end without its run time."""
@@ -179,8 +195,7 @@ class Timeline:
         )
         self._world.failures.update(dict.fromkeys(decisions.failures))
         self._note(decisions)
-        waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
-        self._binder.apply(decisions, waiting)
+        self._binder.apply(decisions)
         return decisions
 
     def _plan(self, asked: "_Asking", *, changed: bool) -> None:
@@ -249,7 +264,11 @@ class Timeline:
 
     def endless(self) -> int:
         """Count the pods that run and have no known end."""
-        return sum(self._is_endless(pod) for pod in self.pods())
+        version, _ = self._counted_endless
+        if version != self.cluster.version:
+            found = sum(self._is_endless(pod) for pod in self.pods())
+            self._counted_endless = self.cluster.version, found
+        return self._counted_endless[1]
 
     def _is_endless(self, pod: Manifest) -> bool:
         if (pod.get("status") or {}).get("phase") != "Running" or not pod["spec"].get("nodeName"):
@@ -322,13 +341,47 @@ class Timeline:
         elif event.type == "DELETED" and not over and pod["spec"].get("nodeName"):
             self.story.gone.append(self._of(pod))
 
+    def _note_first(self, pod: Manifest, *, frees_stuck: bool) -> None:
+        """Note a pod that is being deleted in the beginning."""
+        meta = pod["metadata"]
+        if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
+            self._ended.add(meta["uid"])
+        late = overdue_s(meta.get("deletionTimestamp"), self.start)
+        if late and pod["spec"].get("nodeName") and not frees_stuck:
+            self.stuck[key_of(pod)] = late
+            self._stuck_uids.add(meta["uid"])
+        self._note_leaving(pod)
+
     def _note_leaving(self, pod: Manifest) -> None:
-        if pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName"):
+        leaves = pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
+        if leaves and not self._is_stuck(pod):
             self._leaving.add(key_of(pod))
+
+    def _is_stuck(self, pod: Manifest) -> bool:
+        return pod["metadata"]["uid"] in self._stuck_uids
 
     def _of(self, pod: Manifest) -> Moved:
         node = str(pod["spec"].get("nodeName") or "")
         return Moved(at=self.now, pod=key_of(pod), job=self.job_of(pod), node=node)
+
+
+class _NodesInOrder:
+    """A cluster that lists nodes as a world has them: among equal nodes a place is drawn."""
+
+    def __init__(self, cluster: EmbeddedCluster, names: Iterable[str]) -> None:
+        self._cluster = cluster
+        self._place = {name: place for place, name in enumerate(names)}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def list(self, kind: str, *arguments: Any) -> tuple[list[Manifest], str]:
+        """List objects, nodes in the order of the world and new ones at the end."""
+        found, version = self._cluster.list(kind, *arguments)
+        if kind == "Node":
+            last = len(self._place)
+            found = sorted(found, key=lambda one: self._place.get(one["metadata"]["name"], last))
+        return found, version
 
 
 class _Asking(Observer):
@@ -352,14 +405,6 @@ class _Asking(Observer):
             return  # something changes, so there is a cycle in a second
         changes = [(each.name, each.changes_at(ssn)) for each in self.plugins]
         self.instants = [(name, at) for name, at in changes if at is not None]
-
-
-def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
-    """Name the pods of a group that wait, except those that a gate holds back."""
-    jobs, tasks = snapshot.jobs, snapshot.tasks
-    rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
-    waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]
-    return [tasks.keys[row] for row in rows[waits].tolist()]
 
 
 def _without_run_time(one: Manifest) -> Manifest:

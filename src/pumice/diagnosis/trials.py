@@ -5,32 +5,33 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from pumice.actions import ACTIONS
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.story import Moved, Story
 from pumice.diagnosis.timeline import Timeline
 from pumice.examine.job_outcome import JobOutcome, Watcher
 
-_MOST_CYCLES: Final = 60
+MOST_CYCLES: Final = 60
 """Cycles after which a cluster that does not come to rest is left."""
 
 
-def look(world: ClusterState, job: str, cycles: int = 1, replay: Replay | None = None) -> Watcher:
-    """Play cycles; return the observer of the last one, or of the first one that started the job.
+_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.simulator.evicts)
 
-    A replay that is at hand is turned into the world, which is faster than making one.
-    """
+
+def look(world: ClusterState, job: str, cycles: int) -> Watcher:
+    """Play cycles; return the observer of the one that started the job, else of the last."""
     watcher = Watcher(job, 1)
-    if cycles <= 1:
-        if replay is None:
-            replay = Replay(world)
-        else:
-            replay.become(world)
-        replay.decide(watcher)
-        return watcher
     for _, watcher in _cycles(world, job, cycles):
         if watcher.outcome.started:
             break
+    return watcher
+
+
+def look_once(replay: Replay, job: str, *, alone: bool = False, evicting: bool = True) -> Watcher:
+    """Run the next cycle of a replay; ``alone``: as if no other job waited."""
+    watcher = Watcher(job, 1, alone=alone)
+    replay.decide(watcher, idle=() if evicting else _EVICTING)
     return watcher
 
 
@@ -60,13 +61,16 @@ class TrialResult:
         return _by_job(self.story.evictions)
 
 
-def played(world: ClusterState, job: str, *, until_started: bool = False) -> TrialResult:
+def played(
+    world: ClusterState, job: str, *, until_started: bool = False, alone: bool = False
+) -> TrialResult:
     """Play until the cluster is at rest, as what-if does, or only until the job starts.
 
-    Time does not pass until other jobs end: only leaving pods are waited for.
+    Time does not pass until other jobs end: only leaving pods are waited for.  ``alone``: no other
+    job that waits is placed meanwhile.
     """
     outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
-    for timeline, watcher in _cycles(world, job, _MOST_CYCLES):
+    for timeline, watcher in _cycles(world, job, MOST_CYCLES, alone=alone):
         story = timeline.story
         if not outcome.started:
             outcome, in_s = watcher.outcome, timeline.now - timeline.start
@@ -75,11 +79,13 @@ def played(world: ClusterState, job: str, *, until_started: bool = False) -> Tri
     return TrialResult(outcome=outcome, in_s=in_s, story=story)
 
 
-def _cycles(world: ClusterState, job: str, most: int) -> Iterator[tuple[Timeline, Watcher]]:
+def _cycles(
+    world: ClusterState, job: str, most: int, *, alone: bool = False
+) -> Iterator[tuple[Timeline, Watcher]]:
     """Play cycle after cycle, each with an observer of the job, while anything is to come."""
     timeline = Timeline(world)
     for cycle in range(1, most + 1):
-        watcher = Watcher(timeline.group(job), cycle)
+        watcher = Watcher(timeline.group(job), cycle, alone=alone)
         timeline.step(watcher)
         yield timeline, watcher
         if timeline.next_at is None:

@@ -1,14 +1,16 @@
 """All jobs that wait, each with its decisive cause: one cycle, examined for every one of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pumice.api.decisions import Decisions
+from pumice.clock import Deadline
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import state_of, with_stated
-from pumice.diagnosis.forecast import forecast_all
+from pumice.diagnosis.forecast import Forecast, forecast_all
+from pumice.diagnosis.promises import broken_promises
 from pumice.diagnosis.replay import Replay
 from pumice.examine.causes import as_recorded
 from pumice.examine.examiner import Examiner
@@ -65,16 +67,30 @@ class _All(Observer):
 
 
 def waiting_jobs(
-    world: ClusterState, *, foresee: bool = True, default_s: float | None = None
+    world: ClusterState,
+    *,
+    foresee: bool = True,
+    default_s: float | None = None,
+    deadline: Deadline | None = None,
 ) -> list[WaitingJob]:
-    """List every job that the next cycle leaves waiting, whatever the reason."""
+    """List every job that the next cycle leaves waiting, whatever the reason.
+
+    Starts that are not known at the deadline are unknown.
+    """
     bare = [key for key in world.jobs if world.group_titled(key) not in world.groups]
     watch = _All([*world.groups, *bare])
     Replay(world).decide(watch)
     waiting = [each for each in watch.examiners if state_of(world, each.outcome) == "waits"]
     keys = [each.outcome.job for each in waiting if each.outcome.job in world.groups]
-    starts = forecast_all(world, keys, default_s=default_s) if keys and foresee else {}
-    return [_line(world, each, starts) for each in sorted(waiting, key=_in_line)]
+    starts: Mapping[str, Forecast] = {}
+    if keys and foresee:
+        starts = forecast_all(world, keys, default_s=default_s, deadline=deadline)
+    promised = [each for each in waiting if each.outcome.makes_room and each.outcome.job in starts]
+    broken = broken_promises(world, promised) if promised else {}
+    return [
+        _line(world, each, starts, broken.get(each.outcome.job))
+        for each in sorted(waiting, key=_in_line)
+    ]
 
 
 def _in_line(examiner: Examiner) -> tuple[int, int, str]:
@@ -84,9 +100,16 @@ def _in_line(examiner: Examiner) -> tuple[int, int, str]:
     return place.queue_place, place.place, examiner.outcome.job
 
 
-def _line(world: ClusterState, examiner: Examiner, starts: Mapping[str, Any]) -> WaitingJob:
+def _line(
+    world: ClusterState,
+    examiner: Examiner,
+    starts: Mapping[str, Any],
+    broken: Sequence[Finding] | None,
+) -> WaitingJob:
     outcome = examiner.outcome
-    if examiner.asks or not outcome.listed:
+    if broken:
+        cause = broken[0]
+    elif examiner.asks or not outcome.listed:
         cause = causes_of(world, examiner)[0]
     else:
         cause = as_recorded(outcome)

@@ -11,10 +11,10 @@ from typing import Any
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import ENDED_PHASES, POD_GROUP, Manifest
-from pumice.api.wording import counted
+from pumice.api.wording import counted, span
 from pumice.diagnosis.changes import Add, Change
 from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
-from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
+from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast
 from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.joined_changes import chain
 from pumice.diagnosis.known_pods import PodTallies, Tally, phase_of

@@ -1,17 +1,21 @@
 """Causes for which a job of a session waits, the decisive one first."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
 
 from pumice.api.codes import Cause
-from pumice.api.wording import counted, first_of, verb
+from pumice.api.wording import counted, first_of, span, verb
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.placement import at_its_turn
+from pumice.examine.session_causes import Examination
 from pumice.framework.refusals import Why
 
 _NAMED: Final = 3
+_ALLOCATE: Final = "allocate"
+_EVICTING: Final = ("preempt", "gangpreempt", "reclaim", "gangreclaim")
 
 
 def session_causes(
@@ -28,7 +32,7 @@ def session_causes(
     cluster does not have them yet.
     """
     outcome, examination = examiner.outcome, examiner.examination
-    if outcome.makes_room:
+    if (outcome.makes_room or outcome.is_stuck) and not early and not _lacks_action(examination):
         return [_waits_for_evicted(outcome)]
     later = [*refused]
     if examination is not None:
@@ -40,9 +44,11 @@ def session_causes(
     found += _no_pods(outcome, found)
     if found:
         return found
+    if outcome.is_idly_promised and _promising(examiner.actions):
+        return [_never_bound(examiner.actions)]
     if examiner.ahead is None:
         return [as_recorded(outcome)]
-    return [examiner.ahead, *([] if examiner.limit is None else [examiner.limit])]
+    return [examiner.ahead, *([] if examiner.limit is None else [examiner.limit]), *examiner.shut]
 
 
 def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
@@ -78,11 +84,41 @@ def as_recorded(outcome: JobOutcome) -> Finding:
     return Finding(_CODES[why], outcome.sentence or why.value)
 
 
+def _lacks_action(examination: Examination | None) -> bool:
+    """Return whether a promise is never kept, as no action places pods."""
+    found = [] if examination is None else examination.invalid
+    return any(each.code is Cause.ACTION_MISSING for each in found)
+
+
+def _promising(actions: Sequence[str]) -> list[str]:
+    """List the evicting actions that come before allocate."""
+    before = list(takewhile(lambda action: action != _ALLOCATE, actions))
+    return [action for action in before if action in _EVICTING] if _ALLOCATE in actions else []
+
+
+def _never_bound(actions: Sequence[str]) -> Finding:
+    """Return that pods are promised free places in each cycle, so that allocate skips them."""
+    first = _promising(actions)[0]
+    text = (
+        f"the action {first} comes before {_ALLOCATE} and promises free places to its pods in each "
+        f"cycle, so {_ALLOCATE}, which binds pods, skips them"
+    )
+    numbers = {"action": _ALLOCATE, "actions": list(actions)}
+    return Finding(Cause.ACTION_MISSING, text, None, numbers)
+
+
 def _waits_for_evicted(outcome: JobOutcome) -> Finding:
-    pods = list(outcome.victims or outcome.makes_way or outcome.leaving)
-    seconds = outcome.leaves_in_s
-    leave = f"{counted(len(pods), 'pod')} {verb(len(pods), 'leaves', 'leave')}"
-    text = f"its place is promised; {leave} for it: {first_of(pods, _NAMED)}"
-    about = ObjectRef.of_key("Pod", pods[0])
-    numbers = {"pods": pods, "seconds": seconds}
-    return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)
+    pods, late = list(outcome.making_room), outcome.overdue
+    going = [pod for pod in pods if pod not in late]
+    text, numbers = "its place is promised", {"pods": pods, "seconds": outcome.leaves_in_s}
+    if going:
+        leave = f"{counted(len(going), 'pod')} {verb(len(going), 'leaves', 'leave')}"
+        within = f"(within {outcome.leaves_in_s:g} s)"
+        text += f"; {leave} for it: {first_of(going, _NAMED)} {within}"
+    if late:
+        stuck = {pod: seconds for pod, seconds in late.items() if pod in pods}
+        numbers["overdue"] = stuck
+        ago = span(max(stuck.values()))
+        text += f"; {first_of([*stuck], _NAMED)} should have gone {ago} ago, may be stuck"
+    about = ObjectRef.of_key("Pod", (going or pods)[0])
+    return Finding(Cause.WAITING_FOR_EVICTED, text, about, numbers)

@@ -1,5 +1,7 @@
 """Observes one cycle for one job: its gates as the cycle begins, and the outcome."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pumice.api.codes import Cause
@@ -7,13 +9,15 @@ from pumice.api.decisions import Decisions
 from pumice.api.wording import counted, first_of, verb
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
-from pumice.examine.findings import Finding, ObjectRef, Position, SparedPods
+from pumice.examine.findings import Finding, ObjectRef, Position
 from pumice.examine.funnel import Funnel
+from pumice.examine.gang_quota import still_needed
 from pumice.examine.job_outcome import Watcher
 from pumice.examine.limits import refused
+from pumice.examine.needed_pods import pending_rows
+from pumice.examine.node_causes import finding_of
 from pumice.examine.order_keys import OrderBook
 from pumice.examine.session_causes import Examination, examine
-from pumice.examine.spared import why_spared
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
@@ -23,7 +27,7 @@ _IN_ITS_QUEUE = (Stage.QUEUE, Stage.QUOTA)
 
 
 class Examiner(Watcher):
-    """Asks every gate as the cycle begins; at its end finds the jobs ahead and the pods spared."""
+    """Asks every gate as the cycle begins; at its end finds the jobs ahead."""
 
     def __init__(self, key: str, cycle: int = 1) -> None:
         super().__init__(key, cycle)
@@ -32,15 +36,19 @@ class Examiner(Watcher):
         self.asks = True
         """Whether every gate is asked, or only the outcome is observed."""
         self.examination: Examination | None = None
-        self.spared: list[SparedPods] = []
         self.position: Position | None = None
+        self.actions: tuple[str, ...] = ()
+        """The actions of the configuration, in their order."""
         self.ahead: Finding | None = None
         self.limit: Finding | None = None
         """The limit of a queue that leaves no room beside the jobs ahead."""
+        self.shut: list[Finding] = []
+        """Constraints without which nodes would have room beside the jobs ahead."""
 
     def opened(self, ssn: Session) -> None:
         """Ask every gate."""
         super().opened(ssn)
+        self.actions = tuple(ssn.actions)
         row = ssn.snapshot.jobs.row_of.get(self._key)
         if row is None or not ssn.snapshot.jobs.listed[row]:
             return
@@ -49,19 +57,18 @@ class Examiner(Watcher):
         self.examination = examine(ssn, row) if self.asks else Examination()
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
-        """Find the jobs that went first, and why no pod was evicted."""
+        """Find the jobs that went first."""
         super().decided(ssn, decisions)
         row = ssn.snapshot.jobs.row_of.get(self._key)
         if row is None or self.examination is None:
             return
         self.position = self._place(ssn, row)
-        if self.outcome.started or self.outcome.makes_room:
+        if self.outcome.started or self.outcome.makes_room or not self.asks:
             return
-        if not self.asks:
-            return
-        self.spared = why_spared(ssn, row)
         self.ahead = self._who_is_ahead(ssn, row)
-        self.limit = self._limit_beside_them(ssn, row) if self.ahead is not None else None
+        if self.ahead is not None:
+            self.limit = self._limit_beside_them(ssn, row)
+            self.shut = list(self._shut_beside_them(ssn, row))
 
     def _place(self, ssn: Session, row: int) -> Position | None:
         jobs, queues = ssn.snapshot.jobs, ssn.snapshot.queues
@@ -116,7 +123,20 @@ class Examiner(Watcher):
             return None
         admitting = record.stage is Stage.ENQUEUE
         code = Cause.QUEUE_OVER_CAPABILITY
-        return refused(ssn, code, record.why, record.numbers, row, admitting=admitting)
+        found = refused(ssn, code, record.why, record.numbers, row, admitting=admitting)
+        return None if found.numbers.get("wholeCluster") else found
+
+    def _shut_beside_them(self, ssn: Session, row: int) -> Iterator[Finding]:
+        """Yield the constraints that alone keep the job from nodes which those ahead left free."""
+        pending = ssn.ordering.sort_tasks(pending_rows(ssn, row))
+        if not pending or self.examination is None or not self.examination.starts:
+            return
+        funnel = Funnel(ssn, ssn.task(pending[0]))
+        needed = min(max(still_needed(ssn, row), 1), len(pending))
+        for constraint, opened in funnel.but_for():
+            held = funnel.holds(funnel.fitting | opened)
+            if constraint.code is not Cause.INSUFFICIENT_RESOURCE and held >= needed:
+                yield finding_of(funnel, constraint)
 
     def _admitted(self, ssn: Session) -> list[int]:
         """List the jobs that this cycle admitted to their queue."""

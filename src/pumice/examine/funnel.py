@@ -13,6 +13,7 @@ import numpy as np
 from pumice.api.codes import Cause
 from pumice.core.resources import PODS, STEP, Column, Mask
 from pumice.core.views import NodeFacts, Nodes, Task
+from pumice.examine.neighbours import Neighbours
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.session import Session
 
@@ -43,6 +44,9 @@ ORDER: Final = (
 )
 _LASTING: Final = frozenset(ORDER[: ORDER.index(Cause.VOLUME) + 1])
 """Constraints that hold in an empty cluster, too."""
+
+OF_PODS: Final = (Cause.POD_AFFINITY, Cause.POD_ANTI_AFFINITY, Cause.TOPOLOGY_SPREAD)
+"""Constraints of other pods."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,9 @@ class Funnel:
         self.compared = ssn.refusal_numbers(task)
         """Numbers that plugins compared, by their names."""
         self.constraints = [Constraint(name, found[name]) for name in ORDER if name in found]
+        near = any(each.failed.any() for each in self.constraints if each.name in OF_PODS)
+        self.neighbours = Neighbours.of(ssn, task) if near else None
+        """The pods that close nodes, if any do."""
 
     @cached_property
     def lacking(self) -> Column:

@@ -40,19 +40,37 @@ def gang_refused(ssn: Session, job: int) -> Record | None:
 
     None also where devices are refused, which are not among the requests.
     """
-    shapes = ssn.snapshot.tasks.shape
-    rows = [
-        row
-        for row in ssn.ordering.sort_tasks(pending_rows(ssn, job))
-        if not ssn.snapshot.tasks.best_effort[row]
-    ]
-    needed = min(max(still_needed(ssn, job), 1), len(rows))
-    if needed == len(rows) or len({int(shapes[row]) for row in rows}) == 1:
+    rows, needed = _asking(ssn, job)
+    if _is_settled(ssn, rows, needed):
         refused = list(_asked(ssn, job, rows[:needed], skips=False))
         return _of_all(ssn, refused, rows[:needed]) if refused else None
     refused = list(_asked(ssn, job, rows, skips=True))
-    # which of its pods the gang starts with is open, but for those that the queue lets pass
     return _of_some(ssn, refused[0]) if len(rows) - len(refused) < needed else None
+
+
+def gang_request(ssn: Session, job: int) -> Column | None:
+    """Return what the pods ask for that a gang still needs (R,); None if it is open which."""
+    rows, needed = _asking(ssn, job)
+    if not rows or not _is_settled(ssn, rows, needed):
+        return None
+    return np.asarray(np.sum([ssn.snapshot.request(row) for row in rows[:needed]], axis=0))
+
+
+def _asking(ssn: Session, job: int) -> tuple[list[int], int]:
+    """Return the pending tasks with requests of a job, and how many of them it needs to start."""
+    best_effort = ssn.snapshot.tasks.best_effort
+    pending = ssn.ordering.sort_tasks(pending_rows(ssn, job))
+    rows = [row for row in pending if not best_effort[row]]
+    return rows, min(max(still_needed(ssn, job), 1), len(rows))
+
+
+def _is_settled(ssn: Session, rows: list[int], needed: int) -> bool:
+    """Return whether it is known what the pods ask for with which a gang starts.
+
+    Else it is open, but for those that the queue lets pass.
+    """
+    shapes = ssn.snapshot.tasks.shape
+    return needed == len(rows) or len({int(shapes[row]) for row in rows}) == 1
 
 
 def still_needed(ssn: Session, job: int) -> int:

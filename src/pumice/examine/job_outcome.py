@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import GRACE_PERIOD_S
-from pumice.api.times import epoch
+from pumice.api.times import epoch, overdue_s
 from pumice.core.resources import Mask
 from pumice.core.status import PHASES, Status
 from pumice.core.tables import NOWHERE
@@ -79,6 +79,8 @@ class JobOutcome:
     """Terminating pods on nodes that its own pods are promised."""
     leaves_in_s: float = 0.0
     """Seconds within which the last of the leaving pods is gone."""
+    overdue: Mapping[str, float] = field(default_factory=dict)
+    """Leaving pods that should have gone by now, each with the seconds since then."""
     cycle: int = 1
 
     @property
@@ -90,10 +92,29 @@ class JobOutcome:
     def makes_room(self) -> bool:
         """Whether it only waits for terminating pods.
 
-        A promise for which nobody leaves does not come true by waiting.
+        A promise for which nobody leaves does not come true by waiting, nor one for which only
+        pods leave that should have gone by now.
         """
-        promised = self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
-        return promised and bool(self.victims or self.makes_way or self.leaving)
+        return self._is_promised and bool({*self.making_room} - self.overdue.keys())
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it only waits for terminating pods that should have gone by now."""
+        return self._is_promised and bool(self.making_room) and not self.makes_room
+
+    @property
+    def is_idly_promised(self) -> bool:
+        """Whether it is promised places for which nobody has to leave."""
+        return self._is_promised and not self.making_room
+
+    @property
+    def _is_promised(self) -> bool:
+        return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+
+    @property
+    def making_room(self) -> tuple[str, ...]:
+        """The pods that leave the places which it is promised."""
+        return tuple(self.victims) or self.makes_way or self.leaving
 
     @property
     def waits(self) -> bool:
@@ -115,9 +136,11 @@ class JobOutcome:
 class Watcher(Observer):
     """Observes one job in one session."""
 
-    def __init__(self, key: str, cycle: int) -> None:
+    def __init__(self, key: str, cycle: int, *, alone: bool = False) -> None:
+        """Observe a job; ``alone``: actions take no other, so none competes with it."""
         self._key = key
         self._cycle = cycle
+        self._alone = alone
         self.outcome = JobOutcome(job=key, cycle=cycle)
         self.decisions = Decisions()
 
@@ -127,6 +150,8 @@ class Watcher(Observer):
         row = jobs.row_of.get(self._key)
         if row is not None and jobs.listed[row]:
             ssn.records.watched = frozenset({row})
+        if self._alone:
+            ssn.considered = np.arange(len(jobs.listed)) == (NOWHERE if row is None else row)
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Copy the records of the job."""
@@ -170,6 +195,7 @@ class Watcher(Observer):
             leaving=_leaving(ssn, [each for each in job.tasks if each not in gone]),
             makes_way=_making_way(ssn, decisions, own),
             leaves_in_s=_leaves_in(ssn, decisions, own),
+            overdue=_overdue(ssn, [*_making_way(ssn, decisions, own), *pods]),
             cycle=self._cycle,
         )
 
@@ -254,6 +280,18 @@ def _leaves_in(ssn: Session, decisions: Decisions, own: set[str]) -> float:
             grace = pod.spec.termination_grace_period_seconds
             waits.append(float(GRACE_PERIOD_S if grace is None else grace))
     return max(waits)
+
+
+def _overdue(ssn: Session, pods: Iterable[str]) -> dict[str, float]:
+    """Return the pods that should have gone by now, each with the seconds since then."""
+    tasks = ssn.snapshot.tasks
+    found = {}
+    for key in pods:
+        pod: Any = tasks.pods[tasks.row_of[key]]
+        late = overdue_s(pod.metadata.deletion_timestamp, ssn.now)
+        if late:
+            found[key] = late
+    return found
 
 
 def _making_way(ssn: Session, decisions: Decisions, own: set[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pumice.api.wording import first_of
 from pumice.core.resources import PODS, STEP, Column
 from pumice.examine.failures import EXTENDER
 from pumice.examine.findings import Finding, ObjectRef
-from pumice.examine.gang_quota import still_needed
+from pumice.examine.gang_quota import gang_request, still_needed
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import QueueCommitments, elastic_by_queue
@@ -102,14 +102,13 @@ def _queue_overrun(
     used = _Used.when(ssn, admitting=admitting)
     if code is Cause.QUEUE_OVER_CAPABILITY and used is not None:
         at, shorts = _at_whose_limit(ssn, used, at, shorts)
-    words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
     pods = numbers.get("pods", 0)
+    if all(_is_whole_cluster(ssn, at, each) for each in shorts):
+        return _cluster_overrun(code, at, shorts, admitting=admitting)
     details = compared_numbers(shorts) | ({"pods": pods} if pods else {})
+    words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
     gang = f" with {_part(ssn, job, pods)}" if pods else ""
     text = f"queue {at} would hold more than it {words}{gang}: {_compared(shorts)}"
-    if _is_whole_cluster(ssn, at, shorts[0]):
-        details["wholeCluster"] = True
-        text += "; the limit is all the cluster has"
     guarantees = _guarantees(ssn, used, at, shorts[0])
     if guarantees:
         details["guarantees"] = {
@@ -125,6 +124,44 @@ def _queue_overrun(
     return Finding(code, text, ObjectRef("Queue", at), details)
 
 
+def _cluster_overrun(code: Cause, queue: str, shorts: list[Short], *, admitting: bool) -> Finding:
+    """Return the finding that the jobs of a queue without a limit would exceed the cluster."""
+    numbers = {**compared_numbers(shorts), "wholeCluster": True}
+    if not admitting:
+        text = f"queue {queue} would hold more than the cluster has: {_compared(shorts)}"
+        return Finding(code, text, ObjectRef("Queue", queue), numbers)
+    text = f"jobs of queue {queue} would reserve more than the cluster has: {_compared(shorts)}"
+    return Finding(Cause.NOT_ADMITTED, text, None, numbers)
+
+
+def further_limits(
+    ssn: Session, job: int, first: Finding, *, admitting: bool = False
+) -> Iterator[Finding]:
+    """Yield the other queues up to the root that would exceed a limit, beside the ``first`` one."""
+    asked = ssn.job(job).min_resources if admitting else gang_request(ssn, job)
+    used = _Used.when(ssn, admitting=admitting)
+    row, names = int(ssn.snapshot.jobs.queue[job]), ssn.snapshot.resources.names
+    is_queue = first.about is not None and first.about.kind == "Queue"
+    if not is_queue or used is None or asked is None or row not in used.limits.tree.ancestors:
+        return
+    seen = {first.about.name if first.about is not None else ""}
+    for each in used.limits.tree.chain(row):
+        held, limit = used.amounts[:, each], used.limits.real_capability[:, each]
+        over = (asked >= STEP) & (held + asked - limit >= STEP)
+        shorts = [
+            Short(names[r], float(held[r]), float(asked[r]), float(limit[r]))
+            for r in np.flatnonzero(over).tolist()
+        ]
+        if not shorts:
+            continue
+        at, moved = _at_whose_limit(ssn, used, ssn.snapshot.queues.names[each], shorts)
+        if at not in seen and not any(_is_whole_cluster(ssn, at, one) for one in moved):
+            seen.add(at)
+            first_short, *more = (one.numbers() for one in moved)
+            numbers = {"at": at, **first_short, **({"more": more} if more else {})}
+            yield _queue_overrun(ssn, first.code, numbers, job, admitting=admitting)
+
+
 def _part(ssn: Session, job: int, pods: int) -> str:
     """Describe some pods of a gang: all that it still needs, or a part of them."""
     view = ssn.job(job)
@@ -136,9 +173,12 @@ def _part(ssn: Session, job: int, pods: int) -> str:
 
 def _is_whole_cluster(ssn: Session, queue: str, short: Short) -> bool:
     """Return whether a limit is the size of the cluster, because no queue states it."""
-    queues, res = ssn.snapshot.queues, ssn.snapshot.resources.names.index(short.resource)
+    queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
+    if short.resource not in names:
+        return False  # of devices that claims ask for
+    res = names.index(short.resource)
     stated = queues.capability_given[res, queues.row_of[queue]]
-    return not stated and short.limit > 0 and short.limit >= float(ssn.total[res]) - STEP
+    return not stated and short.limit >= float(ssn.total[res]) - STEP
 
 
 def _short_numbers(short: Short) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pumice.api.annotations import NOT_READY_TAINTS
+from pumice.api.annotations import NODE_GROUP, NOT_READY_TAINTS
 from pumice.api.codes import Cause
 from pumice.api.nodes import Taint
 from pumice.api.quantity import amount_text, base_units
@@ -15,13 +15,20 @@ from pumice.core.labels import node_labels, tolerates
 from pumice.core.resources import Mask
 from pumice.core.views import NodeFacts
 from pumice.examine.findings import Finding, FunnelRow, ObjectRef
-from pumice.examine.funnel import CAPACITY, Constraint, Funnel
+from pumice.examine.funnel import CAPACITY, OF_PODS, Constraint, Funnel
+from pumice.examine.neighbours import compared
+from pumice.examine.volume_places import volume_numbers
 from pumice.framework.waiting_reason import claim_reason
 
 RESOURCE_CLAIM: Final = "ResourceClaim"
 _SHOWN: Final = 3
 _NODES: Final = "node(s) "
 """Prefix of a reason that is a sentence about nodes."""
+NO_NODES: Final = Finding(
+    Cause.INSUFFICIENT_RESOURCE,
+    "the cluster has no nodes",
+    numbers={"nodes": 0, "refused": 0, "left": 0, "resources": {}},
+)
 _BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
@@ -100,7 +107,7 @@ def _about(funnel: Funnel, refused: Mask, numbers: dict[str, Any]) -> ObjectRef 
     """Name the claim or the node that the finding is about, if it is one."""
     if "claim" in numbers:
         return ObjectRef.of_key(RESOURCE_CLAIM, numbers["claim"]["claim"])
-    name = numbers.get("nearest") or numbers.get("largest")
+    name = numbers.get("nearest") or numbers.get("largestNode")
     rows = np.flatnonzero(refused)
     if not name and len(rows) == 1:
         name = funnel.snapshot.nodes.names[int(rows[0])]
@@ -146,39 +153,39 @@ def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     texts = sorted(funnel.texts.get(constraint.name, ())) + funnel.words.get(constraint.name, [])
     texts = [text.rstrip(".") for text in texts]  # Volcano ends some with a full stop
     nodes = _nodes(funnel, before & constraint.failed)
-    who = ", ".join(sorted(funnel.plugins.get(constraint.name, ()))) + _for_whom(funnel, constraint)
+    who = ", ".join(sorted(funnel.plugins.get(constraint.name, ())))
     if texts and all(text.startswith(_NODES) for text in texts):
         return f"{nodes} {' or '.join(text.removeprefix(_NODES) for text in texts)} ({who})"
     return f"{nodes}: {'; '.join(texts) or 'refused'} ({who})"
 
 
-def _for_whom(funnel: Funnel, constraint: Constraint) -> str:
-    """Name the queue whose node groups are meant."""
-    found = _group_numbers(funnel) if constraint.name == Cause.NODE_GROUP else {}
-    if not found:
-        return ""
-    queue, stated_by = found["queue"], found["statedBy"]
-    inherited = f", whose affinity is that of queue {stated_by}" if stated_by != queue else ""
-    return f" for queue {queue}{inherited}"
-
-
-def _group_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
-    return dict(funnel.compared.get("nodeGroup", {}))
+def _group_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
+    """Return the groups of refused nodes, with those that the queue may use."""
+    found = funnel.compared.get("nodeGroup")
+    if found is None:
+        return {}
+    labels = funnel.snapshot.nodes.labels
+    rows = np.flatnonzero(before & constraint.failed).tolist()
+    groups = Counter(labels[row].get(NODE_GROUP, "") for row in rows)
+    return {**found, "groups": dict(sorted(groups.items()))}
 
 
 def _capacity(funnel: Funnel, constraint: Constraint, _: Mask) -> str:
-    numbers = _capacity_numbers(funnel)
-    n = int(constraint.failed.sum())
-    listed = ", ".join(
-        f"{name} {amount_text(name, need)}, and "
-        + (f"the largest node has {amount_text(name, most)}" if most else "no node has any")
-        for name, need, most in _beyond(funnel)
-    )
-    small = f"{counted(n, 'node')} {verb(n, 'is', 'are')} too small for {_pod(funnel)}"
-    if constraint.failed.all() and listed:
+    if not funnel.snapshot.nodes.n:
+        return NO_NODES.text
+    n, beyond = int(constraint.failed.sum()), list(_beyond(funnel))
+    absent = [name for name, _, most in beyond if not most]
+    if absent:
+        asks = ", ".join(f"{name} {amount_text(name, need)}" for name, need, _ in beyond)
+        return f"no node has {' or '.join(absent)}: {_pod(funnel)} asks for {asks}"
+    if constraint.failed.all() and beyond:
+        listed = ", ".join(
+            f"{name} {amount_text(name, need)}, and the largest node has {amount_text(name, most)}"
+            for name, need, most in beyond
+        )
         return f"no node is large enough for {_pod(funnel)}: it asks for {listed}"
-    lacking = ", ".join(sorted(numbers["resources"]))
-    return f"{small}, even when empty ({lacking})"
+    small = f"{counted(n, 'node')} {verb(n, 'is', 'are')} too small for {_pod(funnel)}"
+    return f"{small}, even when empty ({', '.join(sorted(_capacity_numbers(funnel)['resources']))})"
 
 
 def _beyond(funnel: Funnel) -> Iterator[tuple[str, float, float]]:
@@ -204,8 +211,11 @@ def _capacity_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
     }
     beyond = [name for name, one in found.items() if one["request"] > one["largest"]]
     first = next(iter([*beyond, *found]), "")
+    large = int(np.argmax(offered[names.index(first)])) if first else 0
+    named = {"largestNode": funnel.snapshot.nodes.names[large]} if first else {}
     return {
         **({"resource": first, **found[first]} if first else {}),
+        **(named if first and found[first]["largest"] else {}),
         "requests": {res: base_units(res, x) for res, x in asked.items()},
         "resources": found,
     }
@@ -361,6 +371,93 @@ def _device_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
     return {key: found for key, found in funnel.compared.items() if key in ("claim", "cards")}
 
 
+def _neighbours(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    """Name the pods in the way, or those that are missing."""
+    refused, found = before & constraint.failed, funnel.neighbours
+    if found is None:
+        return _plain(funnel, constraint, before)
+    texts = {
+        Cause.POD_AFFINITY: found.affinity_text,
+        Cause.POD_ANTI_AFFINITY: found.anti_affinity_text,
+        Cause.TOPOLOGY_SPREAD: found.spread_text,
+    }
+    text = texts[constraint.code](_nodes(funnel, refused), refused)
+    return text or _plain(funnel, constraint, before)
+
+
+def _neighbour_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
+    refused, found = before & constraint.failed, funnel.neighbours
+    if found is None:
+        return {}
+    if constraint.name == Cause.TOPOLOGY_SPREAD:
+        return compared(each for each in found.spreads if each.refuses(refused))
+    if constraint.name == Cause.POD_AFFINITY:
+        return compared(each for each in found.required if not each.near(refused))
+    return compared(each for each in found.anti if each.near(refused))
+
+
+def _volumes(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    """Name the volume out of reach, with its zone and those of the nodes."""
+    numbers = _volume_numbers(funnel, constraint, before)
+    if not numbers:
+        return _plain(funnel, constraint, before)
+    refused = before & constraint.failed
+    what = f"volume {numbers['volume']} of claim {numbers['volumeClaim']}"
+    if "zone" not in numbers:
+        does = _verb(refused, "does", "do")
+        where = f"is reachable where {numbers['reachableFrom']}"
+        return f"{what} {where}, which {_nodes(funnel, refused)} {does} not meet"
+    zones = sorted({each or "none" for each in numbers["nodeZones"].values()})
+    nodes = f"{_nodes(funnel, refused)} {_verb(refused, 'is', 'are')}"
+    return (
+        f"{what} is in zone {numbers['zone']}; {nodes} in {verb(len(zones), 'zone', 'zones')} "
+        + (first_of(zones, _SHOWN))
+    )
+
+
+def _volume_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
+    return volume_numbers(funnel.snapshot, funnel.task, before & constraint.failed)
+
+
+def _groups(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    """Name the groups of the nodes, and those that the queue may use."""
+    found, refused = _group_numbers(funnel, constraint, before), before & constraint.failed
+    if not found:
+        return _plain(funnel, constraint, before)
+    is_in = " or ".join(f"in group {each}" if each else "in no group" for each in found["groups"])
+    named = found["affinity"]
+    may = f"may use {first_of(named, _SHOWN)}" if named else "names no node group"
+    texts = sorted(funnel.texts.get(constraint.name, ()))
+    nodes = f"{_nodes(funnel, refused)} {_verb(refused, 'is', 'are')} {is_in}"
+    return f"{nodes}, and queue {found['queue']}{_inherited(found)} {may}: {'; '.join(texts)}"
+
+
+def _inherited(found: dict[str, Any]) -> str:
+    queue, stated_by = found["queue"], found["statedBy"]
+    return f", whose affinity is that of queue {stated_by}," if stated_by != queue else ""
+
+
+def _numa(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    """Name the free cpus of NUMA nodes."""
+    found = funnel.compared.get("numa")
+    if not found or not found["free"]:
+        return _plain(funnel, constraint, before)
+    listed = "; ".join(
+        f"{node}: {', '.join(f'{n} on NUMA node {numa}' for numa, n in free.items())}"
+        for node, free in found["free"].items()
+    )
+    wants = f"{_pod(funnel)} asks for {found['request']} cpus by policy {found['policy'] or 'none'}"
+    return f"{_plain(funnel, constraint, before)}; {wants}, free are {listed}"
+
+
+def _numa_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    return dict(funnel.compared.get("numa", {}))
+
+
+def _extender_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    return dict(funnel.compared.get("extender", {}))
+
+
 def _failure_numbers(funnel: Funnel, constraint: Constraint, _: Mask) -> dict[str, Any]:
     names = sorted(funnel.plugins.get(constraint.name, ()))
     hooks = [hook for plugin, hook in funnel.failures.errors if plugin in names]
@@ -379,6 +476,10 @@ _TEXTS: Final[dict[str, _Text]] = {
     Cause.POD_LIMIT: _pods,
     Cause.HOST_PORT: _ports,
     Cause.DEVICE: _devices,
+    Cause.NODE_GROUP: _groups,
+    Cause.NUMA_POLICY: _numa,
+    Cause.VOLUME: _volumes,
+    **dict.fromkeys(OF_PODS, _neighbours),
 }
 _NUMBERS: Final[dict[str, Callable[[Funnel, Constraint, Mask], dict[str, Any]]]] = {
     CAPACITY: _capacity_numbers,
@@ -389,5 +490,9 @@ _NUMBERS: Final[dict[str, Callable[[Funnel, Constraint, Mask], dict[str, Any]]]]
     Cause.HOST_PORT: _port_numbers,
     Cause.DEVICE: _device_numbers,
     Cause.NODE_GROUP: _group_numbers,
+    Cause.NUMA_POLICY: _numa_numbers,
+    Cause.VOLUME: _volume_numbers,
+    Cause.EXTENDER_REFUSED: _extender_numbers,
     Cause.PLUGIN_FAILED: _failure_numbers,
+    **dict.fromkeys(OF_PODS, _neighbour_numbers),
 }

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pumice.api.codes import Cause
+from pumice.api.quantity import amount_text, base_units
 from pumice.api.wording import counted, part_of_its
 from pumice.core.status import Status
 from pumice.examine.failures import EXTENDER, failed_in
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
-from pumice.examine.gang_quota import gang_refused, pod_refused
-from pumice.examine.limits import closed, overused, refused
+from pumice.examine.gang_quota import gang_refused, gang_request, pod_refused
+from pumice.examine.limits import closed, further_limits, overused, refused
 from pumice.examine.missing_pods import refused_by_quotas
 from pumice.examine.needed_pods import held_back, pending_rows
+from pumice.examine.node_causes import NO_NODES
 from pumice.examine.placement import placement_findings
 from pumice.examine.trial import Trial, try_alone
 from pumice.framework.job_records import Record
@@ -47,16 +49,22 @@ class Examination:
 
         A job gets its pods once it is admitted.  While they are ``unmade``, a scheduler knows of no
         node that refuses them, so what keeps the job from being admitted is decisive, also for
-        those who know the pods that it will have.
+        those who know the pods that it will have; unless no node can ever meet their requests.
         """
         invalid = self.invalid
         if refused:
             invalid = [each for each in invalid if each.code not in (*_MISSING, *_OF_MISSING)]
             known = {each.about for each in self.admission}
             refused = [each for each in refused if each.about not in known]
-        if unmade and self.admission:
-            return distinct([*invalid, *self.admission, *refused, *self._in_order()])
-        return distinct([*invalid, *refused, *self._in_order()])
+        if unmade and self.admission and not self._is_unmeetable:
+            return _joined_limits([*invalid, *self.admission, *refused, *self._in_order()])
+        return _joined_limits([*invalid, *refused, *self._in_order()])
+
+    @property
+    def _is_unmeetable(self) -> bool:
+        """Whether no node is large enough for pods that the job needs, even when empty."""
+        numbers = self.nodes[0].numbers if self.nodes and self.holds_when_empty else {}
+        return "resources" in numbers and not numbers["left"]
 
     def _in_order(self) -> list[Finding]:
         """List what is wrong with its queue and its nodes; of the two, what holds longer first."""
@@ -66,27 +74,47 @@ class Examination:
         # a queue without a limit of its own is full because the nodes are
         echoes = [each for each in others if each.numbers.get("wholeCluster") and self.nodes]
         others = [each for each in others if each not in echoes]
+        echoes = [each for each in echoes if each.code is Cause.NOT_ADMITTED]
         lasting, now = (self.nodes, []) if self.holds_when_empty else ([], self.nodes)
         return [*closed, *lasting, *others, *now, *echoes]
 
     def _follows(self, finding: Finding) -> bool:
-        """Return whether a limit of zero follows from a resource that no node has at all."""
+        """Return whether limits of zero follow from resources that no node has at all."""
         numbers = finding.numbers
+        if self.nodes and not self.nodes[0].numbers.get("nodes", 1):
+            return finding.code not in _CLOSED  # a cluster without nodes has nothing to share
+        if "limit" not in numbers:
+            return False
         absent = {
             name
             for node in self.nodes
             for name, amounts in node.numbers.get("resources", {}).items()
             if not amounts["largest"]
         }
-        return (
-            not numbers.get("more") and numbers.get("resource") in absent and not numbers["limit"]
-        )
+        shorts = [numbers, *numbers.get("more", ())]
+        return all(each["resource"] in absent and not each["limit"] for each in shorts)
 
 
 _MISSING: Final = (Cause.NO_PODS, Cause.TOO_FEW_PODS, Cause.ROLE_SHORT)
 _OF_MISSING: Final = (Cause.QUOTA_EXCEEDED,)
 """Why pods are missing."""
 _CLOSED: Final = (Cause.QUEUE_CLOSED, Cause.QUEUE_MISPLACED)
+
+
+def _joined_limits(findings: list[Finding]) -> list[Finding]:
+    """Leave out repeated findings; the first limit of a queue lists those above it."""
+    found = distinct(findings)
+    limits = [
+        (each.about.name, each)
+        for each in found
+        if each.code is Cause.QUEUE_OVER_CAPABILITY and each.about and "limit" in each.numbers
+    ]
+    above = [{"queue": name, **each.numbers} for name, each in limits[1:]]
+    if not above:
+        return found
+    first = limits[0][1]
+    joined = replace(first, numbers={**first.numbers, "above": above})
+    return [joined if each is first else each for each in found]
 
 
 def distinct(findings: list[Finding]) -> list[Finding]:
@@ -111,6 +139,8 @@ def examine(ssn: Session, job: int) -> Examination:
                 found.admission += _admission(ssn, job)
     if not pending_rows(ssn, job):
         found.queue += closed(ssn, job)
+        found.holds_when_empty = not ssn.snapshot.nodes.n
+        found.nodes = [NO_NODES] if found.holds_when_empty else []
         return found
     queue = int(ssn.snapshot.jobs.queue[job])
     if ssn.policy.overused(queue):
@@ -233,7 +263,8 @@ def _admission(ssn: Session, job: int) -> Iterator[Finding]:
         for plugin, ask in tier:
             vote = ask(view)
             if isinstance(vote, Refusal) or vote <= REJECT:
-                yield _vote(ssn, job, plugin, vote)
+                found = _vote(ssn, job, plugin, vote)
+                yield from (found, *further_limits(ssn, job, found, admitting=True))
             elif vote >= PERMIT:
                 permitted = True
         if permitted:
@@ -245,9 +276,34 @@ def _vote(ssn: Session, job: int, plugin: Plugin, vote: Any) -> Finding:
     if failed is not None:
         return failed
     if isinstance(vote, Refusal):
-        return refused(ssn, vote.code, vote.why, vote.numbers, job, admitting=True)
+        found = refused(ssn, vote.code, vote.why, vote.numbers, job, admitting=True)
+        return _with_needs(ssn, job, found)
     code = Cause.EXTENDER_REFUSED if plugin.name == EXTENDER else Cause.NOT_ADMITTED
     return Finding(code, f"{plugin.name} votes against admitting it", None, {"by": plugin.name})
+
+
+def _with_needs(ssn: Session, job: int, finding: Finding) -> Finding:
+    """Return a refusal to admit a job with what its pods need, where that is less than it states.
+
+    ``minResources`` of a pod group may be more than its pods ask for.
+    """
+    shorts = [finding.numbers, *finding.numbers.get("more", ())]
+    asked = gang_request(ssn, job) if "resource" in finding.numbers else None
+    view, names = ssn.job(job), ssn.snapshot.resources.names
+    if asked is None or view.ready or len(view.tasks) < view.min_member:
+        return finding
+    less = {
+        name: float(asked[names.index(name)])
+        for each in shorts
+        if (name := str(each["resource"])) in names
+        and base_units(name, float(asked[names.index(name)])) < each["request"]
+    }
+    if not less:
+        return finding
+    listed = ", ".join(f"{name} {amount_text(name, amount)}" for name, amount in less.items())
+    needed = {name: base_units(name, amount) for name, amount in less.items()}
+    text = f"{finding.text}; its pods need only {listed}, so minResources may be lower"
+    return replace(finding, text=text, numbers={**finding.numbers, "needed": needed})
 
 
 def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
@@ -268,7 +324,8 @@ def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
     stated = "resource" in record.numbers and record.numbers["at"] in ssn.snapshot.queues.row_of
     if code is Cause.PLUGIN_REFUSED and stated:
         code = Cause.QUEUE_OVER_CAPABILITY  # of devices, which no code of their own counts
-    yield refused(ssn, code, record.why, record.numbers, job)
+    found = refused(ssn, code, record.why, record.numbers, job)
+    yield from (found, *further_limits(ssn, job, found))
 
 
 def _failed_vote(ssn: Session, job: int, record: Record) -> Finding | None:

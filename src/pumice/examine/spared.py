@@ -6,12 +6,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from pumice.api.codes import SPARED_MEANINGS, Spared
+from pumice.api.codes import SPARED_MEANINGS, Cause, Spared
+from pumice.api.decisions import Decisions
 from pumice.api.wording import counted, first_of
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.examine.findings import ObjectRef, SparedPods
+from pumice.examine.examiner import Examiner
+from pumice.examine.failures import failed_in
+from pumice.examine.findings import Finding, ObjectRef, SparedPods
+from pumice.examine.gang_quota import gang_request
 from pumice.framework.dispatch import Method
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
@@ -21,6 +25,22 @@ _PREEMPTING: Final = ("preempt", "gangpreempt")
 _RECLAIMING: Final = ("reclaim", "gangreclaim")
 _SHOWN: Final = 3
 _HOLDING: Final = (Status.RUNNING, Status.BOUND)
+
+
+class EvictionExaminer(Examiner):
+    """Finds also why no pod was evicted for the job, which asks plugins about every pod."""
+
+    def __init__(self, key: str, cycle: int = 1) -> None:
+        super().__init__(key, cycle)
+        self.spared: list[SparedPods] = []
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Find the jobs that went first, and why no pod was evicted."""
+        super().decided(ssn, decisions)
+        row = ssn.snapshot.jobs.row_of.get(self._key)
+        settled = self.outcome.started or self.outcome.makes_room
+        if row is not None and self.examination is not None and not settled:
+            self.spared = why_spared(ssn, row)
 
 
 @dataclass
@@ -77,19 +97,19 @@ def _sort(
         return
     tasks, jobs, queues = ssn.snapshot.tasks, ssn.snapshot.jobs, ssn.snapshot.queues
     usable = ~ssn.placing.incurable(ssn.placing.fit(asker))
+    may_reclaim = not way.reclaims or _may_reclaim(ssn, asker)
     left: dict[int, list[int]] = {}
     for row in rows:
         if way.reclaims and not queues.reclaimable[jobs.queue[tasks.job[row]]]:
             _add(piles, Spared.QUEUE_NOT_RECLAIMABLE, [row])
+        elif not may_reclaim:
+            _add(piles, Spared.RECLAIMER_OVER_DESERVED, [row])
         elif not tasks.preemptable[row]:
             _add(piles, Spared.NOT_PREEMPTABLE, [row])
         elif not usable[tasks.node[row]]:
             _add(piles, Spared.NODE_EXCLUDED, [row])
         else:
             left.setdefault(int(tasks.node[row]), []).append(row)
-    if way.reclaims and left and not _may_reclaim(ssn, asker):
-        _add(piles, Spared.RECLAIMER_OVER_DESERVED, [row for each in left.values() for row in each])
-        return
     for candidates in left.values():
         _ask_plugins(ssn, asker, candidates, way, piles)
 
@@ -112,9 +132,11 @@ def _barred(ssn: Session, asker: Task, way: _Way) -> Spared | None:
 
 
 def _may_reclaim(ssn: Session, asker: Task) -> bool:
+    """Return whether the queue of a job may take from others what its gang needs."""
     if ssn.policy.overused(asker.queue):
         return False
-    return bool(ssn.policy.preemptive(asker.queue, asker.request[:, 0]))
+    requests = [asker.request[:, 0], gang_request(ssn, asker.job)]
+    return all(ssn.policy.preemptive(asker.queue, each) for each in requests if each is not None)
 
 
 def _ask_plugins(
@@ -140,6 +162,10 @@ def _ask_plugins(
         plugin = next((plugin for plugin, mask in answers if not mask[i]), None)
         if plugin is None:
             _add(piles, Spared.PLUGIN_REFUSED, [row])
+            continue
+        failed = failed_in(ssn, plugin, hook.__name__)
+        if failed is not None:
+            _add(piles, Spared.PLUGIN_FAILED, [row], {**failed.numbers, "error": failed.text})
             continue
         candidate = Task(ssn.snapshot, row)
         code, numbers = plugin.why_spared(hook.__name__, asker, candidate)
@@ -167,14 +193,24 @@ def _describe(ssn: Session, code: Spared, pile: _Pile) -> SparedPods:
     who = f"{counted(len(names), 'pod')} ({first_of(sorted(names), _SHOWN)})"
     rule = SPARED_MEANINGS[code].rstrip(".")
     by = f" ({', '.join(pile.by)})" if pile.by else ""
-    until = f", until {pile.numbers['until']}" if "until" in pile.numbers else ""
+    more = f", until {pile.numbers['until']}" if "until" in pile.numbers else ""
+    more += f" ({pile.numbers['error']})" if "error" in pile.numbers else ""
     return SparedPods(
         code,
         len(names),
-        f"{who}: {rule[0].lower()}{rule[1:]}{until}{by}",
+        f"{who}: {rule[0].lower()}{rule[1:]}{more}{by}",
         next(_about(ssn, code, pile), None),
         pile.numbers,
     )
+
+
+def failed_plugins(spared: list[SparedPods]) -> list[Finding]:
+    """List the plugins that failed when they were asked for victims, as causes."""
+    return [
+        Finding(Cause.PLUGIN_FAILED, str(each.numbers["error"]), None, each.numbers)
+        for each in spared
+        if each.code is Spared.PLUGIN_FAILED
+    ]
 
 
 def _about(ssn: Session, code: Spared, pile: _Pile) -> Iterator[ObjectRef]:

@@ -28,9 +28,11 @@ from pumice.core.tables import NOWHERE
 from pumice.framework.columns import all_jobs
 from pumice.framework.fit_errors import fit_error
 from pumice.framework.job_records import Record
+from pumice.framework.queue_limits.device_quota import held_devices
 from pumice.framework.queue_limits.tree import ROOT, QueueTree
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
+from pumice.framework.waiting_pods import waiting_pods
 from pumice.framework.waiting_reason import waiting_reason
 
 Phases = NDArray[np.int8]
@@ -44,13 +46,11 @@ _IS_WAITING = np.isin(np.arange(len(PHASES)), (_PENDING, _INQUEUE, _UNKNOWN))
 _UNPLACED = [int(status) for status in (Status.PENDING, Status.PIPELINED)]
 
 
-def close_session(
-    ssn: Session, *, only_changes: bool = False, queue_amounts: bool = True
-) -> Decisions:
+def close_session(ssn: Session, *, only_changes: bool = False, statuses: bool = True) -> Decisions:
     """Close a session and return its outcome.
 
-    With ``only_changes`` pod groups whose status stays as the cluster has it are left out; without
-    ``queue_amounts`` what queues hold is.
+    With ``only_changes`` pod groups and pods whose status stays as the cluster has it are left
+    out; without ``statuses`` what queues hold and why pods wait is.
     """
     ssn.close()
     _report_misplaced(ssn)
@@ -61,8 +61,9 @@ def close_session(
     rows = reported.nonzero()[0]
     if len(rows):
         _report_groups(ssn, decisions, phases, rows, differs[rows] if only_changes else None)
-    if queue_amounts:
+    if statuses:
         decisions.queues = _queue_amounts(ssn)
+        decisions.waiting_pods = waiting_pods(ssn, only_changes=only_changes)
     decisions.failures = ssn.failures.lines()
     decisions.failed_for = _failed_for(ssn)
     return decisions
@@ -294,13 +295,20 @@ def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
     """Return what each queue holds; in a tree it counts for all ancestors, too."""
     queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
     allocated = queues.allocated
-    if ROOT in queues.row_of:
-        allocated = QueueTree.of(ssn.snapshot).sum_up(allocated)
+    tree = QueueTree.of(ssn.snapshot) if ROOT in queues.row_of else None
+    if tree is not None:
+        allocated = tree.sum_up(allocated)
+    devices = held_devices(ssn.snapshot, tree)
     return {
         queues.names[row]: {
             name: _format(i, name, amount)
             for i, (name, amount) in enumerate(zip(names, allocated[:, row].tolist(), strict=True))
             if amount >= STEP
+        }
+        | {
+            name: format_quantity(name, amount / 1000)
+            for name, amount in devices.get(row, {}).items()
+            if amount
         }
         for row in queues.listed.nonzero()[0].tolist()
     }

@@ -48,7 +48,9 @@ def equal_run(
     not exist yet, because holding more never makes a queue allow more nor a job less ready.
     """
     table, first = state.snapshot.tasks, tasks[0]
-    if table.shape[tasks[SHORTEST - 1]] != table.shape[first] or not state.policy.by_row_ahead:
+    if table.shape[tasks[SHORTEST - 1]] != table.shape[first]:
+        return 0
+    if not state.policy.by_row_ahead or not state.policy.imaginable:
         return 0
     task = Task(state.snapshot, first)
     fit = state.placing.fit(task)

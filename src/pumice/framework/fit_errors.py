@@ -61,11 +61,8 @@ def _standing(counts: tuple[int, ...], min_member: int, placeable: int, *, is_re
 
 def _schedulable(state: SessionState, job: Job) -> list[int]:
     """List pending tasks for which a node was found before the gang was given up."""
-    given_up = state.records.given_up
-    if not given_up:
-        return []
     status = state.snapshot.tasks.status
-    return [row for row in job.tasks if row in given_up and status[row] == PENDING]
+    return [row for row in state.records.schedulable(job.tasks) if status[row] == PENDING]
 
 
 def _origin(state: SessionState, job: Job) -> str:
@@ -76,13 +73,26 @@ def _origin(state: SessionState, job: Job) -> str:
     row = next((row for row in found if no_fit[row]), found[0] if found else None)
     if row is None:
         return ""
-    name, reasons = tasks.keys[row].partition("/")[2], no_fit[row]
+    return f". Origin reason is {_name(state, row)}: {no_node_text(state, job, row)}"
+
+
+def no_node_text(state: SessionState, job: Job, row: int) -> str:
+    """Describe why a task of a job found no node."""
+    reasons = state.records.no_fit[row]
     if reasons:
-        why = f"0/{sum(reasons.values())} nodes are unavailable: {_histogram(reasons)}"
-        return f". Origin reason is {name}: {_domain(state, job)}{why}."
+        return f"{_domain(state, job)}{_unavailable(reasons)}"
+    if not state.snapshot.nodes.n:
+        return "0/0 nodes are unavailable"
     role = state.task(row).role
-    skipped = f"Task {name} with role spec {role} has already predicated failed, skip"
-    return f". Origin reason is {name}: {skipped}"
+    return f"Task {_name(state, row)} with role spec {role} has already predicated failed, skip"
+
+
+def _unavailable(reasons: Mapping[str, int]) -> str:
+    return f"0/{sum(reasons.values())} nodes are unavailable: {_histogram(reasons)}."
+
+
+def _name(state: SessionState, row: int) -> str:
+    return state.snapshot.tasks.keys[row].partition("/")[2]
 
 
 def _domain(state: SessionState, job: Job) -> str:

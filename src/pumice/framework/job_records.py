@@ -3,9 +3,9 @@
 Messages are rendered from records; nothing is decided from them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -53,6 +53,13 @@ class NoNode(msgspec.Struct):
     """What is needed, and the most that is idle on nodes that lack it; filled in by records."""
 
 
+class Place(NamedTuple):
+    """The node of a task, and whether the task was only pipelined to it."""
+
+    node: int
+    pipelined: bool
+
+
 class Records:
     """Records by job row; the last one of a cycle counts."""
 
@@ -63,7 +70,7 @@ class Records:
         """Task row to nodes by reason, of the last attempt that found no node."""
         self.barred: dict[int, Mask | None] = {}
         """Task row to the mask of nodes that no eviction could open, of that attempt."""
-        self.given_up: set[int] = set()
+        self.given_up: dict[int, Place] = {}
         """Tasks that last had a node, but lost it because their gang was not complete."""
         self.turns: dict[int, int] = {}
         """Job row to its place in the order in which jobs were first taken to be placed."""
@@ -73,6 +80,16 @@ class Records:
         """Returns the numbers that plugins compared for a task that found no node."""
         self.watched: frozenset[int] = frozenset()
         """Job rows with more detail than a cycle needs: the node that comes nearest."""
+
+    def schedulable(self, rows: Iterable[int]) -> list[int]:
+        """Return those of some tasks that had room on a node, and lost it with their gang."""
+        lost = self.given_up
+        return [row for row in rows if row in lost and not lost[row].pipelined] if lost else []
+
+    def found_again(self, rows: Iterable[int]) -> None:
+        """Record that tasks have a node for good."""
+        for row in rows if self.given_up else ():
+            self.given_up.pop(row, None)
 
     def no_node(self, task: Task, why: NoNode) -> None:
         """Record that a task found no node."""

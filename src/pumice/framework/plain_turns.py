@@ -300,7 +300,7 @@ class PlainTurns:
             return 0 if is_broken else n_turns
         placing.state = draws[n - 1] if n else generator
         state.intents.announce(tasks[:n], nodes[:n])
-        state.records.given_up.difference_update(tasks[:n])
+        state.records.found_again(tasks[:n])
         for turn in turns[:n_turns]:
             state.records.take_turn(turn.job)
             state.records.note(turn.job, Stage.DONE, Why.SCHEDULED)

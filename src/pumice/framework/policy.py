@@ -93,6 +93,15 @@ class Policy:
             ranks_ahead(plugin) for plugin, _ in followers
         )
 
+    @cached_property
+    def imaginable(self) -> bool:
+        """Whether queues and readiness may be asked about sums that do not exist yet.
+
+        A plugin agrees to it by ``foreseeable``; any other reads what it likes of the session.
+        """
+        asked = (Plugin.allocatable, Plugin.job_ready, Plugin.subgroup_ready)
+        return all(plugin.foreseeable for hook in asked for plugin, _ in self.hooks.bound(hook))
+
     # Jobs
 
     def job_valid(self, job: int) -> str:

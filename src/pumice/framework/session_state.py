@@ -155,6 +155,8 @@ class SessionState:
         self.fit_errors: dict[tuple[int, int], str] | None = None
         """Texts about jobs, by job and length of the journal; None while actions add reasons."""
         self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
+        self.considered: Mask | None = None
+        """The jobs that actions take (n,), where an answer is about some of them; None: all."""
         self._seed = seed
         self._placing = placing
 
@@ -204,8 +206,7 @@ class SessionState:
 
     def pending_jobs(self) -> list[int]:
         """List jobs that still wait to be admitted to their queue."""
-        jobs = self.snapshot.jobs
-        return (jobs.listed & ~self._admitted()).nonzero()[0].tolist()
+        return self._taken(~self._admitted())
 
     def waiting_jobs(self) -> list[int]:
         """List jobs that were admitted to their queue and have pending tasks, or too few tasks."""
@@ -214,7 +215,14 @@ class SessionState:
 
     def admitted_jobs(self, marked: Mask) -> list[int]:
         """List those of the marked jobs (n,) that were admitted to their queue."""
-        return (self.snapshot.jobs.listed & self._admitted() & marked).nonzero()[0].tolist()
+        return self._taken(self._admitted() & marked)
+
+    def _taken(self, marked: Mask) -> list[int]:
+        """List those of the marked jobs (n,) that actions take."""
+        found = self.snapshot.jobs.listed & marked
+        if self.considered is not None:
+            found &= self.considered
+        return found.nonzero()[0].tolist()
 
     def starving_jobs(self) -> dict[int, list[int]]:
         """List, by queue, the valid jobs that may evict others."""

@@ -13,6 +13,7 @@ import numpy as np
 from pumice.api.decisions import Evict
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
+from pumice.framework.job_records import Place
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
@@ -151,11 +152,14 @@ class Statement:
         del self._moves[moves:]
 
     def discard(self) -> None:
-        """Undo everything."""
+        """Undo everything; what tasks had found is remembered."""
+        lost = {task: kind == "pipeline" for kind, task in self._moves if kind != "evict"}
+        nodes = self._snapshot.tasks.node[[*lost]].tolist()
+        self._state.records.given_up.update(
+            (task, Place(node, pipelined))
+            for (task, pipelined), node in zip(lost.items(), nodes, strict=True)
+        )
         self._state.journal.rollback(self._mark)
-        given_up = self._state.records.given_up
-        for kind, task in self._moves:
-            (given_up.add if kind == "place" else given_up.discard)(task)
         self._moves.clear()
 
     def victims(self) -> list[str]:
@@ -168,7 +172,7 @@ class Statement:
         placed = [task for kind, task in self._moves if kind == "place"]
         gone = [self._evictions[task] for kind, task in self._moves if kind == "evict"]
         self._state.intents.evict(gone)
-        self._state.records.given_up.difference_update([task for _, task in self._moves])
+        self._state.records.found_again(task for _, task in self._moves)
         if placed:
             self._state.intents.bind(placed)
         self._moves.clear()

@@ -41,9 +41,9 @@ def waiting_reason(ssn: Session, job: Job) -> str:
     return sentence
 
 
-def given_up(ssn: Session, job: Job) -> set[int]:
+def given_up(ssn: Session, job: Job) -> list[int]:
     """Return the tasks of a job that found a node and lost it as their gang was not complete."""
-    return ssn.records.given_up.intersection(job.tasks)
+    return ssn.records.schedulable(job.tasks)
 
 
 def _not_reached(ssn: Session, job: Job) -> str:

@@ -1,18 +1,23 @@
 """Plots of simulations with Matplotlib; each returns the axes it drew on."""
 
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pumice.api.output_files import make_folder, write_file
 from pumice.errors import InputError
 from pumice.library.extras import extra
 from pumice.sim.measure import Measures
 from pumice.sim.options import is_count
+from pumice.sim.statistics import WIDTHS, by_class
 
 _UNITS = ((172800.0, 86400.0, "days"), (7200.0, 3600.0, "hours"), (120.0, 60.0, "minutes"))
 """Minimum seconds for a unit, its seconds and its name."""
 
+_FORMS = ("svg", "pdf", "png")
 _NAMED = 30
 """Jobs up to which each line of a plot has a name: more do not fit."""
 
@@ -84,6 +89,39 @@ class Plots:
         order = "" if len(runs) <= _NAMED else ", in order of arrival"
         title = f"Jobs under {first.name}: grey waits, colour runs"
         return self._finish(ax, self._time, f"job{order}", title, legend=False)
+
+    def slowdowns(self, ax: Any = None) -> Any:
+        """Draw mean bounded slowdowns by the width of jobs, one bar for each simulation."""
+        ax = _axes(ax)
+        widths = [name for _, name in WIDTHS]
+        wide = 0.8 / len(self._measured)
+        for at, each in enumerate(self._measured):
+            jobs, total = dict.fromkeys(widths, 0), dict.fromkeys(widths, 0.0)
+            for width, _, n, _, _, slowdown in by_class(each):
+                jobs[str(width)] += int(str(n))
+                total[str(width)] += int(str(n)) * float(str(slowdown))
+            means = [total[width] / jobs[width] if jobs[width] else 0.0 for width in widths]
+            ax.bar(np.arange(len(widths)) + at * wide, means, wide, label=each.name)
+        ax.set_xticks(np.arange(len(widths)) + 0.4 - wide / 2, widths)
+        title = "Mean bounded slowdown by width of jobs"
+        return self._finish(ax, "pods of a job", "bounded slowdown", title)
+
+    def save(self, folder: str | Path, form: str = "svg") -> list[Path]:
+        """Write all plots into a folder, as vectors (svg, pdf) or as pictures (png)."""
+        if form not in _FORMS:
+            raise InputError(wanted=f"one of {', '.join(_FORMS)}", found=form, field="form")
+        with extra("plot"):
+            from matplotlib import pyplot as plt  # noqa: PLC0415
+        make_folder(Path(folder))
+        found = []
+        for name in ("waits", "utilisation", "queue_lengths", "shares", "slowdowns", "gantt"):
+            figure = getattr(self, name)().figure
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=form)
+            found.append(Path(folder) / f"{name}.{form}")
+            write_file(found[-1], drawn.getvalue())
+            plt.close(figure)
+        return found
 
     def _finish(
         self, ax: Any, across: str, up: str, title: str, *, legend: bool | None = None

@@ -1,7 +1,6 @@
 """Simulations for programs: a workload run to its end, as tables, figures and plots."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from pumice.api.field_lines import pointing_to_fields
 from pumice.api.meta import KubeObject
 from pumice.api.named_values import value_of
+from pumice.api.output_files import make_folder
 from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.errors import InputError
@@ -19,16 +19,19 @@ from pumice.library.html import render
 from pumice.library.plots import Plots
 from pumice.library.tables import Table
 from pumice.library.workloads import NodesSource
-from pumice.sim import output
+from pumice.sim import output, statistics
 from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workload
 from pumice.sim.inputs import simulate as run_to_end
 from pumice.sim.measure import Measures
-from pumice.sim.options import SimulationOptions
+from pumice.sim.options import Evicted, SimulationOptions
 from pumice.sim.report.tables import summary_rows
 from pumice.sim.result_files import REPORT, ResultFiles
+from pumice.sim.statistics import Interval, Paired
 from pumice.sim.workload import Workload
 
-_SECONDS = frozenset({"arrival", "start", "end", "wait", "run", "seconds", "waited"})
+_SECONDS = frozenset(
+    {"arrival", "start", "end", "wait", "run", "walltime", "seconds", "waited"},
+)
 """Columns of times."""
 
 
@@ -73,11 +76,15 @@ class Results(Mapping[str, "Result"]):
         first = next(iter(self.values()))
         return Table(("configuration", *first.figures), rows)
 
+    def paired(self, before: str, after: str) -> Paired:
+        """Compare two configurations job by job, with intervals of 95 %."""
+        return statistics.paired(self[before].measures, self[after].measures)
+
     def save(self, folder: str | Path, *, parquet: bool = False) -> Path:
         """Write the report, the summary and the tables into a folder; return the report's path."""
         check_kind("folder", folder, PATHS, "the name of a folder")
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         files = ResultFiles(list(self), ".parquet" if parquet else ".csv")
         files.write(folder, self.measured, self.summary)
         return folder / REPORT
@@ -137,6 +144,26 @@ class Result:
             "evictions": found["evictions"],
         }
 
+    @cached_property
+    def by_class(self) -> Table:
+        """Waits and slowdowns of finished jobs by their width (pods) and length (run time)."""
+        return Table(statistics.CLASS_COLUMNS, [*statistics.by_class(self.measures)])
+
+    @cached_property
+    def by_user(self) -> Table:
+        """Waits and slowdowns of finished jobs by user."""
+        return Table(statistics.USER_COLUMNS, [*statistics.by_user(self.measures)])
+
+    @cached_property
+    def user_fairness(self) -> float | None:
+        """Jain's index over the mean bounded slowdowns of users; None for fewer than two."""
+        return statistics.user_fairness(self.measures)
+
+    @cached_property
+    def fragmentation(self) -> Column:
+        """Part of the free main resource, over time, on nodes too full for a usual pod."""
+        return statistics.fragmentation(self.measures)
+
     @property
     def bounded_slowdowns(self) -> Column:
         """(wait + run) / run of every finished job, runs counted as ten seconds at least."""
@@ -173,7 +200,12 @@ def simulate(
     plugins: Sequence[PluginSource] = (),
     seed: int = 0,
     trace_format: str = "",
-    **options: Any,
+    period: float = 1.0,
+    evicted: Evicted = "requeue",
+    limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
+    start: float | str | None = None,
 ) -> Result:
     """Run a workload to its end on a virtual clock.
 
@@ -185,8 +217,13 @@ def simulate(
         plugins: Plugins that the configuration may name: classes, files or modules.
         seed: Seed of everything random.
         trace_format: One of the formats of ``pumice sim``; recognised otherwise.
-        options: ``period``, ``evicted``, ``limit``, ``speed``, ``late_pods``, ``start``, as the
-            options of ``pumice sim``; ``start`` also as seconds since 1970.
+        period: Seconds between two cycles, at least.
+        evicted: The fate of an evicted pod: "requeue", "restart" or "lose".
+        limit: How many jobs, from the first.
+        speed: How many times faster than in the trace jobs arrive.
+        late_pods: Whether pods are created only once their job is admitted.
+        start: When the first job arrives: a time such as "2026-01-15T10:00:19Z", or seconds
+            since 1970; by default as the trace states.
 
     Raises:
         PumiceError: An argument cannot be used.
@@ -194,7 +231,18 @@ def simulate(
     check_configuration("conf", conf)
     confs = {_name(conf): conf}
     found = compare(
-        workload, confs, nodes, plugins=plugins, seed=seed, trace_format=trace_format, **options
+        workload,
+        confs,
+        nodes,
+        plugins=plugins,
+        seed=seed,
+        trace_format=trace_format,
+        period=period,
+        evicted=evicted,
+        limit=limit,
+        speed=speed,
+        late_pods=late_pods,
+        start=start,
     )
     return next(iter(found.values()))
 
@@ -208,10 +256,25 @@ def compare(
     plugins: Sequence[PluginSource] = (),
     seed: int = 0,
     trace_format: str = "",
-    **options: Any,
+    period: float = 1.0,
+    evicted: Evicted = "requeue",
+    limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
+    start: float | str | None = None,
 ) -> Results:
-    """Run a workload under several configurations: files, or texts by name."""
-    chosen = _chosen(options)
+    """Run a workload under several configurations: files, or texts by name.
+
+    Further arguments are those of :func:`simulate`.
+    """
+    chosen = SimulationOptions(
+        period=period,
+        evicted=evicted,
+        limit=limit,
+        speed=speed,
+        late_pods=late_pods,
+        start=_moment(start),
+    )
     wanted = "a file, or the result of pumice.workload"
     check_kind("workload", workload, (str, Path, Workload), wanted)
     check_seed(seed)
@@ -232,6 +295,89 @@ def compare(
     end = max(each.end for each in outcomes.values())
     measured = [Measures(name, each, end) for name, each in outcomes.items()]
     return Results(setup, measured, output.options_data(setup, chosen, seed))
+
+
+class Repeats:
+    """The same comparison with several seeds."""
+
+    def __init__(self, runs: Mapping[int, Results]) -> None:
+        self.runs = runs
+        """The results by seed."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the configurations."""
+        return tuple(next(iter(self.runs.values())))
+
+    def figure(self, name: str, configuration: str) -> list[float]:
+        """Return a figure of a configuration, one value for each seed."""
+        return [_known(found[configuration].figures[name]) for found in self.runs.values()]
+
+    def interval(self, name: str, configuration: str) -> Interval:
+        """Return the mean of a figure over the seeds, with an interval of 95 %."""
+        return statistics.interval(self.figure(name, configuration))
+
+    def difference(self, name: str, before: str, after: str) -> Interval:
+        """Return by how much a figure is larger under a second configuration, seed by seed."""
+        pairs = zip(self.figure(name, before), self.figure(name, after), strict=True)
+        return statistics.interval([new - old for old, new in pairs])
+
+    @cached_property
+    def table(self) -> Table:
+        """One row for each configuration and figure: mean, and the interval around it."""
+        figures = next(iter(next(iter(self.runs.values())).values())).figures
+        rows = []
+        for configuration in self.names:
+            for name in figures:
+                found = self.interval(name, configuration)
+                rows.append((configuration, name, found.mean, found.low, found.high, found.n))
+        numbers = ("mean", "low", "high")
+        return Table(("configuration", "figure", *numbers, "seeds"), rows, numbers)
+
+    def __repr__(self) -> str:
+        return f"<Repeats of {', '.join(self.names)} with {len(self.runs)} seeds>"
+
+
+def _known(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def repeat(
+    workload: str | Path | Callable[[int], Workload],
+    confs: Mapping[str, Configuration] | Sequence[str | Path],
+    nodes: NodesSource = None,
+    *,
+    seeds: Iterable[int] = range(5),
+    **options: Any,
+) -> Repeats:
+    """Compare configurations with several seeds, for intervals around every figure.
+
+    Args:
+        workload: A description of a synthetic workload, drawn with each seed, or a function
+            that returns the workload of a seed.
+        confs: As for :func:`compare`.
+        nodes: As for :func:`compare`.
+        seeds: The seeds.
+        options: Further arguments of :func:`compare`.
+
+    Raises:
+        PumiceError: An argument cannot be used.
+    """
+    chosen = [*seeds]
+    if not chosen:
+        raise InputError(wanted="at least one seed", found=chosen, field="seeds")
+    return Repeats(
+        {
+            seed: compare(
+                workload(seed) if callable(workload) else workload,
+                confs,
+                nodes,
+                seed=seed,
+                **options,
+            )
+            for seed in chosen
+        }
+    )
 
 
 def _named(
@@ -266,22 +412,16 @@ def _cluster(nodes: NodesSource) -> Sequence[KubeObject] | None:
     return nodes
 
 
-def _chosen(options: Mapping[str, Any]) -> SimulationOptions:
-    """Read the options of a run.
+def _moment(start: float | str | None) -> float | None:
+    """Return a time in seconds since 1970.
 
     Raises:
-        TypeError: One is not known.
-        InputError: One has a value that cannot be used.
+        InputError: A text is not a time.
     """
-    known = [field.name for field in fields(SimulationOptions)]
-    unknown = next((name for name in options if name not in known), None)
-    if unknown is not None:
-        raise TypeError(f"unknown argument {unknown!r}; options of a run: {', '.join(known)}")
-    start = options.get("start")
-    if isinstance(start, str):
-        with value_of("start"):
-            options = {**options, "start": epoch(start)}
-    return SimulationOptions(**options)
+    if not isinstance(start, str):
+        return start
+    with value_of("start"):
+        return epoch(start)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
@@ -296,6 +436,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
             )
             for row in rows
         ],
+        _SECONDS,
     )
 
 

@@ -1,6 +1,6 @@
 """A table for any data library: rows, columns, CSV, Arrow, pandas, Polars."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,17 @@ _SHOWN = 20
 
 
 class Table:
-    """Named columns of equal length; a missing value is None."""
+    """Named columns of equal length; a missing value is None.
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    ``numbers`` names columns of numbers: in a data frame a missing one is NaN, also if all are.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Collection[str] = ()
+    ) -> None:
         self._names = tuple(columns)
         self._rows = [tuple(row) for row in rows]
+        self._numbers = [name for name in self._names if name in numbers]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,19 +53,21 @@ class Table:
         """Return a ``pyarrow.Table``; needs the extra ``pumice[arrow]``."""
         with extra("arrow"):
             import pyarrow as pa  # noqa: PLC0415
-        return pa.table(dict(self.columns))
+        typed = {name: pa.array(self[name], pa.float64()) for name in self._numbers}
+        return pa.table({**self.columns, **typed})
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame``; needs the extra ``pumice[pandas]``."""
         with extra("pandas"):
             import pandas as pd  # noqa: PLC0415
-        return pd.DataFrame(dict(self.columns))
+        return pd.DataFrame(dict(self.columns)).astype(dict.fromkeys(self._numbers, "float64"))
 
     def to_polars(self) -> Any:
         """Return a ``polars.DataFrame``; needs the extra ``pumice[polars]``."""
         with extra("polars"):
             import polars as pl  # noqa: PLC0415
-        return pl.DataFrame(dict(self.columns), infer_schema_length=None, strict=False)
+        frame = pl.DataFrame(dict(self.columns), infer_schema_length=None, strict=False)
+        return frame.with_columns(pl.col(name).cast(pl.Float64) for name in self._numbers)
 
     def save(self, path: str | Path) -> Path:
         """Write the table as CSV or as Parquet, as the name ends in ``.csv`` or ``.parquet``.

@@ -74,7 +74,20 @@ def _checked(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return row
 
 
-def nodes(count: int, **amounts: Any) -> list[Node]:
+class NodeList(list[Node]):
+    """Nodes that show themselves in one line."""
+
+    def __repr__(self) -> str:
+        if not self:
+            return "<no nodes>"
+        sizes = {tuple(each.status.allocatable.items()) for each in self}
+        if len(sizes) > 1:
+            return f"<{len(self):,} nodes of {len(sizes)} sizes>"
+        amounts = ", ".join(f"{name} {amount}" for name, amount in next(iter(sizes)))
+        return f"<{len(self):,} {'node' if len(self) == 1 else 'nodes, each'} with {amounts}>"
+
+
+def nodes(count: int, **amounts: Any) -> NodeList:
     """Make equal nodes, as in ``nodes(8, cpu=32, memory="128Gi", gpu=4)``; 110 pods fit each.
 
     Raises:
@@ -89,7 +102,7 @@ def nodes(count: int, **amounts: Any) -> list[Node]:
     check_nodes(count, "nodes")
     check_asked(amounts)
     named = {AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}
-    return equal_nodes(count, {"pods": "110", **named})
+    return NodeList(equal_nodes(count, {"pods": "110", **named}))
 
 
 NodesSource = str | Path | list[Node] | None

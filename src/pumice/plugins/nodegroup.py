@@ -39,6 +39,8 @@ class _Policy:
     """The largest request among its tasks, resource by resource (R,)."""
     stated_by: str
     """The queue that states its affinity: itself, or an ancestor."""
+    named: list[str]
+    """The groups that its affinity allows."""
 
 
 @dataclass(kw_only=True)
@@ -102,9 +104,10 @@ class NodeGroup(Plugin, name="nodegroup"):
         return self._policies[task.queue].scores[self._group_of[nodes.rows]]
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
-        """Return the queue of a task, and the one that states its affinity."""
-        queue = self._snapshot.queues.names[task.queue]
-        return {"nodeGroup": {"queue": queue, "statedBy": self._policies[task.queue].stated_by}}
+        """Return the queue of a task, the one that states its affinity, and the groups it names."""
+        queue, policy = self._snapshot.queues.names[task.queue], self._policies[task.queue]
+        stated = {"queue": queue, "statedBy": policy.stated_by, "affinity": policy.named}
+        return {"nodeGroup": stated}
 
     def on_place(self, task: Task, node: int) -> None:
         """Count a task in its group."""
@@ -153,7 +156,8 @@ class NodeGroup(Plugin, name="nodegroup"):
             limit = np.full(shape, np.inf)
             for i, group in enumerate(self._groups):
                 limit[:, i] = limits.get(group, np.inf)
-        return _Policy(codes, scores, limit, np.zeros(shape), np.zeros(shape[0]), stated_by)
+        held, largest = np.zeros(shape), np.zeros(shape[0])
+        return _Policy(codes, scores, limit, held, largest, stated_by, wishes.allowed)
 
 
 class _Wishes:
@@ -167,6 +171,11 @@ class _Wishes:
         )
         self.preferred = {group: i for i, group in enumerate(near.preferred)}
         self.silent = not (self.required or self.preferred or self.avoided or self.disliked)
+
+    @property
+    def allowed(self) -> list[str]:
+        """The groups that it names and that are not closed."""
+        return sorted({*self.required, *self.preferred, *self.disliked} - self.avoided)
 
     def code(self, group: str) -> int:
         """Return why a group is closed, 0 if open; preferred anti-affinity does not close it."""

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF
-from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import ObjectLine, load_values, object_lines
+from pumice.api.named_files import named_conf, named_manifests
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import EMPTY_FILE, nearest
@@ -128,7 +128,11 @@ def located_scenario(document: Any, path: Path) -> Scenario:
 def read_document(path: Path) -> Any:
     """Read one JSON or YAML file; several YAML documents come back as a list."""
     with _as_scenario_error(path):
-        documents = load_values(path)
+        return _only(load_values(path))
+
+
+def _only(documents: list[Any]) -> Any:
+    """Return the one document, or all of several."""
     return documents[0] if len(documents) == 1 else documents
 
 
@@ -183,8 +187,8 @@ def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
     if "conf" in document and "confFrom" in document:
         raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
     if "confFrom" in document:
-        source = path.parent / _typed(path, "confFrom", document["confFrom"], str, "a file name")
-        return read_conf_file(source, ScenarioError)
+        name = _typed(path, "confFrom", document["confFrom"], str, "a file name")
+        return named_conf(path, name, ScenarioError)
     conf = document.get("conf", DEFAULT_CONF)
     if isinstance(conf, dict):
         return yaml.safe_dump(conf, sort_keys=False), inside
@@ -200,10 +204,10 @@ def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
             given = parse_yaml(given, str(path))
     found = [(path, f"objects[{i}]", item) for i, item in enumerate(_list(path, "objects", given))]
     for name in _list(path, "objectsFrom", document.get("objectsFrom", [])):
-        source = path.parent / _typed(path, "objectsFrom", name, str, "file names")
-        items = read_document(source)
+        _typed(path, "objectsFrom", name, str, "file names")
+        items = _only([root.content for root in named_manifests(path, name, ScenarioError)])
         for i, item in enumerate(items if isinstance(items, list) else [items]):
-            found.append((source, f"document[{i}]", item))
+            found.append((path.parent / name, f"document[{i}]", item))
     return [manifest for item in found if item[2] is not None for manifest in _manifests(*item)]
 
 
@@ -216,6 +220,9 @@ def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
         return [m for i, one in enumerate(items) for m in _manifests(path, f"{where}[{i}]", one)]
     metadata = _typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
     _typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
+    for part in ("labels", "annotations"):
+        if metadata.get(part) is not None:
+            _typed(path, f"{where}.metadata.{part}", metadata[part], dict, "a mapping")
     return [dict(in_namespace(manifest))]
 
 

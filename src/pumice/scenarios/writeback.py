@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from pumice.api.decisions import Decisions
+from pumice.api.output_files import write_file
 from pumice.errors import ScenarioError
 from pumice.scenarios.compare import counts
 from pumice.scenarios.runner import PlayedCycle
@@ -46,10 +47,11 @@ def write_expectations(path: Path, expect: Record) -> None:
 
     Raises:
         ScenarioError: The file is YAML in a form that cannot be edited as text.
+        OutputError: It cannot be written; it is as it was.
     """
     text = path.read_text(encoding="utf-8")
     edit = json_with_expect if path.suffix == ".json" else yaml_with_expect
-    path.write_text(edit(text, expect, path), encoding="utf-8")
+    write_file(path, edit(text, expect, path))
 
 
 def json_with_expect(text: str, expect: Record, path: Path) -> str:

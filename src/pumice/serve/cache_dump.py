@@ -14,6 +14,7 @@ import msgspec
 
 from pumice import logs
 from pumice.api.kinds import Manifest
+from pumice.api.output_files import replacing
 from pumice.cluster.base import Cluster
 from pumice.errors import ClusterError
 
@@ -70,9 +71,8 @@ def write_dump(
     """
     mine = f"{name}-{os.getpid()}-"
     path = Path(folder) / f"{mine}{int(cluster.now())}.json"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     size = left_out = 0
-    with os.fdopen(handle, "wb") as file:
+    with replacing(path, private=True) as file:
         file.write(b'{"at":%s,"objects":{' % _encode(cluster.now()))
         for number, kind in enumerate(kinds):
             file.write(b"%s\n%s:[" % (b"," if number else b"", _encode(kind)))

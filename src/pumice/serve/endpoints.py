@@ -1,6 +1,6 @@
 """Health and metrics over HTTP.
 
-/healthz shows that the process is alive, /readyz that its caches are complete.
+/healthz shows that the process is alive, /readyz that its caches are complete and its cycles work.
 """
 
 import asyncio
@@ -46,7 +46,14 @@ class _ProcessState:
     webhooks: WebhookOptions | None
 
     def health_app(self) -> web.Application:
-        return health_app(self.missing, self.process.health_problem, self.details)
+        return health_app(self.not_ready, self.process.health_problem, self.details)
+
+    def not_ready(self) -> str:
+        """Return why the process is not ready, nothing if it is."""
+        missing = self.missing()
+        if missing:
+            return f"waits for {', '.join(missing)}"
+        return "; ".join(filter(None, (why() for why in self.process.readiness)))
 
     def missing(self) -> list[str]:
         """Return what the process still waits for before it is ready."""
@@ -84,14 +91,14 @@ def _answers(options: WebhookOptions) -> bool:
 
 
 def health_app(
-    missing: Callable[[], Sequence[str]],
+    not_ready: Callable[[], str],
     problem: Callable[[], str],
     details: Callable[[], Sequence[str]] = tuple,
 ) -> web.Application:
     """Serve health.
 
-    ``missing`` returns what the process waits for before it is ready, ``problem`` why it should be
-    restarted, if it should; ``details`` are the lines of the verbose answer.
+    ``not_ready`` returns why the process is not ready, ``problem`` why it should be restarted, both
+    nothing if it should not; ``details`` are the lines of the verbose answer.
     """
 
     async def healthz(request: web.Request) -> web.Response:
@@ -100,12 +107,12 @@ def health_app(
         return web.Response(status=500 if found else 200, text=f"{found}\n" if found else "ok")
 
     async def readyz(request: web.Request) -> web.Response:
-        absent = await asyncio.to_thread(missing)
-        text = f"not ready: waits for {', '.join(absent)}\n" if absent else "ok"
+        why = await asyncio.to_thread(not_ready)
+        text = f"not ready: {why}\n" if why else "ok"
         if "verbose" in request.query:
             lines = await asyncio.to_thread(details)
             text = "".join(f"{line}\n" for line in (*lines, text.rstrip()))
-        return web.Response(status=503 if absent else 200, text=text)
+        return web.Response(status=503 if why else 200, text=text)
 
     app = web.Application(client_max_size=1024)
     app.router.add_get("/healthz", healthz)

@@ -129,8 +129,8 @@ class SchedulerOptions(LeaderOptions):
         least=0,
     )
     disable_default_scheduler_config: bool = flag(
-        default=False,
-        help="exit if the configuration file is bad at the start, instead of the built-in default",
+        default=True,
+        help="exit if the configuration file is bad at the start; false: use the built-in default",
     )
     cache_dumper: bool = flag(default=True, help="on SIGUSR1 or SIGUSR2 write the cache to a file")
     cache_dump_dir: str = flag("/tmp", "folder of that file")  # noqa: S108  # Volcano's default

@@ -96,6 +96,8 @@ class Process:
     controllers_watchdog: Watchdog = field(
         default_factory=lambda: Watchdog(_BLIND_S, "no controller looked")
     )
+    readiness: list[Callable[[], str]] = field(default_factory=list)
+    """Each returns why its part does no work at the moment, nothing if it works."""
     problem: str = ""
     """Why the process ends by itself."""
 

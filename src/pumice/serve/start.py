@@ -205,6 +205,7 @@ def _scheduler(
         on_cycle=(lambda _: None) if attached is None else attached.finished,
         observer=None if attached is None else attached.observer,
     )
+    process.readiness.append(loop.problem)
     return Part("scheduler", loop.run)
 
 

@@ -242,7 +242,7 @@ class Engine:
             self.snapshot,
             self._moment(),
             only_changes=True,
-            queue_amounts=False,
+            statuses=False,
             placing=self._placing,
             idle=() if evicts or rules is None else rules.actions,
         )

@@ -27,6 +27,7 @@ from pumice.sim.limits import check_arrivals, check_nodes
 from pumice.sim.options import FORMATS, SimulationOptions
 from pumice.sim.outcome import Outcome
 from pumice.sim.readers import openb
+from pumice.sim.readers.node_sizes import outlier_notes
 from pumice.sim.readers.parquet import is_parquet
 from pumice.sim.readers.registry import READERS, recognised
 from pumice.sim.readers.tables import columns_of
@@ -176,6 +177,7 @@ def prepare(
         load = _load(workload, hint)
         made = _made_nodes(workload, hint, load)
         notes.append(_describe_nodes(made, hint, load))
+        notes += outlier_notes(workload.jobs, hint)
         objects += made
     return SimulationInput(workload, tuple(objects), tuple(notes))
 

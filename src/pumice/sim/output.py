@@ -3,7 +3,7 @@
 The same simulation writes the same bytes; its cost on this machine has a separate file.
 """
 
-import csv
+import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.output_files import replacing, write_file
 from pumice.api.times import rfc3339
 from pumice.errors import InputError, Words
 from pumice.sim.comparing import Summary, are_comparable
+from pumice.sim.csv_cells import write_csv
 from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
@@ -39,14 +41,15 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
     Raises:
         InputError: Parquet is requested, but pyarrow is not installed.
+        OutputError: The file cannot be written.
     """
     if path.suffix == ".parquet":
         _write_parquet(path, columns, rows)
         return path
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+    with replacing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        write_csv(text, columns, rows)
+        text.detach()  # writes what is left; the file stays open
     return path
 
 
@@ -61,7 +64,8 @@ def _write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[A
             hint="leave --parquet out",
         ) from None
     lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-    parquet.write_table(pa.table(dict(zip(columns, lists, strict=True))), path)
+    with replacing(path) as file:
+        parquet.write_table(pa.table(dict(zip(columns, lists, strict=True))), file)
 
 
 def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
@@ -179,14 +183,14 @@ def timings(measured: Sequence[Measures]) -> dict[str, Any]:
 def write_json(path: Path, content: Any) -> Path:
     """Write plain data for users and programs."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_file(path, f"{text}\n")
     return path
 
 
 def write_compact(path: Path, content: Any) -> Path:
     """Write plain data for programs, on one line."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_file(path, f"{text}\n")
     return path
 
 

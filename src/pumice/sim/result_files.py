@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from pumice.api.output_files import write_file
 from pumice.sim import output
 from pumice.sim.measure import Measures
 from pumice.sim.report.data import chart_data
@@ -45,4 +46,4 @@ class ResultFiles:
         output.write_compact(folder / output.CHARTS, charts)
         output.write_json(folder / "timing.json", output.timings(measured))
         page = render(summary, measured, [output.SUMMARY, *self._tables()], charts=charts)
-        (folder / REPORT).write_text(page, encoding="utf-8")
+        write_file(folder / REPORT, page)

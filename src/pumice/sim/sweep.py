@@ -17,6 +17,7 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
+from pumice.api.output_files import make_folder
 from pumice.api.wording import crash_text, extra_hint
 from pumice.errors import PumiceError, ServiceError
 from pumice.processes import worker_processes
@@ -334,7 +335,7 @@ def write_summary(
     rows: Sequence[SweepRow], folder: Path, *, parquet: bool = False
 ) -> tuple[Path, Path]:
     """Write a table and JSON; in the table each resource and difference has its own column."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     plain = records(rows)
     as_table, as_json = (folder / name for name in summary_files(parquet=parquet))
     write_json(as_json, plain)

@@ -93,7 +93,7 @@ class NodeHint:
     """None: as many as the load needs."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Workload:
     """Jobs in the order of their arrival, the first at second 0."""
 
@@ -107,6 +107,13 @@ class Workload:
     """When the first job arrived, in seconds since 1970, if the trace states it."""
     notes: tuple[str, ...] = ()
     """What the reader left out or assumed, in words."""
+
+    def __repr__(self) -> str:
+        """Return one line: a workload may have millions of jobs."""
+        days = (self.jobs[-1].arrival if self.jobs else 0.0) / 86400
+        span = f"{days:.3g} days" if days >= 1 else f"{days * 86400:.6g} s"
+        pods = sum(job.size for job in self.jobs)
+        return f"<Workload {self.name}: {len(self.jobs):,} jobs, {pods:,} pods, over {span}>"
 
     def first(self, n: int) -> "Workload":
         """Keep the first jobs only."""

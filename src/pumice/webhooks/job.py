@@ -35,10 +35,14 @@ _MAY_CHANGE: Final = (
 
 
 def mutate_job(request: Request, existing: Existing, options: Options) -> Answer:
-    """Fill in the defaults of a new job."""
+    """Fill in the defaults of a job, also of a changed one, so that a file can be applied twice.
+
+    Volcano fills in new jobs only: there, a file that leaves defaults out is refused the second
+    time, because it seems to remove them.
+    """
     del existing
     job = decode(request.object, KIND)
-    if request.operation != "CREATE":
+    if request.operation not in ("CREATE", "UPDATE"):
         return denied([Finding("expect operation to be 'CREATE' ")])
     # An empty mapping of plugins is one, which the decoded job does not show.
     spec = (request.object or {}).get("spec") or {}
@@ -47,14 +51,7 @@ def mutate_job(request: Request, existing: Existing, options: Options) -> Answer
 
 
 def _patch(spec: dict[str, Any], plugins: dict[str, Any] | None, options: Options) -> Patch:
-    patch: Patch = []
-    if not spec.get("queue"):
-        patch.append(_add("/spec/queue", DEFAULT_QUEUE))
-    if not spec.get("schedulerName"):
-        names = options.scheduler_names
-        patch.append(_add("/spec/schedulerName", names[0] if names else "volcano"))
-    if not spec.get("maxRetry"):
-        patch.append(_add("/spec/maxRetry", _RETRIES))
+    patch = [_add(f"/spec/{name}", value) for name, value in _missing(spec, options).items()]
     tasks = spec.get("tasks") or []
     filled = [_filled(task, index) for index, task in enumerate(tasks)]
     if filled != tasks:
@@ -65,6 +62,24 @@ def _patch(spec: dict[str, Any], plugins: dict[str, Any] | None, options: Option
     if plugins is not None:
         patch.append({"op": "replace", "path": "/spec/plugins", "value": _with_needed(plugins)})
     return patch
+
+
+def _missing(spec: dict[str, Any], options: Options) -> dict[str, Any]:
+    """Return the plain fields that a specification leaves out, with their defaults."""
+    names = options.scheduler_names
+    defaults = {
+        "queue": DEFAULT_QUEUE,
+        "schedulerName": names[0] if names else "volcano",
+        "maxRetry": _RETRIES,
+    }
+    return {name: value for name, value in defaults.items() if not spec.get(name)}
+
+
+def _defaulted(spec: dict[str, Any], options: Options) -> dict[str, Any]:
+    """Return a specification as it is once the defaults are filled in."""
+    tasks = [_filled(task, index) for index, task in enumerate(spec.get("tasks") or ())]
+    plugins = _with_needed(spec.get("plugins") or {})
+    return {**spec, **_missing(spec, options), "tasks": tasks, "plugins": plugins}
 
 
 def _add(path: str, value: Any) -> dict[str, Any]:
@@ -107,14 +122,14 @@ def validate_job(request: Request, existing: Existing, options: Options) -> Answ
     if request.operation != "UPDATE":
         return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
     old = decode(request.old, KIND)["spec"]
-    found = _check_update(old, job)
+    found = _check_update(old, job, options)
     if count_replicas(job["spec"]) > count_replicas(old):  # an admitted one can shrink
         found = found or [*too_many]
     return denied(found, found[0].text if found else "")
 
 
-def _check_update(old: dict[str, Any], job: dict[str, Any]) -> list[Finding]:
-    """Find the first thing an update may not do."""
+def _check_update(old: dict[str, Any], job: dict[str, Any], options: Options) -> list[Finding]:
+    """Find the first thing an update may not do; to leave a default out changes nothing."""
     new = job["spec"]
     total = 0
     for index, task in enumerate(new.get("tasks") or ()):
@@ -131,7 +146,8 @@ def _check_update(old: dict[str, Any], job: dict[str, Any]) -> list[Finding]:
     if len(old.get("tasks") or ()) != tasks:
         text = "job updates may not add or remove tasks"
         return [Finding(text, ("spec", "tasks"), tasks, "as many as before")]
-    if not same(_fixed_part(new), _fixed_part(old), "batch.JobSpec"):
+    before, after = (_fixed_part(_defaulted(spec, options)) for spec in (old, new))
+    if not same(after, before, "batch.JobSpec"):
         return [Finding(_FIXED, ("spec",), wanted=_MAY_CHANGE)]
     return []
 

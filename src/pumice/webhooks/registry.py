@@ -52,7 +52,7 @@ SERVICES: Final[Mapping[str, Service]] = {
         Service("/pods/mutate", "mutatepod.volcano.sh", _POD, _NEW, mutate_pod),
         Service("/queues/mutate", "mutatequeue.volcano.sh", QUEUE, _NEW, mutate_queue),
         Service("/podgroups/mutate", "mutatepodgroup.volcano.sh", POD_GROUP, _NEW, mutate_podgroup),
-        Service("/jobs/mutate", "mutatejob.volcano.sh", JOB, _NEW, mutate_job),
+        Service("/jobs/mutate", "mutatejob.volcano.sh", JOB, _WRITTEN, mutate_job),
         Service("/jobs/validate", "validatejob.volcano.sh", JOB, _WRITTEN, validate_job),
         Service(
             "/jobflows/validate", "validatejob.volcano.sh", JOB_FLOW, _WRITTEN, validate_jobflow

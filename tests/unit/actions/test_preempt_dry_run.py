@@ -44,6 +44,28 @@ def test_the_victim_is_evicted_and_the_task_nominated(preempt: Any) -> None:
     assert decisions.nominated == {"default/new-0": "n1"}
 
 
+@pytest.mark.parametrize(("leaving", "evicted"), [(0, ["default/old-0"]), (1, []), (2, [])])
+def test_nobody_goes_for_a_slot_that_leaving_pods_free(
+    preempt: Any, leaving: int, evicted: list[str]
+) -> None:
+    things = [*BASE, node("n1", cpu=8, pods=3), *running("old", "n1"), *waiting()]
+    for number in range(2):
+        group, mate = running(f"mate-{number}", "n1", preemptable=False)
+        if number < leaving:
+            mate["metadata"]["deletionTimestamp"] = "2026-01-15T12:00:00Z"
+        things += [group, mate]
+    assert preempt(things, "priority gang predicates conformance").evictions == evicted
+
+
+def test_a_slot_alone_is_not_enough(preempt: Any) -> None:
+    group, mate = running("mate", "n1")
+    mate["metadata"]["deletionTimestamp"] = "2026-01-15T12:00:00Z"
+    things = [*BASE, node("n1", cpu=2, pods=2), *running("old", "n1"), group, mate]
+    assert preempt([*things, *waiting(cpu=2)], "priority gang predicates").evictions == [
+        "default/old-0"
+    ]
+
+
 @pytest.mark.parametrize("first", ["n1", "n2"])
 def test_the_node_with_the_least_important_victim_is_taken(preempt: Any, first: str) -> None:
     cost = {"n1": 5, "n2": 1}

@@ -1,11 +1,12 @@
 """The binder: decisions become writes; one that fails leaves the others alone."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
+from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState, WaitingPod
 from pumice.binder import Binder, event_recorder
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Lane
@@ -55,6 +56,11 @@ class Held:
 
     def verbs(self) -> Any:
         return [write.verb for _, write in self.writes]
+
+
+def waits(message: str, **more: Any) -> Decisions:
+    """Return decisions that leave a pod without a node."""
+    return Decisions(waiting_pods={"default/p": WaitingPod("Unschedulable", message)}, **more)
 
 
 def reasons(cluster: Any) -> Any:
@@ -149,11 +155,13 @@ def test_a_condition_that_says_the_same_keeps_its_time(cluster: Any) -> None:
     cluster.clock.advance(60)
     binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Running", [waits, ready])}))
     conditions = cluster.get(GROUP, "default", "g")["status"]["conditions"]
-    times = {c["type"]: (c["lastTransitionTime"], c["transitionID"]) for c in conditions}
-    assert times == {
-        "Unschedulable": ("1970-01-01T00:00:00Z", "1"),
-        "Scheduled": ("1970-01-01T00:01:00Z", "2"),
+    assert {c["type"]: c["lastTransitionTime"] for c in conditions} == {
+        "Unschedulable": "1970-01-01T00:00:00Z",
+        "Scheduled": "1970-01-01T00:01:00Z",
     }
+    cycles = {str(UUID(c["transitionID"])) for c in conditions}
+    assert cycles == {c["transitionID"] for c in conditions}
+    assert len(cycles) == 2
 
 
 def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster: Any) -> None:
@@ -168,18 +176,18 @@ def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster: Any) -> None:
 
 def test_waiting_pods_are_reported_why_once(cluster: Any) -> None:
     binder = Binder(cluster)
-    decided = Decisions(unschedulable={"default/g": "too small"})
-    waiting = {"default/g": ["default/p", "default/gone"]}
-    binder.apply(decided, waiting)
+    small = WaitingPod("Unschedulable", "too small")
+    decided = Decisions(waiting_pods={"default/p": small, "default/gone": small})
+    binder.apply(decided)
     (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"] == "too small"
     assert ("p", "FailedScheduling") in reasons(cluster)
     before = cluster.version
-    binder.apply(decided, waiting)
+    binder.apply(decided)
     assert cluster.version == before
     cluster.clock.advance(60)
-    binder.apply(Decisions(unschedulable={"default/g": "still"}), waiting)
+    binder.apply(waits("still"))
     (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
     assert condition["message"] == "still"
     assert condition["lastTransitionTime"] == "1970-01-01T00:00:00Z"
@@ -187,15 +195,13 @@ def test_waiting_pods_are_reported_why_once(cluster: Any) -> None:
 
 def test_a_pod_that_was_bound_meanwhile_does_not_wait(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {})
-    decided = Decisions(unschedulable={"default/g": "too small"})
-    Binder(cluster).apply(decided, {"default/g": ["default/p"]})
+    Binder(cluster).apply(waits("too small"))
     (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
     assert condition["status"] == "True"
 
 
 def test_conditions_may_be_left_out(cluster: Any) -> None:
-    decided = Decisions(unschedulable={"default/g": "too small"})
-    Binder(cluster, write_conditions=False).apply(decided, {"default/g": ["default/p"]})
+    Binder(cluster, write_conditions=False).apply(waits("too small"))
     assert "conditions" not in cluster.get("Pod", "default", "p")["status"]
 
 
@@ -310,7 +316,7 @@ def test_a_pod_that_changed_meanwhile_is_reported_next_time(cluster: Any) -> Non
 
     writer = Stale()
     binder = Binder(cluster, writer=writer)
-    binder.apply(Decisions(unschedulable={"default/g": "m"}), {"default/g": ["default/p"]})
+    binder.apply(waits("m"))
     cluster.patch("Pod", "default", "p", {"metadata": {"labels": {"a": "b"}}})
     (patch, _), *_ = ((write, lane) for lane, write in writer.writes)
     with pytest.raises(ConflictError):
@@ -327,9 +333,8 @@ def test_a_pod_that_changed_meanwhile_is_reported_next_time(cluster: Any) -> Non
 def test_what_a_pod_is_reported_waits_for_what_it_was_reported_before(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
-    waiting = {"default/g": ["default/p"]}
-    binder.apply(Decisions(unschedulable={"default/g": "one"}), waiting)
-    binder.apply(Decisions(unschedulable={"default/g": "two"}), waiting)
+    binder.apply(waits("one"))
+    binder.apply(waits("two"))
     assert writer.verbs().count("patch") == 1
     writer.go()
     binder.drain()
@@ -340,11 +345,9 @@ def test_what_a_pod_is_reported_waits_for_what_it_was_reported_before(cluster: A
 def test_a_nomination_that_no_longer_holds_is_taken_back(cluster: Any) -> None:
     binder = Binder(cluster)
     binder.apply(Decisions(nominated={"default/p": "n"}, pipelined={"default/p": "n"}))
-    waiting = {"default/g": ["default/p"]}
-    still = Decisions(unschedulable={"default/g": "m"}, pipelined={"default/p": "n"})
-    binder.apply(still, waiting)
+    binder.apply(waits("m", pipelined={"default/p": "n"}))
     assert cluster.get("Pod", "default", "p")["status"]["nominatedNodeName"] == "n"
-    binder.apply(Decisions(unschedulable={"default/g": "m"}), waiting)
+    binder.apply(waits("m"))
     assert "nominatedNodeName" not in cluster.get("Pod", "default", "p")["status"]
 
 
@@ -394,7 +397,7 @@ def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster: An
     reported = [(e["reason"], e["message"], e.get("count", 1)) for e in cluster.list("Event")[0]]
     assert reported == [
         ("Unschedulable", "2/3 tasks in gang unschedulable: why", 1),
-        ("Scheduled", "tasks in gang are ready to be scheduled", 1),
+        ("Scheduled", "pod group is ready", 1),
     ]
 
 
@@ -477,15 +480,12 @@ def test_a_refused_status_is_offered_ever_more_rarely_and_reported_once(
 ) -> None:
     writer = Refusing()
     binder = Binder(cluster, writer=writer)
-    decided = Decisions(
-        pod_groups={"default/g": PodGroupState("Inqueue")},
-        queues={"default": {"cpu": "1"}},
-        unschedulable={"default/g": "m"},
-    )
+    states = {"default/g": PodGroupState("Inqueue")}
+    decided = waits("m", pod_groups=states, queues={"default": {"cpu": "1"}})
     tried = []
     for second in range(200):
         before = writer.verbs().count("patch")
-        binder.apply(decided, {"default/g": ["default/p"]})
+        binder.apply(decided)
         writer.go()
         binder.drain()
         if writer.verbs().count("patch") > before:

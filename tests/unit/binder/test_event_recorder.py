@@ -62,7 +62,7 @@ def test_events_about_pods() -> None:
         ("Pod", "Warning", "Evict", "Pod is evicted, because of preempt", "me"),
         ("PodGroup", "Normal", "Evict", "preempt", "me"),
         ("Pod", "Warning", "Evict", "Pod is evicted, because of reclaim", "me"),
-        ("PodGroup", "Warning", "Code", "text", "me"),
+        ("PodGroup", "Normal", "Code", "text", "me"),
     ]
 
 

@@ -100,7 +100,7 @@ def test_a_group_that_has_its_status_is_left_alone() -> None:
 def test_amounts_that_a_queue_no_longer_has_are_removed() -> None:
     before = known(queue("q"), allocated={"cpu": "1", "memory": "2Gi"})
     assert queue_patch(before, {"cpu": "1", "memory": "2Gi"}) is None
-    patch = {"status": {"allocated": {"cpu": "2", "memory": None}}}
+    patch = {"status": {"allocated": {"cpu": "2", "memory": None}, "reservation": {}}}
     assert queue_patch(before, {"cpu": "2"}) == patch
 
 

@@ -101,11 +101,10 @@ def test_victims_are_a_table(scenario: Any) -> None:
 
 
 def test_without_remedies_it_says_how_many_were_tried(scenario: Any) -> None:
-    spec = {"nodeSelector": {"a": "b"}, "nodeName": ""}
-    document = {
-        "conf": CONF,
-        "objects": [queue("default"), pod_group("j"), pod("j-0", group="j", cpu=1, spec=spec)],
-    }
+    spec = {"resourceClaims": [{"name": "card", "resourceClaimName": "missing"}]}
+    waiting = pod("j-0", group="j", cpu=1, spec=spec)
+    there = [queue("default"), node("n1", cpu=4), pod_group("j"), waiting]
+    document = {"conf": CONF, "objects": there}
     result = run("explain", "j", "-f", "-", input=json.dumps(document))
     assert "tried" in result.output
     assert "it started." in result.output
@@ -192,3 +191,27 @@ def test_nobody_waits_in_an_idle_cluster(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"objects": OBJECTS[:2]}))
     assert run("queue", "order", "-f", str(path)).output == "no job waits in any queue\n"
+
+
+def test_parts_of_an_answer_can_be_left_out(scenario: Any) -> None:
+    words = ["explain", "large", "-f", str(scenario), "--no-forecast", "--no-unblock"]
+    found = CliRunner().invoke(main, words)
+    assert found.exit_code == 0
+    assert "Forecast" not in found.output
+    assert "What would help" not in found.output
+    listed = CliRunner().invoke(main, ["explain", "-f", str(scenario), "--no-forecast"])
+    assert "starts" not in listed.output
+
+
+def test_within_a_time_what_is_known_is_printed_and_the_rest_named(scenario: Any) -> None:
+    found = CliRunner().invoke(main, ["explain", "large", "-f", str(scenario), "--within", "0s"])
+    assert found.exit_code == 0
+    assert found.stdout.splitlines()[2].startswith("InsufficientResource: ")
+    assert "Unknown: not found within no time" in found.stdout
+    assert "note: not all changes that might help were tried" in found.stderr
+
+
+def test_a_time_that_is_none_is_refused(scenario: Any) -> None:
+    found = CliRunner().invoke(main, ["explain", "-f", str(scenario), "--within", "soon"])
+    assert found.exit_code == 2
+    assert "--within" in found.output

@@ -247,8 +247,9 @@ def test_a_folder_that_cannot_be_written_to_is_found_before_anything_runs(
 def test_a_full_disk_is_one_sentence(tmp_path: Path, command: str, file: str) -> None:
     (tmp_path / file).symlink_to("/dev/full")
     done = pumice(command, "--trace", TRACE, "-d", tmp_path)
-    assert done.exit_code == 1
-    assert f"Error: cannot write {tmp_path}: No space left on device" in done.output
+    assert done.exit_code == 2
+    wanted = "wanted a file that can be written, found No space left on device (free some space"
+    assert f"Error: {tmp_path / file}: {wanted}" in done.output
 
 
 def test_a_configuration_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:

@@ -12,6 +12,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -76,3 +81,47 @@ def test_what_a_client_was_reported_is_stored_survives_kill_9(tmp_path: Path) ->
     finally:
         again.kill(signal.SIGTERM)
     assert again.process.returncode == 0
+
+
+REFUSED: dict[str, Any] = {
+    "kubeconfig": (["--kubeconfig", "file/config"], "wanted a folder that can be written to"),
+    "manifests": (["--nodes-file", "nodes.yaml"], "nodes.yaml"),
+    "object": (["--nodes-file", "twice.yaml"], "Invalid value"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_first_start_that_fails_leaves_no_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("nodes.yaml").write_text("kind: Node\napiVersion: v1\nmetadata: {name: [5]}\n")
+    Path("twice.yaml").write_text(
+        "kind: Node\napiVersion: v1\nmetadata: {name: n1}\n---\n"
+        "kind: ConfigMap\napiVersion: v1\nmetadata: {name: N_2}\n"
+    )
+    words, message = REFUSED[name]
+    given = ["up", "--no-ui", "--data", "data", "--kubeconfig", "config", *words]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    left = [file.name for file in Path("data").iterdir()] if Path("data").exists() else []
+    assert left in ([], ["lock"])
+    up = Up(tmp_path)
+    assert up.names("/api/v1/nodes") == {"node-1", "node-2"}
+    up.kill(signal.SIGTERM)
+
+
+def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("mine")
+    (tmp_path / "lock").write_text("mine too")
+    config = str(tmp_path / "config")
+    done = CliRunner().invoke(
+        main, ["up", "--no-ui", "--data", str(tmp_path), "--kubeconfig", config]
+    )
+    assert done.exit_code == 2
+    assert "wanted an empty directory, or one that 'pumice up --data' made" in done.output
+    assert (tmp_path / "log").read_text() == "mine"
+    assert (tmp_path / "lock").read_text() == "mine too"
+    assert len(list(tmp_path.iterdir())) == 2

@@ -220,6 +220,81 @@ def test_a_configuration_that_the_chart_does_not_have_is_named() -> None:
     assert wanted in refused.value.stderr
 
 
+def refused(*settings: str) -> str:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        render(*settings)
+    return str(caught.value.stderr)
+
+
+@needs_helm
+@pytest.mark.parametrize("part", ["scheduler", "controller"])
+def test_several_replicas_that_would_all_work_are_refused(part: str) -> None:
+    several = (f"custom.{part}_replicas=2", "custom.leader_elect_enable=false")
+    assert f"custom.{part}_replicas is 2" in refused(*several)
+    render("custom.leader_elect_enable=false")
+    render(f"custom.{part}_replicas=3")
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "custom.scheduler_schedule_period=1",
+        "custom.scheduler_schedule_period=soon",
+        "custom.scheduler_resources.requests.cpu=lots",
+        "custom.controller_resources.limits.memory=-1Gi",
+        "custom.admission_resources.request.cpu=1",
+        "custom.scheduler_feature_gates=NoSuchGate=true",
+        "custom.scheduler_feature_gates=CSIStorage=perhaps",
+        "custom.service_monitor_interval=often",
+        "custom.hypernode_controller_mode=maybe",
+        "custom.runbook_url=docs/runbook.md",
+        "basic.image_pull_policy=Sometimes",
+        "service.ipFamilyPolicy=Both",
+    ],
+)
+def test_a_value_that_no_process_could_use_is_refused(setting: str) -> None:
+    name = setting.partition("=")[0].split(".")[1]
+    assert name in refused(setting)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "custom.scheduler_schedule_period=1m30s",
+        "custom.scheduler_schedule_period=500ms",
+        "custom.scheduler_resources.requests.cpu=0.5",
+        "custom.scheduler_resources.limits.ephemeral-storage=1e9",
+        "custom.scheduler_feature_gates=CSIStorage=true\\,DynamicResourceAllocation=false",
+        "basic.image_pull_policy=Always",
+    ],
+)
+def test_a_value_that_processes_use_is_taken(setting: str) -> None:
+    assert render(setting)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("actions: [", "is not YAML"),
+        ("tiers: []", "has no actions"),
+        ("actions: allocate", "no list of tiers"),
+    ],
+)
+def test_a_configuration_that_no_scheduler_could_read_is_refused(text: str, problem: str) -> None:
+    assert problem in refused(f"custom.scheduler_config_override={text}")
+
+
+@needs_helm
+def test_alerts_link_to_a_runbook_only_if_its_address_is_known() -> None:
+    found = by_place(render("custom.prometheus_rule_enable=true"))
+    rules = found["PrometheusRule", NAMESPACE, "volcano-alerts"]["spec"]["groups"][0]["rules"]
+    assert [rule["alert"] for rule in rules] == [alert.name for alert in ALERTS]
+    assert not [rule for rule in rules if "runbook_url" in rule["annotations"]]
+
+
 @needs_helm
 def test_the_namespace_of_podgroups_is_read_only_if_that_webhook_is_on() -> None:
     def resources(documents: Any) -> Any:

@@ -8,7 +8,6 @@ from deploy.rbac import ADMISSION, CONTROLLERS, SCHEDULER, Grant, admission_init
 from deploy.workloads import permissions
 from pumice.api.kinds import BUILT_IN
 from pumice.api.objects import FOLLOWED
-from pumice.diagnosis.doctor.rights import NEEDED
 from tests.unit.deploy.broad_run import broad_run
 
 COMPONENTS = (SCHEDULER, CONTROLLERS, ADMISSION, admission_init("certificate", ["one", "two"]))
@@ -111,10 +110,3 @@ def test_secrets_of_jobs_are_granted_in_named_namespaces_only() -> None:
 def test_the_one_other_secret_that_controllers_may_read_is_named() -> None:
     grants = [one for one in CONTROLLERS.at_home if "secrets" in one.resources]
     assert [(one.verbs, one.names) for one in grants] == [(("get",), ("ufm-credentials",))]
-
-
-@pytest.mark.parametrize("component", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
-def test_the_rights_that_a_doctor_asks_for_are_granted(component: Any) -> None:
-    needed = set(NEEDED[f"volcano-{component.name}"])
-    assert needed
-    assert needed - granted(component) == set()

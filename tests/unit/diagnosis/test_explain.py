@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis.explain import explain_job
+from pumice.clock import Deadline
+from pumice.diagnosis.explain import explain_in_steps, explain_job
 from pumice.errors import InputError
 from pumice.examine.findings import ObjectRef
 from pumice.testing import node, pod, pod_group, priority_class, queue
@@ -164,9 +165,7 @@ def test_a_resource_that_no_node_has_is_reported_as_such(world: Any, job: Any) -
     member = pod("j-0", group="j", cpu=1, resources={"example.com/gpu": 2})
     found = explain_job(world([*WORLD, group, member], "gang predicates proportion"), "j")
     assert found.causes[0].code == "InsufficientResource"
-    assert found.text == (
-        "no node is large enough for j-0: it asks for example.com/gpu 2, and no node has any"
-    )
+    assert found.text == "no node has example.com/gpu: j-0 asks for example.com/gpu 2"
     assert "add a node like n1 with example.com/gpu 2" in changes(found)
 
 
@@ -591,3 +590,25 @@ def test_a_job_that_names_no_queue_is_reported_in_the_default_one(world: Any, jo
     assert (found.queue, found.state) == ("default", "starts")
     found = explain_job(world([queue("other"), node("n1", cpu=4), group, *pods]), "j")
     assert (codes(found)[0], found.text) == ("QueueMissing", "queue default does not exist")
+
+
+def test_an_answer_grows_causes_first(world: Any, job: Any) -> None:
+    there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=2)])
+    steps = list(explain_in_steps(there, "j"))
+    assert [(bool(one.causes), bool(one.forecast), bool(one.remedies)) for one in steps] == [
+        (True, False, False),
+        (True, True, False),
+        (True, True, True),
+    ]
+    assert steps[-1] == explain_job(there, "j")
+
+
+def test_what_is_not_known_at_the_deadline_is_named(world: Any, job: Any) -> None:
+    running = job("old", cpu=4, nodes=["n1"], seconds=600)
+    there = world([queue("default"), node("n1", cpu=4), *running, *job("j", cpu=3, pods=1)])
+    found = explain_job(there, "j", deadline=Deadline.of(0.0))
+    assert found.causes == explain_job(there, "j").causes
+    assert found.forecast is not None
+    assert found.forecast["state"] == "unknown"
+    assert not found.remedies
+    assert "not all changes that might help were tried within no time" in found.notes

@@ -161,16 +161,20 @@ def test_a_refused_node_group_names_the_queue_whose_affinity_counts(world: Any, 
     ]
     alone = world(there, "gang predicates nodegroup")
     found = explain_job(alone, "j", unblock=False, foresee=False)
-    assert found.text == "node n1: node group affinity not specified (nodegroup for queue a)"
-    assert cause(found, Cause.NODE_GROUP).numbers["queue"] == "a"
+    assert found.text == (
+        "node n1 is in group cpu, and queue a names no node group: "
+        "node group affinity not specified"
+    )
+    numbers = cause(found, Cause.NODE_GROUP).numbers
+    assert (numbers["queue"], numbers["groups"], numbers["affinity"]) == ("a", {"cpu": 1}, [])
     tree = replace(
         alone,
         conf=alone.conf.replace("name: nodegroup", "{name: nodegroup, enableHierarchy: true}"),
     )
     found = explain_job(tree, "j", unblock=False, foresee=False)
     assert found.text == (
-        "node n1: node does not satisfy the node group affinity "
-        "(nodegroup for queue a, whose affinity is that of queue team)"
+        "node n1 is in group cpu, and queue a, whose affinity is that of queue team, may use gpu: "
+        "node does not satisfy the node group affinity"
     )
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pumice.api.wording import span
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import explain_job
-from pumice.diagnosis.forecast import span
 from pumice.diagnosis.settings import (
     drain_node,
     nodes_from_text,

@@ -6,6 +6,7 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.framework.fit_errors import fit_error
+from pumice.framework.job_records import Place
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
@@ -109,7 +110,7 @@ def test_a_text_is_written_once_after_all_actions_and_again_after_a_move() -> No
     ssn = open_session(made, [])
     job, row = ssn.job(0), ssn.snapshot.tasks.row_of["default/g-w-0"]
     first = fit_error(ssn, job)
-    ssn.records.given_up.add(row)
+    ssn.records.given_up[row] = Place(0, pipelined=False)
     assert fit_error(ssn, job) != first, "actions may add reasons without a move"
     ssn.records.given_up.clear()
     ssn.close()

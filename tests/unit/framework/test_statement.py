@@ -9,6 +9,7 @@ from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
+from pumice.framework.job_records import Place
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Room
@@ -91,11 +92,15 @@ def test_who_gave_a_place_back_is_remembered_until_a_commit(ssn: Any, row: Any) 
     stmt.place(row("a"), 0)
     stmt.pipeline(row("b"), 0)
     stmt.discard()
-    assert ssn.records.given_up == {row("a")}
+    assert ssn.records.given_up == {
+        row("a"): Place(0, pipelined=False),
+        row("b"): Place(0, pipelined=True),
+    }
+    assert ssn.records.schedulable([row("a"), row("b")]) == [row("a")]
     again = ssn.statement()
     again.place(row("a"), 0)
     again.commit()
-    assert ssn.records.given_up == set()
+    assert ssn.records.given_up == {row("b"): Place(0, pipelined=True)}
 
 
 def test_placements_can_be_listed_and_made_again(ssn: Any, row: Any) -> None:

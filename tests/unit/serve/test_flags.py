@@ -75,7 +75,7 @@ SCHEDULER = [
     ("gate-removal-worker-num", "5", 5),
     ("ignored-provisioners", "", ()),
     ("resource-sync-timeout", "0", 60.0),
-    ("disable-default-scheduler-config", "true", False),
+    ("disable-default-scheduler-config", "false", True),
     ("scheduler-sharding-mode", "none", "none"),
     ("scheduler-sharding-name", "volcano", "volcano"),
 ]

@@ -20,7 +20,7 @@ def test_the_first_connection_is_answered_and_so_are_later_ones() -> None:
 
     def serve(listening: Listening) -> HttpServer:
         started.append(len(listening))
-        return HttpServer([Site(health_app(tuple, str), sockets=each) for _, each in listening])
+        return HttpServer([Site(health_app(str, str), sockets=each) for _, each in listening])
 
     with FirstConnection([Port("127.0.0.1", 0), Port("localhost", 0)], serve) as ports:
         places = [sockets[0].getsockname()[1] for _, sockets in ports.listening]

@@ -220,13 +220,25 @@ def test_a_dump_holds_what_the_scheduler_follows_and_waits_for_nothing(
     assert {"Job.batch.volcano.sh", "ReplicaSet.apps"}.isdisjoint(objects)
 
 
-def test_a_bad_configuration_ends_it_at_the_start_if_it_must_be_good(
-    kube: Any, tmp_path: Path
-) -> None:
+def test_a_bad_configuration_ends_it_at_the_start(kube: Any, tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     conf.write_text("actions: dance\n")
     with pytest.raises(InputError, match="dance"):
-        serve("scheduler", f"--scheduler-conf={conf}", "--disable-default-scheduler-config")
+        serve("scheduler", f"--scheduler-conf={conf}")
+
+
+def test_a_bad_configuration_gives_way_to_the_built_in_one_if_a_flag_says_so(
+    kube: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    conf = tmp_path / "conf"
+    conf.write_text("actions: dance, waltz\n")
+    stop_when(kube.stored, lambda kind, _: kind == QUEUE)
+    flags = ("--disable-default-scheduler-config=false", "--schedule-period=10ms")
+    assert serve("scheduler", f"--scheduler-conf={conf}", *flags) == 0
+    errors = [line for line in capfd.readouterr().err.splitlines() if "conf_reload" in line]
+    assert len([line for line in errors if "using the built-in one" in line]) == 1
+    assert [sum(name in line for line in errors) for name in ("dance", "waltz")] == [1, 1]
+    assert not any("dance" in line and "waltz" in line for line in errors)
 
 
 def test_settings_without_effect_are_logged_once(

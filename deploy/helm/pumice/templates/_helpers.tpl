@@ -96,10 +96,30 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
+{{/* Two schedulers that both work would bind the same pods: more than one replica needs election. */}}
 {{- define "pumice.election" -}}
-- --leader-elect={{ .Values.custom.leader_elect_enable }}
-{{- if .Values.custom.leader_elect_enable }}
-- --leader-elect-resource-namespace={{ .Release.Namespace }}
+{{- $custom := .root.Values.custom -}}
+{{- $replicas := printf "%s_replicas" .part -}}
+{{- if and (not $custom.leader_elect_enable) (gt (int (get $custom $replicas)) 1) }}
+{{- fail (printf "custom.%s is %d and custom.leader_elect_enable is false: all of them would work at once; set custom.leader_elect_enable=true or custom.%s=1" $replicas (int (get $custom $replicas)) $replicas) }}
+{{- end -}}
+- --leader-elect={{ $custom.leader_elect_enable }}
+{{- if $custom.leader_elect_enable }}
+- --leader-elect-resource-namespace={{ .root.Release.Namespace }}
+{{- end }}
+{{- end }}
+
+{{/* Refuses a scheduler configuration that no scheduler could read. */}}
+{{- define "pumice.configuration" -}}
+{{- $read := fromYaml .text }}
+{{- with $read.Error }}
+{{- fail (printf "custom.%s is not YAML: %s" $.name .) }}
+{{- end }}
+{{- if not (kindIs "string" $read.actions) }}
+{{- fail (printf "custom.%s has no actions, such as actions: \"enqueue, allocate, backfill\"; check it with: pumice config check FILE" .name) }}
+{{- end }}
+{{- if not (kindIs "slice" $read.tiers) }}
+{{- fail (printf "custom.%s has no list of tiers; check it with: pumice config check FILE" .name) }}
 {{- end }}
 {{- end }}
 

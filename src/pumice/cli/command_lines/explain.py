@@ -6,7 +6,7 @@ import click
 
 from pumice.cli.command_lines.cluster_options import output_option, world_options
 from pumice.cli.command_lines.plugin_option import plugin_option
-from pumice.cli.command_lines.runtime_option import runtime_option
+from pumice.cli.command_lines.runtime_option import runtime_option, within_option
 
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
@@ -29,6 +29,8 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     help="Number of cycles to run before the job is examined.",
 )
 @click.option("--no-unblock", is_flag=True, help="Do not look for changes that would help.")
+@click.option("--no-forecast", is_flag=True, help="Do not compute when the job starts.")
+@within_option
 @click.option(
     "--ask-extender",
     is_flag=True,

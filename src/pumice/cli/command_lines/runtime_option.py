@@ -1,11 +1,9 @@
-"""The option ``--default-runtime``: how long pods run that do not say so, in seconds."""
+"""Options that are durations: ``--default-runtime`` of pods, and ``--within`` for answers."""
 
 import click
 
-_OPTION = "--default-runtime"
 
-
-def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+def _seconds(_ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     """Read the duration.
 
     Raises:
@@ -19,16 +17,22 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
     try:
         seconds = parse_duration(text)
     except InputError as error:
-        error.field = _OPTION
+        error.field = param.opts[0]
         raise
     if seconds < 0:
-        raise InputError(wanted="0 or more", found=text, field=_OPTION)
+        raise InputError(wanted="0 or more", found=text, field=param.opts[0])
     return seconds
 
 
 runtime_option = click.option(
-    _OPTION,
+    "--default-runtime",
     metavar="DURATION",
     callback=_seconds,
     help="Run time of pods that state none, such as 90m, for the forecast.  [default: for ever]",
+)
+within_option = click.option(
+    "--within",
+    metavar="DURATION",
+    callback=_seconds,
+    help="Answer within this time, such as 5s, with what is known by then.  [default: no limit]",
 )

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.objects import PodSpec, from_manifest
+from pumice.api.output_files import write_file
 from pumice.cache.ingest import Ingest
 from pumice.cli.demo.narration import ChapterText
 from pumice.cli.demo.player import PodEvent, StoryRecord
@@ -39,7 +40,7 @@ def write_report(played: StoryRecord, chapters: Sequence[ChapterText], file: Pat
         introduction=_introduction(summary),
         chapters=chapters,
     )
-    file.write_text(page, encoding="utf-8")
+    write_file(file, page)
     return [file, table]
 
 

@@ -5,6 +5,7 @@ Works on the embedded store only.  ``sync`` processes changes; timers do the res
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -21,9 +22,10 @@ from pumice.cluster.embedded.container_states import (
     readiness,
     restarts,
     run_span,
+    started,
     state_of,
 )
-from pumice.cluster.embedded.node_operations import lose_pods
+from pumice.cluster.embedded.node_operations import address_of, lose_pods
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError
 
@@ -40,6 +42,10 @@ _HIGHEST_CODE: Final = 255
 
 def _for_ever(_: Manifest) -> float | None:
     return None
+
+
+def _ends(_: Manifest) -> bool:
+    return False
 
 
 class _PodRun(msgspec.Struct):
@@ -63,12 +69,17 @@ class Kubelet:
         start_delay_s: float = 0.0,
         durations: Durations = _for_ever,
         grace_s: float | None = None,
+        keeps: Callable[[Manifest], bool] = _ends,
     ) -> None:
-        """Make one; ``grace_s`` is how long pods take to end, by default as long as they may."""
+        """Make one; ``grace_s`` is how long pods take to end, by default as long as they may.
+
+        ``keeps`` marks pods that are being deleted and do not end.
+        """
         self._cluster = cluster
         self._start_delay_s = start_delay_s
         self._durations = durations
         self._grace_s = grace_s
+        self._keeps = keeps
         self._since = {"Pod": "", "Node": ""}
         self._runs: dict[tuple[str, str], _PodRun] = {}
         self._at_ease: set[str] = set()
@@ -116,11 +127,9 @@ class Kubelet:
 
     def _look_at(self, pods: Iterable[Manifest]) -> None:
         for pod in pods:
-            if pod["spec"].get("nodeName"):
-                try:
+            with suppress(*_ODD):  # a pod of odd content affects only itself
+                if pod["spec"].get("nodeName"):
                     self._look(pod)
-                except _ODD:  # a pod of odd content affects only itself
-                    continue
 
     def _nodes_gone(self) -> list[str]:
         """Return the nodes that were removed since the last time and did not come back."""
@@ -234,16 +243,11 @@ class Kubelet:
         pod = self._mine(run, place)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
-        if self._cluster.peek("Node", "", pod["spec"]["nodeName"]) is None:
+        node = self._cluster.peek("Node", "", pod["spec"]["nodeName"])
+        if node is None:
             self._confirm(run, place)
             return
-        now = rfc3339(self._cluster.now())
-        status = {
-            "phase": "Running",
-            "startTime": now,
-            "conditions": readiness(pod, now, ready=True),
-            "containerStatuses": container_states(pod, {"running": {"startedAt": now}}, ready=True),
-        }
+        status = started(pod, address_of(node), rfc3339(self._cluster.now()))
         self._cluster.merge_status("Pod", *place, status)
         self._let_run(pod, run)
 
@@ -341,6 +345,8 @@ class Kubelet:
 
     def _let_leave(self, pod: Manifest, run: _PodRun) -> None:
         """End a pod that is being deleted; on a repeated deletion, only if it is to end sooner."""
+        if self._keeps(pod):
+            return
         metadata = pod["metadata"]
         grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
         if run.was_leaving:  # some of its grace may be over

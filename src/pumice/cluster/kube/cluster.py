@@ -218,6 +218,10 @@ class KubeCluster:
         """Return the answer of a path outside the kinds, such as that of an aggregated API."""
         return self._thread.run(self._client.read_path(target, timeout_s=timeout_s, cap=cap))
 
+    def read_text(self, target: str, *, timeout_s: float, cap: int) -> str:
+        """Return the answer of a path that serves text, such as a pod's behind a proxy."""
+        return self._thread.run(self._client.read_text(target, timeout_s=timeout_s, cap=cap))
+
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return one object from memory; never asks the server."""
         store = self._stores.get(kind)
@@ -242,6 +246,10 @@ class KubeCluster:
     def create(self, manifest: Manifest) -> Manifest:
         """Add an object; return it as stored."""
         return self._thread.run(self._client.create(manifest))
+
+    def try_create(self, manifest: Manifest) -> Manifest:
+        """Have an object admitted as if it were added, without adding it."""
+        return self._thread.run(self._client.try_create(manifest))
 
     def update(self, manifest: Manifest) -> Manifest:
         """Replace an object."""

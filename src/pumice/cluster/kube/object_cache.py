@@ -142,7 +142,7 @@ class ObjectCache:
             GoneError: some of it is forgotten, or the version is still to come.
             RejectedError: no version at all.
         """
-        if text and not text.isdecimal():
+        if text and not (text.isdecimal() and len(text) < 20):
             problem = f"wanted a resourceVersion of this cluster, found '{text}'"
             raise RejectedError(self.kind, problem=problem)
         start = int(text or 0)

@@ -35,11 +35,15 @@ class CronJobSync:
 
     def tidy(self) -> None:
         """Bring the list of active jobs up to date and cut the history to its limits."""
-        self._active = [reference for reference in self._active if self._is_active(reference)]
+        replaced = self._replaced()
+        self._active = [
+            reference
+            for reference in self._active
+            if reference["uid"] not in replaced and self._is_active(reference)
+        ]
         listed = {reference["uid"] for reference in self._active}
         for job in self._jobs:
-            is_over = phase_of(job) in FINISHED or job["metadata"].get("deletionTimestamp")
-            if not is_over and job["metadata"]["uid"] not in listed:
+            if not _is_over(job) and job["metadata"]["uid"] not in listed:
                 self._adopt(job)
         completed = [job for job in self._jobs if phase_of(job) == "Completed"]
         failed = [job for job in self._jobs if phase_of(job) == "Failed"]
@@ -74,6 +78,15 @@ class CronJobSync:
             return self._effects
         write = Patch(key_of(self._cron), {"status": changes}, subresource="status")
         return [*self._effects, write]
+
+    def _replaced(self) -> set[str]:
+        """Return the jobs of the list (UIDs) that made room for one that exists by now."""
+        present = {job["metadata"]["uid"] for job in self._jobs if not _is_over(job)}
+        if self._spec.get("concurrencyPolicy") != "Replace" or not present:
+            return set()
+        known = {job["metadata"]["uid"]: job for job in self._jobs}
+        listed = {reference["uid"] for reference in self._active} - present
+        return {uid for uid in listed if uid not in known or _is_leaving(known[uid])}
 
     def _is_active(self, reference: Manifest) -> bool:
         """Check whether a job of the list still runs, and record why not."""
@@ -143,9 +156,8 @@ class CronJobSync:
             return False
         if policy == "Replace" and self._active:
             self._record("Warning", "ReplaceConcurrent", "Replacing active job for CronJob")
-            for reference in self._active:
+            for reference in self._active:  # listed until the new job is: never is there none
                 self._delete(reference["name"], reference["uid"])
-            self._active = []
         return True
 
     def _start_at(self, at: float) -> None:
@@ -197,3 +209,11 @@ class CronJobSync:
 
     def _record(self, event_type: str, reason: str, message: str) -> None:
         self._effects.append(Record(self._cron, event_type, reason, message, SOURCE))
+
+
+def _is_over(job: Manifest) -> bool:
+    return phase_of(job) in FINISHED or _is_leaving(job)
+
+
+def _is_leaving(job: Manifest) -> bool:
+    return bool(job["metadata"].get("deletionTimestamp"))

@@ -3,16 +3,22 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from pumice.cluster.base import Cluster
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown
 from pumice.diagnosis.doctor.installation import custom_resources, leaders, webhooks
 from pumice.diagnosis.doctor.policy import configuration, nodes, queues, scheduler_names
+from pumice.diagnosis.doctor.processes import processes
 from pumice.diagnosis.doctor.quotas import quotas
 from pumice.diagnosis.doctor.rights import rights
 from pumice.diagnosis.doctor.server import ServedCluster, is_embedded
 
-Check = Callable[[Cluster], Iterator[Checked]]
-INSTALLATION: Final[tuple[Check, ...]] = (custom_resources, leaders, rights, webhooks)
+Check = Callable[[ServedCluster], Iterator[Checked]]
+INSTALLATION: Final[tuple[Check, ...]] = (
+    custom_resources,
+    leaders,
+    processes,
+    rights,
+    webhooks,
+)
 POLICY: Final[tuple[Check, ...]] = (configuration, queues, quotas, scheduler_names, nodes)
 
 

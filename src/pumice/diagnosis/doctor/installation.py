@@ -18,7 +18,8 @@ from pumice.api.times import epoch
 from pumice.api.wording import counted, first_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown, warning, wrong
-from pumice.errors import ClusterError, NotFoundError
+from pumice.diagnosis.doctor.server import ServedCluster
+from pumice.errors import ClusterError, NotFoundError, RejectedError
 
 CRDS: Final = "CustomResourceDefinition.apiextensions.k8s.io"
 _VOLCANO: Final = ".volcano.sh"
@@ -30,6 +31,13 @@ _WEBHOOKS: Final = tuple(
 _SOON_S: Final = 7 * 86400.0
 """A certificate that expires within this time causes a warning."""
 _LARGEST_SKEW_S: Final = 5.0
+_PROBE: Final[Manifest] = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "pumice-doctor"},
+    "spec": {"weight": 1},
+}
+"""A queue that is tried and never created."""
 
 
 def custom_resources(cluster: Cluster) -> Iterator[Checked]:
@@ -99,8 +107,8 @@ def _leader(check: str, part: str, spec: Mapping[str, Any], now: float) -> Check
     return ok(check, f"{holder} leads")
 
 
-def webhooks(cluster: Cluster) -> Iterator[Checked]:
-    """Check the webhooks for our kinds: their service, and their trusted certificate."""
+def webhooks(cluster: ServedCluster) -> Iterator[Checked]:
+    """Check the webhooks for our kinds: their service, their certificate, and their answers."""
     found: list[Manifest] = []
     for kind in _WEBHOOKS:
         try:
@@ -122,6 +130,24 @@ def webhooks(cluster: Cluster) -> Iterator[Checked]:
         )
     for name, webhook in ours:
         yield from _webhook(cluster, name, webhook)
+    if ours:
+        yield _answers(cluster)
+
+
+def _answers(cluster: ServedCluster) -> Checked:
+    """Have the API server ask the webhooks about a queue that is not created."""
+    check = "webhooks: answer"
+    try:
+        cluster.try_create(_PROBE)
+    except ClusterError as error:
+        if "failed calling webhook" in error.problem:
+            next_step = "see that the pods of volcano-admission run and can be reached"
+            return wrong(
+                check, f"jobs and queues are refused meanwhile: {error.problem}", next_step
+            )
+        if not isinstance(error, RejectedError) or "forbidden" in error.problem:
+            return unknown(check, error.problem)
+    return ok(check, "a queue that was tried got an answer")
 
 
 def _is_ours(rule: Mapping[str, Any]) -> bool:

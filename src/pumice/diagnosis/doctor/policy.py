@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from pumice.api.conf import DEFAULT_CONF, parse_conf
-from pumice.api.kinds import POD_GROUP, QUEUE, SCHEDULER_NAME, Manifest, queue_of
+from pumice.api.kinds import (
+    DEFAULT_QUEUE,
+    POD_GROUP,
+    QUEUE,
+    ROOT_QUEUE,
+    SCHEDULER_NAME,
+    Manifest,
+    queue_of,
+)
 from pumice.api.wording import counted, first_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import group_of
@@ -46,7 +54,7 @@ def queues(cluster: Cluster) -> Iterator[Checked]:
         yield unknown("queues", error.problem)
         return
     waiting = Counter(queue_of(each) for each in groups if _phase(each) in _PENDING)
-    missing = sorted(waiting.keys() - known.keys())
+    missing = sorted(waiting.keys() - known.keys() - {ROOT_QUEUE, DEFAULT_QUEUE})
     closed = sorted(name for name in waiting.keys() & known.keys() if not _is_open(known[name]))
     if missing:
         text = f"jobs wait for queues that do not exist: {first_of(missing, 3)}"
@@ -54,7 +62,11 @@ def queues(cluster: Cluster) -> Iterator[Checked]:
     if closed:
         text = f"jobs wait for queues that are closed: {first_of(closed, 3)}"
         yield warning("queues", text, f"pumice queue operate --name {closed[0]} --action open")
-    if not missing and not closed:
+    never = [name for name in (ROOT_QUEUE, DEFAULT_QUEUE) if name not in known]
+    if never:
+        text = f"the scheduler has not created {' and '.join(never)} yet"
+        yield wrong("queues", text, "read the scheduler's log: a webhook may refuse them")
+    if not missing and not closed and not never:
         yield ok("queues", f"{counted(len(known), 'queue')}, all that jobs wait for are open")
 
 

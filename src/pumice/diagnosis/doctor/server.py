@@ -26,6 +26,12 @@ class ServedCluster(Cluster, Protocol):
     def read_path(self, target: str, *, timeout_s: float, cap: int) -> Manifest:
         """Return the answer of a path outside the kinds."""
 
+    def read_text(self, target: str, *, timeout_s: float, cap: int) -> str:
+        """Return the answer of a path that serves text."""
+
+    def try_create(self, manifest: Manifest) -> Manifest:
+        """Have an object admitted as if it were added, without adding it."""
+
 
 def is_embedded(cluster: ServedCluster) -> bool:
     """Return whether a cluster is one of `pumice up`, which runs all processes.

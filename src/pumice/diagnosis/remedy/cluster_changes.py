@@ -1,14 +1,16 @@
 """Changes of nodes and volumes, and waiting for others to end."""
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 from pumice.api.annotations import BIND_COMPLETED, HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
 from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.api.times import overdue_s
 from pumice.api.wording import counted, first_of, verb
 from pumice.controllers.expected import is_expected
-from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
+from pumice.diagnosis.changes import Add, Change, Operation, Remove, Wait, new_nodes, patched
 from pumice.diagnosis.cluster_state import group_of, key_of
 from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.diagnosis.settings import add_nodes, biggest_first
@@ -23,14 +25,20 @@ _JOBS: Final = 12
 _NAMED: Final = 3
 _NODES: Final = 4
 _TIMES: Final = 4
+_OURS: Final = "volcano.sh/"
+"""In the names of labels that plugins read, whatever a job asks for."""
 _KEPT: Final = (HOSTNAME, NUMA_POLICY)
 
 
 def more_nodes(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Add nodes like existing ones: like the one that comes nearest, then the biggest first."""
     nodes = _one_of_each_kind(target.world.of_kind("Node"), str(cause.numbers.get("nearest", "")))
+    if not _reads_labels(target):
+        nodes = list({_kind(node, labels=False): node for node in reversed(nodes)}.values())[::-1]
     pods = len(target.pods) or int(target.spec.get("minMember") or 1)
     largest = _TIMES * max(1, pods)
+    if not nodes and (target.pods or target.spec.get("minResources")):
+        yield (lambda n: new_nodes(*_first_nodes(target, n))), largest
     for like in nodes[:_KINDS]:
         yield _more(target, like, {}, {}), largest
     wanted = _selector(target)
@@ -38,6 +46,34 @@ def more_nodes(target: Target, cause: Finding) -> Iterator[Change | Sized | None
         beyond = _beyond(like, target, cause)
         if beyond or wanted:
             yield _more(target, like, beyond, wanted), largest
+
+
+def _first_nodes(target: Target, n: int) -> tuple[list[Manifest], str]:
+    """Return the first nodes of a cluster, each for one pod of the job, and what they are like.
+
+    As long as there are no pods, one node has what all of them need.
+    """
+    stated = target.spec.get("minResources") or {}
+    most = {name: Fraction(parse_quantity(x), _NANO) for name, x in stated.items()}
+    most = {} if target.pods else most
+    for pod in target.pods:
+        for name, amount in requests_of(pod["spec"]).items():
+            most[name] = max(most.get(name, amount), amount)
+    offered = {
+        name: format_quantity(name, float(amount * (1000 if name == "cpu" else 1)))
+        for name, amount in most.items()
+    }
+    names = [f"node-{number}" for number in range(1, n + 1)]
+    made = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {HOSTNAME: name, **_selector(target)}},
+            "status": {"allocatable": {**offered, "pods": "110"}},
+        }
+        for name in names
+    ]
+    return made, f"with {', '.join(f'{name} {amount}' for name, amount in offered.items())}"
 
 
 def _one_of_each_kind(nodes: Mapping[str, Manifest], near: str) -> list[Manifest]:
@@ -55,11 +91,19 @@ def _one_of_each_kind(nodes: Mapping[str, Manifest], near: str) -> list[Manifest
     return list(kinds.values())
 
 
-def _kind(node: Manifest) -> str:
-    """Return what tells a node from nodes of other kinds."""
-    labels = {k: v for k, v in (node["metadata"].get("labels") or {}).items() if k != HOSTNAME}
+def _reads_labels(target: Target) -> bool:
+    """Return whether labels of users decide on which nodes a job may run."""
+    fields = ("nodeSelector", "affinity", "topologySpreadConstraints", "volumes", "resourceClaims")
+    own = any(pod["spec"].get(field) for pod in target.pods for field in fields)
+    return own or "networkTopology" in target.spec
+
+
+def _kind(node: Manifest, *, labels: bool = True) -> str:
+    """Return what tells a node from nodes of other kinds; without labels of users if so asked."""
+    known = (node["metadata"].get("labels") or {}).items()
+    kept = {k: v for k, v in known if k != HOSTNAME and (labels or _OURS in k)}
     offered = (node.get("status") or {}).get("allocatable")
-    return repr((offered, (node.get("spec") or {}).get("taints"), labels))
+    return repr((offered, (node.get("spec") or {}).get("taints"), kept))
 
 
 def _more(
@@ -104,7 +148,9 @@ def endings(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     about = cause.about
     home = about.namespace if about is not None and about.kind == RESOURCE_QUOTA else ""
     for pod in target.world.of_kind("Pod").values():
-        if is_expected(pod) or (home and pod["metadata"].get("namespace") != home):
+        meta = pod["metadata"]
+        stuck = overdue_s(meta.get("deletionTimestamp"), target.world.now)
+        if is_expected(pod) or stuck or (home and meta.get("namespace") != home):
             continue
         phase, group = (pod.get("status") or {}).get("phase"), group_of(pod)
         holds = phase == "Running" or (pod.get("spec") or {}).get("nodeName")
@@ -129,6 +175,16 @@ def _end_of(target: Target, jobs: list[tuple[str, list[str]]]) -> Change:
         f"wait for {first_of(names, _NAMED)} to end ({counted(len(pods), 'pod')})",
         (Wait(pods=pods),),
     )
+
+
+def remove_stuck(_: Target, cause: Finding) -> Iterator[Change | None]:
+    """Remove pods that should have gone by now."""
+    pods = list(cause.numbers.get("overdue", ()))
+    if pods:
+        names = first_of(pods, _NAMED)
+        places = [pod.rpartition("/") for pod in pods]
+        ops = tuple(Remove(kind="Pod", namespace=home, name=name) for home, _, name in places)
+        yield Change(f"remove {names}, which may be stuck (kubectl delete pod --force)", ops)
 
 
 def uncordon(target: Target, _: Finding) -> Iterator[Change | None]:

@@ -37,15 +37,19 @@ def evicting(target: Target, _: Finding) -> Iterator[Change | None]:
 
 
 def _with_action(target: Target, action: str) -> Change:
-    actions = list(target.world.scheduler_conf.actions)
+    known = list(target.world.scheduler_conf.actions)
+    actions = [each for each in known if each != action]
     late = action == "backfill" or "allocate" not in actions
     at = len(actions) if late else actions.index("allocate") + 1
-    if action == "allocate" and "enqueue" in actions:
-        at = actions.index("enqueue") + 1
+    if action == "allocate":
+        at = actions.index("enqueue") + 1 if "enqueue" in actions else 0
 
     def edit(conf: Conf_) -> None:
         conf["actions"] = ", ".join([*actions[:at], action, *actions[at:]])
 
+    if action in known:
+        text = f"put the action {action} before {actions[at]}"
+        return _with_conf(target, f"{text} in the configuration", edit)
     return _with_conf(target, f"add the action {action} to the configuration", edit)
 
 

@@ -71,7 +71,7 @@ def cost_of(
     change: Change, world: ClusterState, job: str, before: TrialResult, after: TrialResult
 ) -> Cost:
     """Compare a world as it is with the changed one; ``job`` is the title of the job to help."""
-    waited = {pod for op in change.ops if isinstance(op, Wait) for pod in op.pods}
+    waited = _waited(change)
     evicted = {
         other: tuple(sorted(pods - before.evicted.get(other, frozenset())))
         for other, pods in after.evicted.items()
@@ -89,19 +89,40 @@ def cost_of(
     )
 
 
-def cost_of_cycle(change: Change, world: ClusterState, job: str, after: Decisions) -> Cost:
-    """Return what one cycle of the changed world evicts, where playing on would take long."""
-    known = world.of_kind("Pod")
-    evicted: dict[str, tuple[str, ...]] = {}
-    for pod in after.evictions:
-        other = world.title(group_of(known[pod])) if pod in known else ""
-        if other != job:
-            evicted[other] = (*evicted.get(other, ()), pod)
-    return Cost(evicted=evicted, restarted=restarted(change, world))
+def cost_of_cycle(
+    change: Change, world: ClusterState, job: str, after: Decisions, before: Decisions
+) -> Cost:
+    """Compare one cycle of the world and of the changed one, where playing on would take long."""
+    known, waited = world.of_kind("Pod"), _waited(change)
+
+    def of(pods: Iterable[str]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for pod in pods:
+            other = world.title(group_of(known[pod])) if pod in known else ""
+            if other != job:
+                found.setdefault(other, []).append(pod)
+        return found
+
+    anyway = set(before.evictions)
+    evicted = of(pod for pod in after.evictions if pod not in anyway)
+    held = of(pod for pod in before.binds if pod not in after.binds and pod not in waited)
+    return Cost(
+        evicted={other: tuple(pods) for other, pods in evicted.items()},
+        held_back={other: len(pods) for other, pods in held.items()},
+        restarted=restarted(change, world),
+    )
+
+
+def _waited(change: Change) -> set[str]:
+    """Name the pods that a change waits for."""
+    return {pod for op in change.ops if isinstance(op, Wait) for pod in op.pods}
 
 
 def restarted(change: Change, world: ClusterState) -> int:
-    """Count the running pods that a change removes with the job that it submits again."""
+    """Count the running pods that a change removes with the job that it submits again.
+
+    Pods that are being deleted are not made again.
+    """
     pods = world.of_kind("Pod")
     gone = {
         f"{op.namespace}/{op.name}"
@@ -111,6 +132,7 @@ def restarted(change: Change, world: ClusterState) -> int:
     return sum(
         bool(pods[key]["spec"].get("nodeName"))
         and (pods[key].get("status") or {}).get("phase") not in ENDED_PHASES
+        and not pods[key]["metadata"].get("deletionTimestamp")
         for key in gone
         if key in pods
     )

@@ -10,7 +10,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.controllers.job.state import replicas_of
 from pumice.diagnosis.changes import Change
-from pumice.diagnosis.remedy.target import Target
+from pumice.diagnosis.remedy.target import Target, requests_of
 from pumice.examine.findings import Finding
 
 Sized = tuple[Callable[[int], Change | None], int]
@@ -30,6 +30,30 @@ def gang_of_those_there(target: Target, cause: Finding) -> Iterator[Change | Non
     there = int(cause.numbers.get("pods", 0))
     if there:
         yield _gang_of(target, there)
+
+
+def smaller_reservation(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Reserve no more for a pod group than the pods ask for that it needs to start."""
+    stated = target.spec.get("minResources") or {}
+    if target.job is not None or len(target.pods) < target.least:
+        return
+    asked = [requests_of(pod["spec"]) for pod in target.pods]
+    lowered = {}
+    for name, amount in stated.items():
+        most = sorted((one.get(_plain(name), Fraction(0)) for one in asked), reverse=True)
+        needed = sum(most[: target.least], Fraction(0))
+        if Fraction(parse_quantity(amount), _NANO) > needed:
+            units = math.ceil(needed * 1000 if _plain(name) == "cpu" else needed)
+            lowered[name] = format_quantity(name, units)
+    if lowered:
+        moves = ", ".join(f"{name} from {stated[name]} to {x}" for name, x in lowered.items())
+        text = f"lower minResources to what its pods need: {moves}"
+        yield target.with_group(text, {"minResources": {**stated, **lowered}})
+
+
+def _plain(name: str) -> str:
+    """Return a resource as pods name it."""
+    return name.removeprefix("requests.").removeprefix("limits.")
 
 
 def valid_gang(target: Target, _: Finding) -> Iterator[Change | None]:
@@ -87,7 +111,7 @@ def _gang_of(target: Target, least: int) -> Change | None:
 def _part_of(name: str, amount: Any, part: Fraction) -> str:
     """Return a part of a quantity, rounded up to what reads well: whole milli-cores, or MiB."""
     whole = Fraction(parse_quantity(amount), _NANO) * part
-    if name.removeprefix("requests.").removeprefix("limits.") == "cpu":
+    if _plain(name) == "cpu":
         return format_quantity(name, math.ceil(whole * 1000))
     step = _MEBI if parse_quantity(amount) % (_MEBI * _NANO) == 0 else 1
     return format_quantity(name, math.ceil(whole / step) * step)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from pumice.api.annotations import NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE
+from pumice.api.annotations import GROUP_NAME, NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE
 from pumice.api.kinds import SCHEDULER_NAME, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.api.wording import nearest
 from pumice.diagnosis.changes import Add, Change, Operation, patched
 from pumice.diagnosis.cluster_state import key_of
 from pumice.diagnosis.remedy.target import Target, requests_of
@@ -314,6 +315,46 @@ def new_priority_class(_: Target, cause: Finding) -> Iterator[Change | None]:
         }
         text = f"create priority class {cause.about.name} (with the value you want)"
         yield Change(text, (Add(object=made),))
+
+
+def another_class(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Name the class that was probably meant."""
+    old = cause.about.name if cause.about is not None else ""
+    near = nearest(old, target.world.of_kind("PriorityClass"))
+    if near is None:
+        return
+    text = f"name priority class {near} instead of {old}"
+
+    def named(one: Manifest) -> Manifest:
+        return {**one, "priorityClassName": near} if one.get("priorityClassName") == old else one
+
+    def edit(job: Manifest) -> Manifest:
+        spec = named(job["spec"])
+        templates = [
+            {**each, "template": dict(each.get("template") or {})} for each in spec["tasks"]
+        ]
+        for task in templates:
+            task["template"]["spec"] = named(task["template"].get("spec") or {})
+        return {**job, "spec": {**spec, "tasks": templates}}
+
+    if target.job is not None:
+        yield target.resubmitted(text, edit)
+    else:
+        yield target.with_pod_specs(text, named)
+
+
+def gather_strays(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Make pods name this pod group that name one which does not exist."""
+    name, pods = target.group.rpartition("/")[2], target.world.of_kind("Pod")
+    found = [pods[key] for key in cause.numbers.get("strays", ()) if key in pods]
+    ops = []
+    for pod in found:
+        meta = pod["metadata"]
+        marks = {**(meta.get("annotations") or {}), GROUP_NAME: name}
+        new = {**pod, "metadata": {**meta, "annotations": marks}}
+        ops.append(patched("Pod", key_of(pod), pod, new))
+    if ops:
+        yield Change(f"set the annotation {GROUP_NAME} of its pods to {name}", tuple(ops))
 
 
 def no_dependencies(target: Target, _: Finding) -> Iterator[Change | None]:

@@ -54,12 +54,17 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.QUEUE_CLOSED: (queue_changes.reopen_queue, queue_changes.another_queue),
     Cause.QUEUE_MISPLACED: (queue_changes.place_in_tree, queue_changes.another_queue),
     Cause.QUEUE_OVER_CAPABILITY: (
+        gang_changes.smaller_reservation,
         queue_changes.raise_limit,
         queue_changes.lower_guarantees,
         queue_changes.another_queue,
     ),
     Cause.QUEUE_OVER_DESERVED: (queue_changes.heavier, queue_changes.another_queue),
-    Cause.NOT_ADMITTED: (queue_changes.wider_quota, conf_changes.larger_factor),
+    Cause.NOT_ADMITTED: (
+        gang_changes.smaller_reservation,
+        queue_changes.wider_quota,
+        conf_changes.larger_factor,
+    ),
     Cause.SUSPENDED: (job_changes.resume,),
     Cause.INVALID: (
         gang_changes.valid_gang,
@@ -68,7 +73,8 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     ),
     Cause.DEPENDS_ON: (job_changes.no_dependencies,),
     Cause.OTHER_SCHEDULER: (job_changes.our_scheduler,),
-    Cause.PRIORITY_CLASS_MISSING: (job_changes.new_priority_class,),
+    Cause.PRIORITY_CLASS_MISSING: (job_changes.another_class, job_changes.new_priority_class),
+    Cause.NO_PODS: (job_changes.gather_strays,),
     Cause.QUOTA_EXCEEDED: (
         queue_changes.quota_for_pods,
         job_changes.ask_for_less,
@@ -96,6 +102,7 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.NUMA_POLICY: (job_changes.without_numa_policy, conf_changes.without_plugin),
     Cause.VOLUME: (cluster_changes.provide_volumes,),
     Cause.NODE_USAGE: (conf_changes.without_plugin,),
+    Cause.WAITING_FOR_EVICTED: (cluster_changes.remove_stuck,),
     Cause.WINDOW_CLOSED: (job_changes.revocable, conf_changes.open_window, _revocable_all_day),
 }
 _FOR_ROOM: Final = frozenset(
@@ -124,6 +131,7 @@ _FOR_ROOM: Final = frozenset(
         Cause.VOLUME,
         Cause.WINDOW_CLOSED,
         Cause.ROLE_SHORT,
+        Cause.WAITING_FOR_EVICTED,
     }
 )
 

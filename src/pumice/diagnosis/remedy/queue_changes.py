@@ -10,7 +10,7 @@ from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import nearest
 from pumice.controllers.expected import open_queue
-from pumice.diagnosis.changes import Add, Change, patched
+from pumice.diagnosis.changes import Add, Change, Operation, patched
 from pumice.diagnosis.cluster_state import key_of
 from pumice.diagnosis.refused_pods import needed_pods, raised_limits, refused_count
 from pumice.diagnosis.remedy.target import Target, requests_of
@@ -84,22 +84,29 @@ def place_in_tree(target: Target, cause: Finding) -> Iterator[Change | None]:
 
 
 def raise_limit(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
-    """Raise the capability that is overrun, by the missing amount and more."""
+    """Raise the capability that is overrun, and those above, by the missing amount and more."""
     numbers = cause.numbers
     if cause.about is None or cause.about.kind != "Queue" or "resource" not in numbers:
         return
-    name = cause.about.name
-    spec = _queue(target, name).get("spec") or {}
-    pods = max(1, len(target.pods))
+    refusing = [{"queue": cause.about.name, **numbers}, *numbers.get("above", ())]
 
     def make(n: int) -> Change | None:
-        stated = dict(spec.get("capability") or {})
-        raised = _raised(stated, (numbers, *numbers.get("more", ())), n)
-        text = f"raise the capability of queue {name}: {_amounts(stated, raised)}"
-        return _changed(target, name, text, capability=stated | raised) if raised else None
+        words: list[str] = []
+        ops: list[Operation] = []
+        for each in refusing:
+            name, queue = str(each["queue"]), _queue(target, str(each["queue"]))
+            stated = dict((queue.get("spec") or {}).get("capability") or {})
+            raised = _raised(stated, (each, *each.get("more", ())), n)
+            new = _changed(target, name, "", capability=stated | raised) if raised else None
+            if new is None:
+                return None
+            words.append(f"of queue {name}: {_amounts(stated, raised)}")
+            ops += new.ops
+        # a queue may not state more than the one above it
+        return Change(f"raise the capability {' and '.join(words)}", tuple(reversed(ops)))
 
-    if spec.get("capability"):
-        yield make, _TIMES * _PARTS * pods
+    if (_queue(target, cause.about.name).get("spec") or {}).get("capability"):
+        yield make, _TIMES * _PARTS * max(1, len(target.pods))
 
 
 def _raised(

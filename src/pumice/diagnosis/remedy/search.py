@@ -9,35 +9,36 @@ from functools import cached_property
 from typing import Final
 
 from pumice.api.codes import Cause
+from pumice.api.decisions import Decisions
+from pumice.clock import Deadline
 from pumice.controllers.job.names import podgroup_name
 from pumice.diagnosis.causes import causes_of
-from pumice.diagnosis.changes import Change
+from pumice.diagnosis.changes import Change, Wait
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.joined_changes import chain
 from pumice.diagnosis.manifest_causes import is_barred
-from pumice.diagnosis.remedy.costs import Cost, cost_of, cost_of_cycle, restarted
+from pumice.diagnosis.remedy.costs import Cost, cost_of, cost_of_cycle
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.timeline import CYCLE_S
-from pumice.diagnosis.trials import TrialResult, look, played
+from pumice.diagnosis.trials import TrialResult, look, look_once, played
 from pumice.errors import PumiceError
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, ObjectRef
-from pumice.examine.job_outcome import JobOutcome
+from pumice.examine.job_outcome import JobOutcome, Watcher
 
 _MOST: Final = 120
 _LEAST: Final = 30
 _OBJECTS: Final = 400_000
 """Cycles that a search may run: fewer in a large cluster, where each takes longer."""
 _MOST_PLAYS: Final = 40
-_LEAST_PLAYS: Final = 4
 _OBJECTS_PLAYED: Final = 20_000
 """The same for clusters that are played until they are at rest, which takes longer."""
 _UNLUCKY: Final = 2
 """How much larger a change may become if the draw among equal nodes goes against the job."""
 _MOST_PROVED: Final = 5_000
-"""Objects of a cluster up to which every remedy is played until the cluster is at rest."""
+"""Objects of a cluster up to which it is played, with each remedy, until it is at rest."""
 _SHARE: Final = 8
 """The part of the cycles left that one family of changes may take before one of them works."""
 WANTED: Final = 6
@@ -62,6 +63,11 @@ class Way:
     """Seconds until the job starts, if the cluster was played."""
     cost: Cost = field(default_factory=Cost)
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is to wait for others to end, alone or with other changes."""
+        return any(isinstance(op, Wait) for op in self.change.ops)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -79,36 +85,44 @@ class Search:
     world: ClusterState
     job: str
     replay: Replay
+    before: Decisions = field(default_factory=Decisions)
+    """The next cycle without any change."""
     cycles: int = 1
     left: int = _MOST
     plays: int = _MOST_PLAYS
     """How many times a changed cluster may still be played until it is at rest."""
+    promised: bool = False
+    """Whether the job is promised a place that it does not get: a promise alone is no help."""
+    deadline: Deadline = field(default_factory=Deadline)
+    """When to stop, with what is found by then."""
     tried: dict[str, Way | None] = field(default_factory=dict)
     """The result of each change that was tried; None: it cannot be made."""
 
     def __post_init__(self) -> None:
         objects = max(1, len(self.world.objects))
         self.left = max(_LEAST, min(_MOST, _OBJECTS // objects))
-        self.plays = max(_LEAST_PLAYS, min(_MOST_PLAYS, _OBJECTS_PLAYED // objects))
+        self.plays = 0 if self._is_large else min(_MOST_PLAYS, _OBJECTS_PLAYED // objects)
 
     def ways(self, causes: list[Finding]) -> list[Way]:
-        """Find single changes that work; if there is none, up to three that do together."""
+        """Find single changes that work; if none does but waiting, up to three that do together."""
         steps: list[Step] = []
-        world = self.world
+        world, waits = self.world, list[Way]()
         for _ in range(_STEPS):
             found = self._single(world, causes, steps)
-            if found or not causes:
-                return found
-            step = self._step(world, causes, steps)
+            acts = [way for way in found if not way.waits]
+            if acts:
+                return [*acts, *waits] if waits else found
+            waits = waits or found
+            step = self._step(world, causes, steps) if causes else None
             if step is None:
-                return []
+                break
             steps = [*steps, step]
             enough = self._enough(steps)
             if enough is not None:
-                return [enough]
+                return waits if waits and enough.waits else [enough, *waits]
             world = _joined(steps)(self.world)
             causes = self._causes(world)
-        return []
+        return waits
 
     def _causes(self, world: ClusterState) -> list[Finding]:
         self.replay.become(world)
@@ -122,6 +136,8 @@ class Search:
         for proposal in proposals(Target(world, self._key(world)), causes):
             if proposal.group in done or len(found) >= WANTED:
                 continue
+            if self._is_late():
+                break
             least = self._smallest(proposal, prefix)
             way = None if least is None else self._way(prefix, *least, proposal, found)
             if way is not None:
@@ -145,13 +161,11 @@ class Search:
     def _proved(self, way: Way) -> Way | None:
         """Return a way with its cost; None if the job does not start by it after all.
 
-        Both sides are played until they are at rest.  In a large cluster that is left out where
-        the job starts at once and nobody is evicted.
+        Both sides are played until they are at rest, unless the cluster is large.
         """
         title, outcome = self.world.title(self.job), way.outcome
-        if outcome.started and not way.cost.evicted and len(self.world.objects) > _MOST_PROVED:
-            cost = Cost(restarted=restarted(way.change, self.world))
-            return None if cost.outweighs(len(outcome.binds)) else replace(way, cost=cost)
+        if self._is_large:
+            return self._proved_alone(way)
         world = way.change(self.world)
         key = self._key(world)
         after = played(world, key)
@@ -165,6 +179,23 @@ class Search:
         # pods that are made once it is admitted come a cycle later, and may find less room
         seen = replace(after.outcome, cycle=outcome.cycle)
         return replace(way, outcome=seen, in_s=after.in_s if after.in_s > CYCLE_S else 0.0)
+
+    def _proved_alone(self, way: Way) -> Way | None:
+        """Return a way with what the next cycle costs others; None if the job does not start by it.
+
+        If it waits for leaving pods, it is played until they are gone, without other waiting jobs.
+        """
+        world, outcome = way.change(self.world), way.outcome
+        key, pods = self._key(world), len(outcome.binds)
+        if outcome.started:
+            self.replay.become(world)
+            way = replace(way, cost=self._cost(way.change, look_once(self.replay, key)))
+        elif outcome.makes_room:
+            after = played(world, key, until_started=True, alone=True)
+            if not after.started:
+                return way if _has_older_name(world, key) else None
+            way, pods = replace(way, in_s=way.in_s or after.in_s), len(after.outcome.binds)
+        return None if pods and way.cost.outweighs(pods) else way
 
     def _smallest(self, proposal: Proposal, prefix: list[Step]) -> tuple[int, Way] | None:
         """Find the smallest size that works; None if none of the sizes tried does.
@@ -202,7 +233,7 @@ class Search:
         It may be another one than in one cycle: jobs are admitted in one and placed in the next,
         and among equal nodes one is drawn.
         """
-        if proposal.largest == 1 or self._starts_unchanged:
+        if proposal.largest == 1 or not self.plays or self._starts_unchanged:
             return size, best
         if size <= self.plays:
             for each in range(1, min(proposal.largest, size + _UNLUCKY, self.plays) + 1):
@@ -256,19 +287,19 @@ class Search:
         decisive = _identity(causes[0])
         target = Target(world, self._key(world))
         for number, proposal in enumerate(proposals(target, causes[:1])):
-            if number >= _TRIED_FOR_STEP or not self.left:
+            if number >= _TRIED_FOR_STEP or self._is_late():
                 return None
-            change = proposal.make(proposal.largest)
-            if change is None:
-                continue
-            self.left -= 1
-            try:
-                after = self._causes(_joined(prefix, change)(self.world))
-            except PumiceError:
-                continue
-            if decisive not in set(map(_identity, after)):
-                whole = Step(proposal, proposal.largest, change)
-                return self._least(whole, prefix, decisive)
+            for size in dict.fromkeys((1, proposal.largest)):  # too much may not be admitted
+                change = proposal.make(size) if self.left else None
+                if change is None:
+                    continue
+                self.left -= 1
+                try:
+                    after = self._causes(_joined(prefix, change)(self.world))
+                except PumiceError:
+                    continue
+                if decisive not in set(map(_identity, after)):
+                    return self._least(Step(proposal, size, change), prefix, decisive)
         return None
 
     def _least(self, best: Step, prefix: list[Step], decisive: _Identity) -> Step:
@@ -287,7 +318,7 @@ class Search:
 
     def _enough(self, steps: list[Step]) -> Way | None:
         """Return some steps as a way, if the job starts by them once leaving pods are gone."""
-        if self._starts_unchanged or not self.plays:
+        if not self.plays or self._starts_unchanged:
             return None
         self.plays -= 1
         way = self._played(_joined(steps))
@@ -319,7 +350,7 @@ class Search:
 
     def _played_with(self, changes: list[Change | None]) -> Way | None:
         """Return changes as a way, if they help together once all is at rest."""
-        if self._starts_unchanged or not self.plays or not any(changes):
+        if not self.plays or not any(changes) or self._starts_unchanged:
             return None
         self.plays -= 1
         return self._played(_whole(changes))
@@ -333,7 +364,7 @@ class Search:
 
     def _seen(self, whole: Change) -> Way | None:
         if whole.text not in self.tried:
-            if not self.left:
+            if self._is_late() or not self.left:
                 return None
             self.left -= 1
             self.tried[whole.text] = self._run(whole)
@@ -345,10 +376,42 @@ class Search:
         except PumiceError:  # the rules of admission refuse it
             return None
         key = self._key(world)
-        seen = look(world, key, self.cycles, self.replay)
+        seen = look(world, key, self.cycles) if self.cycles > 1 else self._cycle(world, key)
         helps = works(seen.outcome, world) and not is_barred(world, key)
-        cost = cost_of_cycle(change, self.world, self.world.title(self.job), seen.decisions)
-        return Way(change, seen.outcome, helps, cost=cost)
+        if helps and self.promised and not seen.outcome.started:
+            self.plays -= 1
+            helps = self.plays >= 0 and played(world, key, until_started=True).started
+        return Way(change, seen.outcome, helps, cost=self._cost(change, seen))
+
+    def _cycle(self, world: ClusterState, key: str) -> Watcher:
+        """Run the next cycle of a changed world, as far as it is needed.
+
+        A job that does not start if no other waits does not start beside them, and that is seen at
+        once.  In a large cluster one that starts without evictions is not tried with them.
+        """
+        self.replay.become(world)
+        alone = look_once(self.replay, key, alone=True)
+        if not works(alone.outcome, world):
+            return alone
+        evicting = not (self._is_large and alone.outcome.started)
+        return look_once(self.replay, key, evicting=evicting)
+
+    def _cost(self, change: Change, seen: Watcher) -> Cost:
+        """Return what one cycle of a changed world costs others."""
+        title = self.world.title(self.job)
+        return cost_of_cycle(change, self.world, title, seen.decisions, self.before)
+
+    def _is_late(self) -> bool:
+        """Return whether the time is up; nothing more is tried then."""
+        is_late = self.deadline.is_over
+        if is_late:
+            self.left = self.plays = 0
+        return is_late
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether playing the cluster takes long."""
+        return len(self.world.objects) > _MOST_PROVED
 
     def _key(self, world: ClusterState) -> str:
         """Name the job's pod group: another one, if it was submitted again."""

@@ -20,7 +20,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
 _PATIENCE = 8
-"""Nodes to ask one by one before all others are filtered at once."""
+"""Nodes to ask one by one before all others are filtered at once, unless that left few before."""
 _FEW_SHAPES = 8
 """Shapes up to which requests are added up by counting pods of each."""
 
@@ -72,6 +72,7 @@ class Candidates:
         self._coarse = {i for i, shape in enumerate(shapes) if shape.coarse}
         self._starts = np.searchsorted(self.node, np.arange(state.snapshot.nodes.n + 1))
         self._scopes: dict[Hashable, Scope] = {}
+        self._patience = _PATIENCE
 
     def of_queue(self, queue: int, *, best_effort_only: bool) -> Scope:
         """Return the candidates of one queue."""
@@ -203,7 +204,13 @@ class Candidates:
         scores: Column | None = None,
     ) -> "Visit":
         """Return nodes in order, after the first few without those that have no victims."""
-        return Visit(rows, lambda: self._with_victims(hook, scope, task), scores)
+
+        def sieve() -> Mask:
+            found = self._with_victims(hook, scope, task)
+            self._patience = _PATIENCE if np.count_nonzero(found) > _PATIENCE else 0
+            return found
+
+        return Visit(rows, sieve, scores, self._patience)
 
     def with_room(self, scope: Scope, task: Task) -> Mask:
         """Mark nodes that would have room for a task if all members of a scope left (N,)."""
@@ -280,16 +287,21 @@ class Visit:
     """
 
     def __init__(
-        self, rows: IndexArray, sieve: Callable[[], Mask], scores: Column | None = None
+        self,
+        rows: IndexArray,
+        sieve: Callable[[], Mask],
+        scores: Column | None = None,
+        patience: int = _PATIENCE,
     ) -> None:
         self._left = rows
         self._scores = scores
         self._sieve = sieve
+        self._patience = patience
 
     def __iter__(self) -> Iterator[int]:
         tried = 0
         while len(self._left):
-            if tried == _PATIENCE:
+            if tried == self._patience:
                 self.keep(self._sieve())
                 self._sort()
                 if not len(self._left):

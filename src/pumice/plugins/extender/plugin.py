@@ -122,6 +122,7 @@ class Extender(Plugin, name="extender"):
         self._snapshot = ssn.snapshot
         self._nodes = NodePayloads(ssn.snapshot)
         self._failures = 0
+        self._error = ""
         self._words: dict[str, None] = {}
         self._open = True
         self._client = self._connect(ssn)
@@ -147,6 +148,7 @@ class Extender(Plugin, name="extender"):
             found = read_answer(self._client.post(verb, payload, answer=answer), kind)
         except (ExtenderError, InputError) as error:
             self._failures += 1
+            self._error = str(error)
             log.warning("verb %s: %s", verb, error)
             return None
         self._failures = 0
@@ -192,8 +194,15 @@ class Extender(Plugin, name="extender"):
         return _CURABLE if found.code == _UNSCHEDULABLE else _FINAL
 
     def own_words(self) -> list[str]:
-        """Return the service's messages about nodes that it refused."""
-        return list(self._words)
+        """Return the service's messages about nodes that it refused, and the last error."""
+        return [*self._words, *filter(None, [self._error])]
+
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return the address of the service, and the last error."""
+        if not self._minds(self.predicate_verb, task):
+            return {}
+        error = {"error": self._error} if self._error else {}
+        return {"extender": {"address": self.url_prefix, **error}}
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Ask for the scores of all candidates at once; unnamed nodes get none."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from pumice.plugins.numa_aware.machines import DIFFERENT_POLICIES, NO_MACHINE, N
 from pumice.plugins.numa_aware.unreported import PlacedPod, UnreportedPods
 
 _MAX_SCORE = 100
+_MOST_NODES = 3
+"""Nodes whose free cpus an explanation names."""
 _NOT_ADMITTED = "container cannot be assigned by numa"
 
 
@@ -92,6 +95,21 @@ class NumaAware(Plugin, name="numa-aware"):
             return None
         machines = self._machines
         return machines.states.answers(wish).codes(machines.column[nodes.rows])
+
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return the request of a task, and the free cpus by NUMA node of the first nodes."""
+        wish = _wish(task.shape)
+        if wish is None or not self._machines.exist:
+            return {}
+        free: dict[str, dict[str, int]] = {}
+        rows = np.flatnonzero(self._machines.column != NO_MACHINE)[:_MOST_NODES].tolist()
+        for row in rows:
+            machine, cpus = self._machines.states[int(self._machines.column[row])]
+            counts = dict.fromkeys(map(str, machine.layout.numas), 0)
+            for cpu in cpus:
+                counts[str(machine.layout.places[cpu].numa)] += 1
+            free[self._snapshot.nodes.names[row]] = counts
+        return {"numa": {"policy": wish.policy, "request": max(wish.cpus, default=0), "free": free}}
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Prefer assignments from few NUMA nodes; only for tasks with a policy."""

@@ -10,7 +10,7 @@ import numpy as np
 from pumice.api.codes import Cause
 from pumice.core.labels import UNSCHEDULABLE_TAINT, node_labels, tolerates, untolerated
 from pumice.core.pod_terms import pod_terms
-from pumice.core.resources import PODS, Mask
+from pumice.core.resources import PODS, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.views import NodeFacts, Nodes, Task
@@ -241,6 +241,17 @@ class Predicates(Plugin, name="predicates"):
         if devices is not None:
             devices.settle(codes, task, rows)
         return codes
+
+    def may_rank(self, task: Task) -> bool:
+        """Return whether a pod's claims name alternatives."""
+        claims = task.shape.spec.resource_claims
+        return bool(claims and self._allocations and self._allocations.has_alternatives(task))
+
+    def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Prefer nodes that meet better alternatives of a pod's claims."""
+        if self._allocations is None or not self.may_rank(task):
+            return None
+        return self._allocations.rank(task, nodes.rows)
 
     def on_close(self, ssn: PluginSession) -> None:
         """Request the binding of pods' volumes; release devices of pods that were not placed."""

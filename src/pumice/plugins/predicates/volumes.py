@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.annotations import ZONE
+from pumice.api.annotations import OLD_ZONE, ZONE
 from pumice.core.labels import node_labels
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -16,10 +16,7 @@ from pumice.plugins.predicates.neighbours import refuse
 from pumice.plugins.predicates.reasons import Code
 
 _ZONE, _REGION = ZONE, "topology.kubernetes.io/region"
-_OLD_ZONE, _OLD_REGION = (
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-)
+_OLD_ZONE, _OLD_REGION = OLD_ZONE, "failure-domain.beta.kubernetes.io/region"
 _TODAY = {_OLD_ZONE: _ZONE, _OLD_REGION: _REGION, _ZONE: _ZONE, _REGION: _REGION}
 """Labels with the place of a volume, with the present name of each."""
 

@@ -146,7 +146,12 @@ class ConfFile(Generic[_T]):
         if str(error) == str(self.problem):
             return
         self.problem = error
-        _log.error(f"configuration not usable, {instead}", error=error)
+        if isinstance(error, ConfError):
+            _log.error(f"configuration not usable, {instead}", file=self._path)
+            for each in error.problems:
+                _log.error("configuration problem", file=self._path, problem=each)
+        else:
+            _log.error(f"configuration not usable, {instead}", error=error)
         if self._metrics is not None:
             self._metrics.conf_reloaded(good=False)
 

@@ -1,8 +1,54 @@
-"""The queues that a scheduler creates before it decides anything."""
+"""The queues that a scheduler creates: ``root``, and the queue of jobs that name none."""
 
+from collections.abc import Callable
+from typing import Final
+
+from pumice import logs
 from pumice.api.kinds import DEFAULT_QUEUE, QUEUE, Manifest
 from pumice.cluster.base import Cluster
-from pumice.errors import AlreadyExistsError, NotFoundError
+from pumice.errors import AlreadyExistsError, ClusterError, NotFoundError
+
+_log = logs.get("scheduler")
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 30.0
+
+
+class DefaultQueues:
+    """Creates the default queues, and tries again later if the API server refuses.
+
+    A webhook that is registered and does not answer yet refuses every queue.  Jobs of existing
+    queues need none of these, so that no cycle waits for them or fails with them.
+    """
+
+    def __init__(self, cluster: Cluster, default_queue: str, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._default_queue = default_queue
+        self._clock = clock
+        self._exist = False
+        self._pause_s = _FIRST_PAUSE_S
+        self._due = clock()
+        self._problem = ""
+
+    def look_again(self) -> None:
+        """Check at the next call whether the queues exist: another leader may have removed them."""
+        self._exist, self._pause_s, self._due = False, _FIRST_PAUSE_S, self._clock()
+
+    def ensure(self) -> None:
+        """Create the queues unless they exist or the last try was a moment ago."""
+        if self._exist or self._clock() < self._due:
+            return
+        try:
+            make_queues(self._cluster, self._default_queue)
+        except ClusterError as error:
+            self._due = self._clock() + self._pause_s
+            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            if str(error) != self._problem:
+                _log.warning("cannot create the default queues, trying again", error=error)
+            self._problem = str(error)
+            return
+        if self._problem:
+            _log.info("default queues exist")
+        self._exist, self._problem = True, ""
 
 
 def _queue(name: str, **spec: object) -> Manifest:
@@ -32,7 +78,7 @@ def make_queues(cluster: Cluster, default_queue: str = DEFAULT_QUEUE) -> None:
             cluster.create(manifest)
         except AlreadyExistsError:
             continue
-        status = {"status": {"state": "Open"}}
+        status = {"status": {"state": "Open", "reservation": {}}}
         cluster.patch(QUEUE, "", name, status, subresource="status")
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.nodes import Node
@@ -171,13 +169,11 @@ class LiveScheduler:
         self.volumes.move_to(self.informer)
 
     def _write(self, decisions: Decisions) -> WriteResults:
-        snapshot = self.informer.snapshot
-        waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
         self._recovers |= bool(decisions.volumes)
         decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())
-        writes = self.binder.apply(decisions, waiting)
+        writes = self.binder.apply(decisions)
         for result in writes.results if not self._assume else ():
             if result.what == "bind" and result.error is not None:  # answered at once: it is final
                 self.binder.unreserve(result.key, result.uid)
@@ -192,14 +188,6 @@ class LiveScheduler:
         tasks = self.informer.snapshot.tasks
         row = tasks.row_of.get(pod)
         return row is not None and int(tasks.status[row]) == PENDING
-
-
-def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
-    """Name the pods of a group that wait; the cluster itself reports gated ones."""
-    jobs, tasks = snapshot.jobs, snapshot.tasks
-    rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
-    waits = (tasks.status[rows] == PENDING) & ~tasks.gated[rows]
-    return [tasks.keys[row] for row in rows[waits].tolist()]
 
 
 def _selected(node_selector: Sequence[str]) -> Callable[[Node], bool]:

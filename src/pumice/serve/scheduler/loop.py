@@ -22,7 +22,7 @@ from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.cache_gate import CacheGate
 from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics
-from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.default_queues import DefaultQueues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 from pumice.serve.scheduler.loop_log import LoopLog
 from pumice.serve.scheduler.node_usage import BackgroundUsage
@@ -77,11 +77,20 @@ class SchedulerLoop:
         self._log = LoopLog()
         self._gate = CacheGate(cluster, metrics, _log, clock)
         self._shadow = Shadow(metrics, options.shadow_report) if options.shadow else None
+        self._queues = DefaultQueues(cluster, options.default_queue, clock)
         self._live: LiveScheduler | None = None
         self._usage: BackgroundUsage | None = None
         self._usage_conf: Mapping[str, str] = {}
         self._leads = False
         self._failures = 0
+        self._failure = ""
+
+    def problem(self) -> str:
+        """Return why cycles fail, nothing if the last one did not."""
+        count, why = self._failures, self._failure
+        return (
+            f"{count} {'cycle' if count == 1 else 'cycles'} failed in a row: {why}" if why else ""
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Schedule until stopped; then wait a little for writes in flight."""
@@ -126,7 +135,7 @@ class SchedulerLoop:
             self._cycle()
         except Exception as error:  # noqa: BLE001  # whatever it is, the next cycle may do better
             return self._back_off(error)
-        self._failures = 0
+        self._failures, self._failure = 0, ""
         return period
 
     def _is_current(self) -> bool:
@@ -139,6 +148,7 @@ class SchedulerLoop:
     def _back_off(self, error: Exception) -> float:
         """Report a failed cycle; return the seconds to the next, each time more."""
         self._failures += 1
+        self._failure = f"{type(error).__name__}: {error}"
         pause = self._options.schedule_period_s * 2.0 ** min(self._failures, 10)
         pause = min(pause, _LONGEST_PAUSE_S)
         self._log.broken(error, self._failures, pause)
@@ -165,6 +175,7 @@ class SchedulerLoop:
             self._shadow.see(cycle, live.informer.snapshot)
         elif not cycle.dropped:
             self._waiting_causes.write(live.binder)
+            self._queues.ensure()
         if cycle.dropped and self._shadow is None:
             _log.warning("lost the lease during a cycle, dropped its decisions")
             self._stand_down()
@@ -175,12 +186,11 @@ class SchedulerLoop:
 
     def _take_over(self, scheduler: Scheduler) -> LiveScheduler:
         """Start from the cluster's state, and from this process's own earlier writes."""
-        if self._shadow is None:
-            make_queues(self._cluster, self._options.default_queue)
+        self._queues.look_again()
         live = self._live or self._new_live(scheduler)
         self._leads = True
         self._metrics.leading(leads=True)
-        event = "became leader" if self._shadow is None else "started as a shadow, writing nothing"
+        event = "scheduling" if self._shadow is None else "started as a shadow, writing nothing"
         _log.info(event, scheduler_names=",".join(self._options.scheduler_name))
         return live
 
@@ -209,7 +219,7 @@ class SchedulerLoop:
     def _stand_down(self) -> None:
         """Leave the cluster to others: a new lead starts from its state then."""
         if self._leads and self._live is not None:
-            _log.info("lost leadership")
+            _log.info("scheduling no more: another process leads")
             self._leads = False
             self._live.stale = True
             self._metrics.leading(leads=False)

@@ -13,11 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 from pumice import logs
+from pumice.api.output_files import write_file
 from pumice.api.times import rfc3339
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
+from pumice.errors import OutputError
 from pumice.metrics import Metrics
 from pumice.serve.scheduler.live_scheduler import Cycle
 
@@ -199,12 +201,10 @@ class Shadow:
 
     def _write(self, path: Path, report: Mapping[str, Any]) -> None:
         """Replace the report; a full disk must not end the loop."""
-        part = path.with_name(f"{path.name}.part")
         try:
-            part.write_text(f"{json.dumps(report, indent=1)}\n", encoding="utf-8")
-            part.replace(path)
-        except OSError as error:
-            _log.error("cannot write the report", file=str(path), error=error)
+            write_file(path, f"{json.dumps(report, indent=1)}\n")
+        except OutputError as error:
+            _log.error("cannot write the report", error=error)
 
 
 def _job(snapshot: Snapshot, row: int) -> str:

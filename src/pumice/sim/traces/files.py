@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 from typing import Final
 
+from pumice.api.output_files import write_file
 from pumice.errors import InputError
 from pumice.sim.options import WRITTEN
 from pumice.sim.traces.job_table_file import as_csv, write_parquet
@@ -40,7 +41,7 @@ def write_trace(workload: Workload, path: Path, named: str = "") -> list[str]:
 
     Raises:
         InputError: The form does not follow from the name.
-        OSError: The file cannot be written.
+        OutputError: The file cannot be written.
     """
     form = form_of(path, named)
     if form == "jobs" and path.suffix == ".parquet":
@@ -51,7 +52,7 @@ def write_trace(workload: Workload, path: Path, named: str = "") -> list[str]:
     else:
         text = as_csv(workload) if form == "jobs" else as_swf(workload)
     data = text.encode()
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    write_file(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     if form == "manifests":
         return lost_date(workload)
     more = losses_in_table if form == "jobs" else losses_in_swf

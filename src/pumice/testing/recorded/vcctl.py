@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import BUILT_IN, Manifest, kind_of
+from pumice.api.output_files import write_file
 from pumice.api.times import epoch
 from pumice.cli.connect import connect
 from pumice.cli.vcctl.command import run_vcctl
@@ -59,7 +60,7 @@ def _run(case: Mapping[str, Any], later: int) -> list[str]:
     err: list[str] = []
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, text in (case.get("files") or {}).items():
-            Path(name).write_text(text, encoding="utf-8")
+            write_file(Path(name), text)
         code = run_vcctl(case["command"][1:], connect_to, out.append, err.append)
     return [
         *_text_differences("stdout", _wanted(case), "".join(out), case),

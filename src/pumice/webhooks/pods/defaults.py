@@ -7,6 +7,7 @@ needs, or a stored pod shows, is filled in.
 from collections.abc import Iterator
 from typing import Any
 
+from pumice.api.cloning import clone
 from pumice.api.pod_resources import default_requests
 from pumice.api.quantity import Amount, amount
 
@@ -15,14 +16,14 @@ _MILLI = 10**6
 
 def filled_template(template: dict[str, Any]) -> dict[str, Any]:
     """Fill in a pod template."""
-    filled = _copied(template)
+    filled = clone(template)
     _fill_spec(filled["spec"])
     return filled
 
 
 def filled_pod(pod: dict[str, Any]) -> dict[str, Any]:
     """Fill in a pod: as a template, and what follows from limits and the host's network."""
-    filled = _copied(pod)
+    filled = clone(pod)
     spec = filled["spec"]
     _fill_spec(spec)
     default_requests(spec, amount)
@@ -32,13 +33,6 @@ def filled_pod(pod: dict[str, Any]) -> dict[str, Any]:
                 port.setdefault("hostPort", port["containerPort"])
     spec.setdefault("enableServiceLinks", True)
     return filled
-
-
-def _copied(value: Any) -> Any:
-    """Copy JSON values; many times faster than copy.deepcopy."""
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
 def all_containers(spec: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:

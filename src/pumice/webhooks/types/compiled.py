@@ -1,30 +1,60 @@
 """Types as declared, compiled: they read objects of the usual form at once.
 
-What they do not take may still be right, such as null for an empty list or an amount in an unusual
-spelling; ``decoding`` then reads it field by field, and has the messages.
+What they do not take may still be right, such as null for an empty list; ``decoding`` then reads it
+field by field, and has the messages.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from pumice.api.schema.grammar import Field, GoType, fields_of, go_type
-from pumice.webhooks.types.scalars import RFC_3339, STRUCTS, WHOLE_BITS, ZERO
+from pumice.webhooks.types.scalars import (
+    RFC_3339,
+    STRUCTS,
+    WHOLE_BITS,
+    ZERO,
+    RefusedError,
+    read_quantity,
+)
 
-_CANONICAL: Final = r"\A[1-9][0-9]{0,2}(m|[kMGTP]|[KMGTP]i)?\Z"
-"""Amounts that are spelled as Kubernetes writes them, whatever their digits."""
+
+class _Quantity(type):
+    """The type of amounts: texts, as Kubernetes spells them."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, str)
+
+
+class Quantity(metaclass=_Quantity):
+    """An amount, which users may spell as a number or in other units."""
 
 
 def read_usual(value: Any, notation: str) -> dict[str, Any] | None:
     """Return an object as Go would write it again, None if it is not of the usual form."""
     try:
-        read = msgspec.convert(value, _struct(notation))
+        read = msgspec.convert(value, _struct(notation), dec_hook=_spelled)
         written: dict[str, Any] = msgspec.to_builtins(read, order="deterministic")
     except (ValueError, TypeError, RecursionError):  # such as a surrogate, or keys that are no text
         return None
     return written
+
+
+def _spelled(_: type, value: Any) -> str:
+    """Spell an amount as Kubernetes does."""
+    if type(value) not in (str, int, float):
+        raise ValueError
+    return _spelling(value)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _spelling(value: str | float) -> str:
+    try:
+        return read_quantity(value)
+    except RefusedError:
+        raise ValueError from None
 
 
 @cache
@@ -58,7 +88,7 @@ _SCALARS: Final = {
     "string": str,
     "bool": bool,
     **{kind: _whole(bits) for kind, bits in WHOLE_BITS.items()},
-    "Quantity": Annotated[str, Meta(pattern=_CANONICAL)],
+    "Quantity": Quantity,
     "Duration": Annotated[str, Meta(pattern=r"\A[1-9]s\Z")],
     "Time": Annotated[str, Meta(pattern=rf"\A{RFC_3339}\Z")],
     "IntOrString": _whole(WHOLE_BITS["int32"]) | str,

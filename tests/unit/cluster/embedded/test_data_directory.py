@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ import pytest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded import data_directory
 from pumice.cluster.embedded.data_directory import DataDirectory
+from pumice.cluster.embedded.data_records import encoded
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import GoneError, InputError, UnavailableError
+from pumice.errors import GoneError, InputError, OutputError, UnavailableError
 
 
 def config_map(name: str, **data: str) -> Any:
@@ -28,6 +28,7 @@ class Run:
         clock = VirtualClock(max(at, self.data.now))
         self.data.record(clock.now)
         self.cluster = EmbeddedCluster(clock, seed=self.data.starts, tables=self.data.tables)
+        self.data.begin()
 
     def crash(self) -> None:
         """Close without a last sync; what was not synced is lost."""
@@ -157,7 +158,7 @@ def test_a_directory_belongs_to_one_cluster(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="wanted a directory to write to"):
+    with pytest.raises(OutputError, match="wanted a folder that can be written to"):
         DataDirectory(tmp_path / "file")
 
 
@@ -197,7 +198,7 @@ def stored(folder: Path) -> list[bytes]:
         run.cluster.create(config_map(name))
     run.data.sync()
     run.crash()
-    DataDirectory(folder).close()
+    Run(folder).data.close()
     return (folder / "snapshot").read_bytes().splitlines(keepends=True)
 
 
@@ -206,7 +207,7 @@ def stored(folder: Path) -> list[bytes]:
     [
         (lambda lines: [], 1),
         (lambda lines: lines[:1], 2),
-        (lambda lines: lines[:-1], 5),
+        (lambda lines: lines[:-1], 6),
         (lambda lines: [lines[0], lines[1][:-5] + b"\n", *lines[2:]], 2),
         (lambda lines: [b"x" + lines[0], *lines[1:]], 1),
         (lambda lines: [*lines, b"more"], 7),
@@ -226,10 +227,11 @@ def test_a_snapshot_of_another_format_is_refused(tmp_path: Path) -> None:
     head, *rest = stored(tmp_path)
     content = json.loads(head[9:])
     assert content["format"] == 1
-    text = json.dumps({**content, "format": 2}).encode()
-    changed = b"%08x %s\n" % (zlib.crc32(text), text)
+    changed = encoded({**content, "format": 2})
     (tmp_path / "snapshot").write_bytes(b"".join([changed, *rest]))
-    assert "snapshot:6" in damaged(tmp_path)
+    found = damaged(tmp_path)
+    assert "snapshot: wanted data of format 1, found format 2" in found
+    assert "another version of Pumice" in found
 
 
 @pytest.mark.parametrize(
@@ -305,7 +307,7 @@ def test_a_log_is_replaced_once_it_is_longer_than_allowed(
     run = Run(tmp_path)
     assert run.data._log is not None
     name = "a"
-    while (size := run.data._log.tell()) % 2:
+    while not (size := run.data._log.tell()) or size % 2:
         run.cluster.create(config_map(name))
         name += "a"
     monkeypatch.setattr(data_directory, "_LEAST_LOG", size * least)
@@ -319,3 +321,127 @@ def test_a_log_is_replaced_once_it_is_longer_than_allowed(
     assert (tmp_path / "log").stat().st_size == 0
     assert run.data._state.snapshot_bytes == (tmp_path / "snapshot").stat().st_size
     run.data.close()
+
+
+@pytest.mark.parametrize("name", ["log", "lock", "snapshot.new", "notes.txt", "snapshot"])
+def test_a_directory_with_other_content_is_refused_and_unchanged(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("not ours\n")
+    assert name in damaged(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "not ours\n"
+
+
+@pytest.mark.parametrize("name", ["log", "lock", "snapshot"])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_links_are_refused_and_their_targets_unchanged(
+    tmp_path: Path, name: str, *, is_new: bool
+) -> None:
+    folder, target = tmp_path / "data", tmp_path / "precious"
+    target.write_text("precious")
+    if is_new:
+        folder.mkdir()
+    else:
+        stored(folder)
+        (folder / name).unlink()
+    (folder / name).symlink_to(target)
+    with pytest.raises((InputError, OutputError), match=str(folder)):
+        Run(folder)
+    assert target.read_text() == "precious"
+    assert (folder / name).is_symlink()
+
+
+def test_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    stored(tmp_path)
+    (tmp_path / "log").unlink()
+    os.mkfifo(tmp_path / "log")
+    assert "wanted a plain file, found something else" in damaged(tmp_path)
+
+
+def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
+    stored(tmp_path / "data")
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+    for file in (tmp_path / "data").iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600, file
+
+
+def test_a_first_start_keeps_everything_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    data = DataDirectory(tmp_path)
+    data.record(lambda: 1000.0)
+    cluster = EmbeddedCluster(VirtualClock(1000.0), tables=data.tables)
+    cluster.create(config_map("a"))
+    data.sync()  # it has not begun
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OutputError, match=r"snapshot: .*No space left on device.*free some"):
+            data.begin()
+    data.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["lock"]
+    again = Run(tmp_path)
+    assert again.data.is_new
+    assert (again.data.starts, again.names()) == (1, [])
+    again.data.close()
+
+
+def test_reading_changes_nothing(tmp_path: Path) -> None:
+    stored(tmp_path)
+    with (tmp_path / "log").open("ab") as log:
+        log.write(b"torn")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    DataDirectory(tmp_path).close()
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / ".pumice-0123456789abcdef.part"
+    left.write_text("half")
+    run = Run(tmp_path)
+    assert run.data.is_new
+    assert not left.exists()
+    run.data.close()
+
+
+OBJECT: Any = {**config_map("c"), "metadata": {"name": "c", "uid": "u", "resourceVersion": "9"}}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "ADDED", "at": 1.0},
+        {"type": "ADDED", "at": "soon", "object": OBJECT},
+        {"type": "ADDED", "at": 1e300, "object": OBJECT},
+        {"type": "ADDED", "at": 1.0, "object": {**OBJECT, "metadata": None}},
+        {"type": "ADDED", "at": 1.0, "object": {**OBJECT, "kind": 5}},
+        {"type": "ADDED", "at": 1.0, "object": {**OBJECT, "metadata": {"name": "c"}}},
+        {"type": "ADDED", "at": 1.0, "object": {
+            **OBJECT, "metadata": {**OBJECT["metadata"], "resourceVersion": "9" * 5000}}},
+        {"type": "ADDED", "at": 1.0, "object": {
+            **OBJECT, "metadata": {**OBJECT["metadata"], "ownerReferences": [{}]}}},
+        5,
+        None,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("file", ["log", "snapshot"])
+def test_records_of_something_else_are_refused(tmp_path: Path, record: Any, file: str) -> None:
+    lines = stored(tmp_path)
+    if file == "log":
+        (tmp_path / file).write_bytes(encoded(record) * 2)
+        assert "log:1: wanted a record" in damaged(tmp_path)
+    else:
+        (tmp_path / file).write_bytes(b"".join([*lines[:-1], encoded(record), lines[-1]]))
+        assert "snapshot:" in damaged(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"version": -1}, {"version": "x"}, {"now": float("nan")}, {"now": 1e18}, {"starts": None}],
+)
+def test_a_head_of_something_else_is_refused(tmp_path: Path, change: Any) -> None:
+    head, *rest = stored(tmp_path)
+    changed = encoded({**json.loads(head[9:]), **change})
+    (tmp_path / "snapshot").write_bytes(b"".join([changed, *rest]))
+    assert "snapshot:1: wanted a record" in damaged(tmp_path)

@@ -170,6 +170,30 @@ def test_what_happens_while_a_job_is_active(policy: str, left: Any, reported: An
     assert view.events == reported
 
 
+def test_while_a_job_is_replaced_the_list_is_never_empty() -> None:
+    view = begun(concurrencyPolicy="Replace")
+    look(view, 60)
+    controller = CronJobController()
+    view.now = NOON + 120
+    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    for listed in (TICK + 1, TICK + 2, TICK + 2):
+        view.apply(controller.reconcile(key, view))
+        assert active(view) == [f"c-{listed}"]
+    assert status(view)["lastScheduleTime"] == rfc3339(NOON + 120)
+    assert "StaleReference" not in view.events
+
+
+def test_a_replaced_job_that_is_leaving_is_not_listed() -> None:
+    view = begun(concurrencyPolicy="Replace")
+    look(view, 60)
+    old = view.get(JOB, "ns", f"c-{TICK + 1}")
+    look(view, 120)
+    old["metadata"]["deletionTimestamp"] = rfc3339(NOON + 120)
+    view.add(old)
+    look(view, 121)
+    assert active(view) == [f"c-{TICK + 2}"]
+
+
 def test_a_forbidden_time_is_made_up_for_when_the_job_ends() -> None:
     view = FakeView(now=NOON)
     view.add(cron(concurrencyPolicy="Forbid"))

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pumice.api.kinds import BUILT_IN
+from pumice.api.permissions import CONTROLLERS, SCHEDULER
 from pumice.api.times import rfc3339
 from pumice.apiserver.discovery import VERSION
 from pumice.diagnosis.doctor.examination import examine_cluster
@@ -69,6 +70,10 @@ def lease(age: float = 2.0, holder: str = "one") -> Any:
 VOLCANO = [kind for kind in BUILT_IN if ".volcano.sh" in kind.group]
 
 
+def _namespace(manifest: Any) -> str:
+    return str(manifest["metadata"].get("namespace") or "")
+
+
 class Api:
     """The part of a real API server that the doctor uses."""
 
@@ -79,7 +84,7 @@ class Api:
                 webhook(certificate(300))
             ],
             "MutatingWebhookConfiguration.admissionregistration.k8s.io": [],
-            "Queue.scheduling.volcano.sh": [queue("default")],
+            "Queue.scheduling.volcano.sh": [queue("root"), queue("default")],
             "PodGroup.scheduling.volcano.sh": [pod_group("g", queue="default", phase="Pending")],
             "Pod": [pod("g-0", group="g")],
             "Node": [node("n")],
@@ -95,7 +100,9 @@ class Api:
         }
         self.server = "https://api.test:6443"
         self.version: Any = {"gitVersion": "v1.34.1"}
-        self.refused: set[str] = set()
+        self.refused: set[tuple[str, str, str]] = set()
+        self.ready: dict[str, str] = {}
+        self.admission: ClusterError | None = None
         self.errors: dict[str, ClusterError] = {}
 
     def now(self) -> float:
@@ -107,10 +114,19 @@ class Api:
             raise self.version
         return self.version
 
-    def list(self, kind: str, *_: Any) -> Any:
+    def list(self, kind: str, namespace: str = "") -> Any:
         if kind in self.errors:
             raise self.errors[kind]
-        return self.objects.get(kind, []), "1"
+        found = self.objects.get(kind, [])
+        return [one for one in found if not namespace or _namespace(one) == namespace], "1"
+
+    def read_text(self, target: str, **_: Any) -> str:
+        raise UnavailableError(problem=self.ready[target])
+
+    def try_create(self, manifest: Any) -> Any:
+        if self.admission is not None:
+            raise self.admission
+        return manifest
 
     def get(self, kind: str, namespace: str, name: str) -> Any:
         if kind in self.errors:
@@ -121,7 +137,9 @@ class Api:
 
     def create(self, manifest: Any) -> Any:
         about = manifest["spec"]["resourceAttributes"]
-        return {"status": {"allowed": about["verb"] not in self.refused}}
+        subresource = f"/{about['subresource']}" if about["subresource"] else ""
+        call = (about["verb"], about["group"], about["resource"] + subresource)
+        return {"status": {"allowed": call not in self.refused}}
 
 
 @pytest.fixture
@@ -166,11 +184,62 @@ def test_a_lease_that_nobody_keeps_is_wrong(api: Any, held: Any, state: str, tex
     assert one.next_step
 
 
-def test_a_right_that_is_missing_is_named(api: Any) -> None:
-    api.refused = {"create"}
-    texts = [each.text for each in found(api, "rights")]
-    assert "it may not create pods/binding" in texts[0]
-    assert "create podgroups.scheduling.volcano.sh" in texts[1]
+@pytest.mark.parametrize("component", [SCHEDULER, CONTROLLERS])
+def test_every_permission_of_the_roles_is_asked_for(api: Any, component: Any) -> None:
+    for grant in component.everywhere + component.at_home:
+        for call in grant.calls():
+            api.refused = {call}
+            bad = found(api, f"rights of volcano-{component.name}")
+            assert [one.state for one in bad] == ["warning" if grant.unseen else "wrong"], call
+            assert f"{call[0]} {call[2]}" in bad[0].text
+
+
+def ours(name: str, *, ready: bool, **state: Any) -> Any:
+    one = pod(name, namespace="volcano-system", labels={"app": "volcano-scheduler"})
+    one["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        "containerStatuses": [{"state": state or {"running": {}}}],
+    }
+    return one
+
+
+def test_a_process_that_is_not_ready_is_wrong_for_the_reason_it_gives(api: Any) -> None:
+    api.objects["Pod"].append(ours("s-1", ready=True))
+    assert [each.state for each in found(api, "scheduler: ready")] == ["ok"]
+    api.objects["Pod"].append(ours("s-2", ready=False))
+    path = "/api/v1/namespaces/volcano-system/pods/s-2:11251/proxy/readyz"
+    api.ready[path] = "not ready: waits for ResourceQuota"
+    [one] = found(api, "scheduler: ready")
+    assert (one.state, one.text) == ("wrong", "s-2 is not ready: waits for ResourceQuota")
+    assert "s-2" in one.next_step
+
+
+def test_a_process_that_does_not_start_is_named_with_its_state(api: Any) -> None:
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    api.objects["Pod"].append(ours("s", ready=False, waiting=waiting))
+    [one] = found(api, "scheduler: ready")
+    assert one.text == "s is not ready: ImagePullBackOff no such image"
+
+
+def test_webhooks_that_do_not_answer_are_wrong(api: Any) -> None:
+    problem = 'failed calling webhook "validatequeue.volcano.sh": connection refused'
+    api.admission = UnavailableError(problem=problem)
+    [one] = found(api, "webhooks: answer")
+    assert (one.state, problem in one.text) == ("wrong", True)
+    api.admission = RejectedError(problem="queues is forbidden: User me cannot create")
+    assert [each.state for each in found(api, "webhooks: answer")] == ["unknown"]
+    api.admission = RejectedError(problem="admission webhook denied the request: weight")
+    assert [each.state for each in found(api, "webhooks: answer")] == ["ok"]
+
+
+def test_queues_that_the_scheduler_never_created_are_wrong(api: Any) -> None:
+    api.objects["Queue.scheduling.volcano.sh"] = []
+    [one] = found(api, "queues")
+    assert (one.state, one.text) == (
+        "wrong",
+        "the scheduler has not created root and default yet",
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,7 +339,7 @@ def test_a_cluster_whose_nodes_are_all_closed_is_wrong(api: Any) -> None:
 def test_what_may_not_be_read_is_unknown_and_stops_no_other_check(api: Any, kind: str) -> None:
     api.errors[kind] = UnavailableError(kind, problem="no right to list")
     states = [each.state for each in examine_cluster(api)]
-    assert states.count("unknown") == 1
+    assert states.count("unknown") == (2 if kind == "Pod" else 1)
     assert states.count("ok") >= 6
 
 

@@ -118,3 +118,34 @@ def test_requests_add_up_the_same_by_counting_shapes_and_by_weighing_pods(
     weighed = candidates[1].sums(candidates[1].of_other_queues(0))
     assert counted.any()
     np.testing.assert_array_equal(counted, weighed)
+
+
+def test_jobs_for_which_nobody_goes_ask_about_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once all nodes are filtered out for one job, those of the next are filtered at once."""
+    nodes = [node(f"n{i:02}", cpu=4) for i in range(20)]
+    running = [
+        one
+        for i in range(20)
+        for one in (pod_group(f"r{i}", phase="Running"), pod(f"r{i}", group=f"r{i}", cpu=4))
+    ]
+    for i, one in enumerate(each for each in running if each["kind"] == "Pod"):
+        one["spec"]["nodeName"], one["status"]["phase"] = f"n{i:02}", "Running"
+    waiting = [
+        one
+        for i in range(10)
+        for one in (pod_group(f"w{i}", phase="Inqueue"), pod(f"w{i}", group=f"w{i}", cpu=2))
+    ]
+    asked: list[int] = []
+    victims = Candidates.victims
+
+    def counted(self: Candidates, hook: Any, scope: Any, task: Any, at: int) -> list[int]:
+        asked.append(at)
+        return victims(self, hook, scope, task, at)
+
+    monkeypatch.setattr(Candidates, "victims", counted)
+    conf = 'actions: "preempt"\ntiers:\n- plugins:\n  - name: priority\n  - name: predicates\n'
+    decisions = Scheduler(parse_conf(conf)).cycle(
+        [queue("default"), *nodes, *running, *waiting], 0.0
+    )
+    assert not decisions.evictions
+    assert 0 < len(asked) <= 8

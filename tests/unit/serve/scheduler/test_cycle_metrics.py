@@ -13,6 +13,7 @@ from pumice.errors import ConflictError
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics
+from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import Cycle
 from pumice.testing import pod, pod_group
 from tests.unit.serve.scheduler.test_loop import Cluster, ended_after, job, looping
@@ -69,6 +70,7 @@ def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -
     bare = pod_group("bare", queue=None, phase="Running")
     pods = [pod(f"bare-{i}", group="bare", cpu=1, node="n") for i in range(2)]
     cluster.restore([*cluster.list("Node")[0], bare, *pods])
+    make_queues(cluster)
     metrics = Metrics()
     loop, stop, _ = ended_after(cluster, 1, metrics=metrics)
     loop.run(stop)

@@ -26,7 +26,7 @@ from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.conf_reload import ConfFile
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.loop import SchedulerLoop
-from pumice.testing import pod, pod_group
+from pumice.testing import pod, pod_group, queue
 
 QUEUE = "Queue.scheduling.volcano.sh"
 ODD = 'actions: "enqueue, allocate, backfill"\ntiers: [{plugins: [{name: gang}]}]\n'
@@ -66,6 +66,7 @@ class Cluster(EmbeddedCluster):
 @pytest.fixture
 def cluster() -> Any:
     cluster = Cluster()
+    make_queues(cluster)
     add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
     return cluster
 
@@ -102,7 +103,9 @@ def default() -> Any:
     return lambda: scheduler
 
 
-def test_queues_are_made_and_pods_are_bound(cluster: Any) -> None:
+def test_queues_are_made_and_pods_are_bound() -> None:
+    cluster = Cluster()
+    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
     job(cluster)
     loop, stop, seen = ended_after(cluster, 3)
     loop.run(stop)
@@ -124,7 +127,36 @@ def test_nothing_is_decided_before_caches_are_complete(cluster: Any) -> None:
     assert left == [(0, True)]
 
 
-def test_a_stop_ends_the_wait_for_caches(cluster: Any) -> None:
+def test_nothing_is_decided_or_written_while_caches_may_be_behind(
+    cluster: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    times, metrics = itertools.count(), Metrics()
+    job(cluster)
+    loop = looping(cluster, clock=lambda: next(times), metrics=metrics)
+    cluster.outdated = ["Pod", "Node"]
+    before = cluster.version
+    with caplog.at_level("INFO"):
+        for _ in range(5):
+            assert loop._turn() == 0.0
+    assert cluster.version == before
+    (line,) = lines(caplog, "waiting for objects to be synced")
+    assert line.values["kinds"] == "Pod, Node"
+    assert 'pumice_watch_ok{kind="Pod"} 0' in metrics.text()
+    cluster.outdated = []
+    with caplog.at_level("INFO"):
+        assert loop._turn() == 1.0
+    assert len(lines(caplog, "objects synced")) == 1
+    assert 'pumice_watch_ok{kind="Pod"} 1' in metrics.text()
+    assert cluster.list(QUEUE)[0]
+    assert node_of(cluster) == "n"
+    job(cluster, "later")
+    cluster.outdated = ["Pod"]  # a gap later on
+    loop._turn()
+    assert node_of(cluster, "later-0") is None
+
+
+def test_a_stop_ends_the_wait_for_caches() -> None:
+    cluster = Cluster()
     stop, metrics = threading.Event(), Metrics()
     stop.set()
     looping(cluster, metrics=metrics).run(stop)
@@ -184,13 +216,47 @@ def test_after_each_failed_cycle_the_pause_is_longer(
 ) -> None:
     loop = looping(cluster)
 
-    def down(manifest: Any) -> None:
+    def down() -> None:
         raise UnavailableError(problem="down")
 
     with monkeypatch.context() as patched:
-        patched.setattr(cluster, "create", down)
+        patched.setattr(loop, "_latest_scheduler", down)
         assert [loop._turn() for _ in range(6)] == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+        assert loop.problem() == "6 cycles failed in a row: UnavailableError: : down"
     assert loop._turn() == 1.0
+    assert loop.problem() == ""
+
+
+def test_pods_of_other_queues_are_bound_while_a_webhook_refuses_the_default_queues(
+    monkeypatch: pytest.MonkeyPatch, talkative: Any
+) -> None:
+    cluster = Cluster()
+    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
+    cluster.create(queue("mine"))
+    cluster.patch(QUEUE, "", "mine", {"status": {"state": "Open"}}, subresource="status")
+    cluster.create(pod_group("g", queue="mine", phase=None))
+    cluster.create(pod("g-0", group="g", cpu=1))
+    now = [0.0]
+
+    def down(manifest: Any) -> None:
+        if manifest["kind"] == "Queue":
+            tried.append(now[0])
+        raise UnavailableError(problem="failed calling webhook")
+
+    tried: list[float] = []
+    loop = looping(cluster, clock=lambda: now[0])
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster, "create", down)
+        for at in range(12):
+            now[0] = float(at)
+            assert loop._turn() == 1.0
+        assert node_of(cluster) == "n"
+        assert tried == [0.0, 1.0, 3.0, 7.0]
+    now[0] = 15.0
+    loop._turn()
+    names = {m["metadata"]["name"] for m in cluster.list(QUEUE)[0]}
+    assert names == {"mine", "root", "default"}
+    assert len(lines(talkative, "cannot create the default queues, trying again")) == 1
 
 
 def torn(loop: Any, monkeypatch: pytest.MonkeyPatch, name: str = "_write") -> None:
@@ -241,6 +307,7 @@ class Slow(Cluster):
 @pytest.fixture
 def slow() -> Any:
     cluster = Slow()
+    make_queues(cluster)
     add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
     job(cluster)
     return cluster

@@ -66,13 +66,13 @@ def test_leads_are_logged_when_they_begin_and_end(
         caplog.clear()
         return found
 
-    for expected in (["became leader"], []):
+    for expected in (["scheduling"], []):
         loop._turn()
         assert messages() == expected
     leads[0] = False
-    for expected in (["lost leadership"], []):
+    for expected in (["scheduling no more: another process leads"], []):
         loop._turn()
         assert messages() == expected
     leads[0] = True
     loop._turn()
-    assert messages() == ["became leader"]
+    assert messages() == ["scheduling"]

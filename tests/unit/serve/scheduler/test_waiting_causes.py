@@ -11,6 +11,7 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.examine import spared
 from pumice.examine.examiner import Examiner
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Scheduler
@@ -86,6 +87,20 @@ def test_waiting_jobs_are_counted_by_code_and_examined_a_few_at_a_time(plane: An
         found = [each for each in metrics.text().splitlines() if each.startswith(line)]
         counts.append(float(found[0].split()[1]) if found else 0.0)
     assert counts == [0, MOST_EACH_CYCLE, MOST_EACH_CYCLE + 3, MOST_EACH_CYCLE + 3]
+
+
+def test_plugins_are_not_asked_which_pods_were_spared(
+    plane: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No annotation, event or metric shows it, and it asks about every pod of the cluster."""
+    asked: list[Any] = []
+    monkeypatch.setattr(spared, "_barred", lambda *given: asked.append(given))
+    submit(plane, "runs", 4)
+    run(plane)
+    submit(plane, "waits", 4)
+    run(plane)
+    assert marks(plane, "waits")[WAITING_CAUSE]
+    assert not asked
 
 
 def test_nothing_is_tried_where_a_service_outside_would_be_told(

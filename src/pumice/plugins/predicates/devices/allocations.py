@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pumice.api.cel import SelectorError
 from pumice.api.devices import Allocation, ClaimReservation, ResourceClaim
 from pumice.core.labels import node_labels
-from pumice.core.resources import Mask
+from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING
 from pumice.core.views import Task
@@ -47,6 +47,8 @@ class _Column(msgspec.Struct):
 
     answers: list[list[Grant] | Lack]
     lacks: Mask
+    worth: Column
+    """How good the alternatives are that each node meets (n,)."""
     cursor: int
     nearest: int | None = None
     """The node that comes nearest, once requested."""
@@ -129,6 +131,22 @@ class DeviceAllocations:
         if unmet:
             refuse(codes, self._column(unmet).lacks[rows], Code.DEVICES)
 
+    def has_alternatives(self, task: Task) -> bool:
+        """Return whether claims of a pod that have no devices yet name alternatives."""
+        return any(
+            way.worth for each in self._asked_by(task) for ways in each.requests for way in ways
+        )
+
+    def rank(self, task: Task, rows: Any) -> Column | None:
+        """Score some nodes by the alternatives that they meet, 100 for the best; None: none."""
+        worth = self._column(self._asked_by(task)).worth[rows]
+        best = worth.max(initial=0.0)
+        return None if best <= 0 else np.floor(100.0 * worth / best)
+
+    def _asked_by(self, task: Task) -> list[Demand]:
+        keys = self.claims.keys(task)
+        return [] if isinstance(keys, ClaimProblem) else self._unmet(keys)
+
     def _allocation(self, key: str) -> Allocation | None:
         promise = self._promises.get(key)
         return self.claims.by_key[key].status.allocation if promise is None else promise.allocation
@@ -145,13 +163,15 @@ class DeviceAllocations:
         column = self._columns.get(kinds)
         changed: Iterable[int] = range(n)
         if column is None:
-            column = self._columns[kinds] = _Column([[]] * n, np.zeros(n, dtype=bool), 0)
+            lacks, worth = np.zeros(n, dtype=bool), np.zeros(n)
+            column = self._columns[kinds] = _Column([[]] * n, lacks, worth, 0)
         else:
             rows = set(self._moved[column.cursor :])
             changed = changed if _EVERY_NODE in rows else rows
         for row in changed:
             column.answers[row] = found = self._search(demands, row)
             column.lacks[row] = isinstance(found, Lack)
+            column.worth[row] = _worth(found)
             column.nearest = None
         column.cursor = len(self._moved)
         return column
@@ -274,8 +294,7 @@ class DeviceAllocations:
         problem = self.problem(task)
         if problem is not None:
             return asdict(problem)
-        keys = self.claims.keys(task)
-        unmet = [] if isinstance(keys, ClaimProblem) else self._unmet(keys)
+        unmet = self._asked_by(task)
         if not unmet:
             return None
         column = self._column(unmet)
@@ -304,6 +323,13 @@ class DeviceAllocations:
                 if status.allocation is not None and users <= {tasks.uids[row]}:
                     found[key] = None
         return list(found)
+
+
+def _worth(answer: list[Grant] | Lack) -> int:
+    """Add up how good the alternatives are that a node meets, each once."""
+    if isinstance(answer, Lack):
+        return 0
+    return sum({(grant.claim, grant.way.name): grant.way.worth for grant in answer}.values())
 
 
 def _nearness(lack: Lack) -> tuple[int, int, int]:

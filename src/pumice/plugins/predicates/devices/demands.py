@@ -17,6 +17,8 @@ from pumice.core.labels import tolerates
 from pumice.plugins.predicates.devices.inventory import KnownDevice
 
 _REPELLING = ("NoSchedule", "NoExecute")
+_MOST_ALTERNATIVES = 8
+"""How many alternatives Kubernetes allows in a request: what the first of them is worth."""
 
 
 class UnmetDemandError(ValueError):
@@ -34,6 +36,8 @@ class Way(msgspec.Struct, frozen=True, eq=False):
     number: int
     wants_all: bool
     admin: bool
+    worth: int = 0
+    """How much a node is preferred that meets it; 0 for a request without alternatives."""
 
     def takes(self, device: KnownDevice) -> bool:
         """Return whether a device matches.
@@ -92,11 +96,15 @@ def demand_of(
 def _ways(
     request: DeviceRequest, classes: Mapping[str, DeviceClass], *, may_admin: bool
 ) -> tuple[Way, ...]:
-    return tuple(_way(name, way, classes, may_admin=may_admin) for name, way in request.ways)
+    best = _MOST_ALTERNATIVES if request.first_available else 0
+    return tuple(
+        _way(name, way, classes, may_admin=may_admin, worth=max(best - place, 0))
+        for place, (name, way) in enumerate(request.ways)
+    )
 
 
 def _way(
-    name: str, way: ExactRequest, classes: Mapping[str, DeviceClass], *, may_admin: bool
+    name: str, way: ExactRequest, classes: Mapping[str, DeviceClass], *, may_admin: bool, worth: int
 ) -> Way:
     if way.allocation_mode not in ("", "ExactCount", "All"):
         raise UnmetDemandError(f"request {name}: allocationMode {way.allocation_mode} is not known")
@@ -123,6 +131,7 @@ def _way(
         way.number,
         way.wants_all,
         bool(way.admin_access),
+        worth,
     )
 
 

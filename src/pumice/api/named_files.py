@@ -1,0 +1,103 @@
+"""Files that a scenario names: manifests by `objectsFrom`, a configuration by `confFrom`.
+
+Used by every reader of scenarios.  A scenario may be a stranger's and name any file of the machine.
+An error about a file that is not what the scenario takes it for names the line, never the content.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pumice.api.conf_files import read_conf_file
+from pumice.api.manifests import Root, load_roots, load_values
+from pumice.api.text_files import is_stdin, read_text
+from pumice.errors import InputError, Words
+
+_SOMETHING: Final = Words("something else")
+_CONF_KEYS: Final = frozenset({"actions", "tiers"})
+
+
+def named_manifests(
+    scenario: Path | None, name: str, error: type[InputError] = InputError
+) -> list[Root]:
+    """Read a file that a scenario names in `objectsFrom`; ``scenario`` is None for a text.
+
+    Raises:
+        InputError: it cannot be read or holds something else than manifests; raised as ``error``.
+    """
+    file = _plain_file(scenario, name, error)
+    with _unquoted(error, str(file)):
+        roots = load_roots(file)
+    for root in roots:
+        if not _are_manifests(root.content):
+            where = f"{root.file}:{root.line}"
+            raise error(wanted="manifests with kind and metadata", found=_SOMETHING, file=where)
+    return roots
+
+
+def named_conf(
+    scenario: Path | None, name: str, error: type[InputError] = InputError
+) -> tuple[str, str]:
+    """Read the file that a scenario names in `confFrom`; return its text and a name for its place.
+
+    Raises:
+        InputError: it cannot be read or holds something else; raised as ``error``.
+    """
+    file = _plain_file(scenario, name, error)
+    with _unquoted(error, str(file)):
+        text, source = read_conf_file(file)
+    with _unquoted(error, source):
+        values = load_values(f"{text}\n")
+    if any(not isinstance(value, dict) or _CONF_KEYS.isdisjoint(value) for value in values):
+        wanted = "a scheduler configuration with actions and tiers"
+        raise error(wanted=wanted, found=_SOMETHING, file=source)
+    return text, source
+
+
+def _plain_file(scenario: Path | None, name: str, error: type[InputError]) -> Path:
+    """Return the path of a file that can be read to its end, and once more.
+
+    A text, such as a question to the dashboard, comes from no folder and names no files.
+    """
+    if scenario is None:
+        raise error(wanted="no names of files in a text", found=name)
+    file = scenario.parent / name
+    try:
+        special = is_stdin(file) or "\0" in name or (file.exists() and not _is_plain(file))
+    except OSError as fault:  # a name that is too long, links in a circle
+        found = Words(fault.strerror or str(fault))
+        raise error(wanted="the name of a file", found=found, file=name[:200]) from None
+    if special:
+        found = Words("a pipe or a device")
+        raise error(wanted="the name of a file", found=found, file=str(file))
+    read_text(file, error)
+    return file
+
+
+def _is_plain(file: Path) -> bool:
+    return file.is_file() or file.is_dir()
+
+
+@contextmanager
+def _unquoted(error: type[InputError], file: str) -> Iterator[None]:
+    """Raise errors about the content of a file without any of it, but with their line."""
+    try:
+        yield
+    except InputError as fault:
+        line = fault.file.rpartition(":")[2]
+        where = f"{file}:{line}" if line.isdecimal() else file
+        raise error(wanted=fault.wanted, found=_SOMETHING, file=where) from None
+
+
+def _are_manifests(content: Any) -> bool:
+    """Return whether a value is an object of Kubernetes or a list of some."""
+    if isinstance(content, list):
+        return all(map(_are_manifests, content))
+    if content is None:
+        return True
+    if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
+        return False
+    if content["kind"].endswith("List") and isinstance(content.get("items"), list):
+        return _are_manifests(content["items"])
+    return isinstance(content.get("metadata"), dict)
