@@ -173,6 +173,6 @@ BROKEN: Final[dict[str, _Patch]] = {
 """What is wrong, by name."""
 RATES: Final[dict[str, dict[str, float]]] = {
     "no looking": {"unheard": 0.4},
-    "lost is undone": {"unheard": 0.4},
+    "lost is undone": {"unheard": 0.4, "long lags": 1.0},
 }
 """Faults that a variant needs more often than most seeds have them, so that few seeds notice it."""

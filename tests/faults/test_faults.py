@@ -19,7 +19,7 @@ LIKELY: Final = {
     "everybody leads": 0,
     "evictions for nobody": 0,
     "gaps stay": 11,
-    "lost is undone": 15,
+    "lost is undone": 14,
     "no fence": 22,
     "no limits": 3,
     "no looking": 11,

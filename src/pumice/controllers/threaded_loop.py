@@ -220,6 +220,8 @@ class ThreadedLoop(ControllerLoop):
             change = self.view.expect(manifest)
             if change is not None:
                 self._spread(change)
+            elif self.view.lacks(manifest):  # deleted meanwhile: a watch need not report either
+                self._enqueue(item)
         for effect in done.plan.effects:
             if isinstance(effect, Delete):
                 self.view.lookups.forget(effect.key)

@@ -153,6 +153,11 @@ class ClusterView:
         mirror.ahead[place] = version, self.now + _CONFIRMED_S
         return kind, mirror.put(manifest), manifest
 
+    def lacks(self, manifest: Manifest) -> bool:
+        """Return whether an object of a watched kind is not known here."""
+        mirror = self._mirrors.get(kind_of(manifest))
+        return mirror is not None and mirror.get(*place_of(manifest)) is None
+
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:
