@@ -1,5 +1,6 @@
 """The documents of the pages by name, each made once for all viewers."""
 
+import math
 import threading
 import time
 import zlib
@@ -172,15 +173,15 @@ class Pages:
 
     # Answers
 
-    def ask(self, moment: Moment, question: Ask) -> Future[Any]:
-        """Ask a question that takes time."""
+    def ask(self, moment: Moment, question: Ask, wanted_s: float = math.inf) -> Future[Any]:
+        """Ask a question that takes time; given up unless it is asked again in ``wanted_s``."""
         if moment.cycle is not None:
             kept = self.source.feed.moments().get(moment.cycle)
             if kept is None:
                 raise NotThereError(f"snapshot of cycle {moment.cycle} any more")
-            return self.answers.ask(moment, lambda: kept, question)
+            return self.answers.ask(moment, lambda: kept, question, wanted_s)
         about = (id(self), self._picture().revision)
-        return self.answers.ask(about, self.source.material, question)
+        return self.answers.ask(about, self.source.material, question, wanted_s)
 
     def _record(self, number: int) -> CycleRecord:
         found = next((c for c in self.source.feed.cycles() if c.number == number), None)

@@ -34,6 +34,8 @@ from pumice.serve.http_server import HttpServer, Site, read_body
 
 _PATIENCE_S: Final = 10.0
 """How long a request waits for an answer before it returns that the answer is still in progress."""
+_WANTED_S: Final = 2 * _PATIENCE_S
+"""By when a page that is still open asks again."""
 _MOST_BODY: Final = 1 << 20
 _TICK_S: Final = 0.25
 _BEAT_S: Final = 10.0
@@ -162,7 +164,8 @@ class Dashboard:
     async def _answer(self, request: web.Request, question: Ask) -> web.Response:
         """Wait a little for an answer; 202 if it is still in progress: the page asks again."""
         try:
-            future = await asyncio.to_thread(self._pages.ask, _moment(request), question)
+            asked = self._pages.ask, _moment(request), question, _WANTED_S
+            future = await asyncio.to_thread(*asked)
             done = asyncio.wrap_future(future)
             async with asyncio.timeout(_PATIENCE_S):
                 found = await asyncio.shield(done)
@@ -184,7 +187,8 @@ class Dashboard:
             name = await asyncio.to_thread(group)
         except PumiceError as error:
             return _unanswered(error)
-        return await self._answer(request, Why(name, deep="deep" in request.query))
+        when, deep = ("when" in request.query, "deep" in request.query)
+        return await self._answer(request, Why(name, when=when, deep=deep))
 
     async def _order(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._whole, request)

@@ -65,19 +65,21 @@ function Why({ name, asked, changed, again }) {
   const revision = `${asked.revision}-${asked.n}`;
   const path = `/api/jobs/${name.split("/").map(encodeURIComponent).join("/")}/why`;
   const first = useAnswer(source(path, { r: revision }));
+  const when = useAnswer(first.data ? source(path, { when: 1, r: revision }) : null);
   const deep = useAnswer(first.data ? source(path, { deep: 1, r: revision }) : null);
   if (first.error) return html`<section class="why"><${Problem} error=${first.error} again=${again} /></section>`;
   if (!first.data) return html`<section class="why"><${Loading} what="Finding out why it waits" /></section>`;
-  const explanation = first.data;
+  const explanation = when.data || first.data; // whether a promise is kept shows when the cluster is played
+  const notes = [...new Set([...explanation.notes, ...(deep.data?.notes || [])])];
   const [cause, ...others] = explanation.causes;
   return html`<section class="why" aria-label="Why it waits">${changed && html`<p class="asked">as of ${duration(clusterNow() - asked.at)} ago <button type="button" onClick=${again}>Ask again</button></p>`}<p class="cause">${sentence(explanation.text)}</p>
     ${cause && html`<p><code class="code">${cause.code}</code></p><${Numbers} numbers=${cause.numbers} />`}
     ${others.length > 0 && html`<div class="part"><h3>Further causes</h3><ul class="findings">${others.map((one) => html`<li><code>${one.code}</code><span>${sentence(one.text)}</span></li>`)}</ul></div>`}
     ${explanation.victims.length > 0 && html`<div class="part"><h3>Pods that leave for it</h3><ul class="findings plainlist">${explanation.victims.map((one) => html`<li class="name">${one.pod} <span class="soft">on ${one.node}, queue ${one.queue}, priority ${number(one.priority)}</span></li>`)}</ul></div>`}
     <div class="columns"><div><${Funnel} rows=${explanation.funnel} causes=${explanation.causes.map((one) => one.text)} position=${explanation.position} /><${Spared} rows=${explanation.notEvicted} /></div>
-    <div><${Position} position=${explanation.position} />${explanation.state === "waits" && html`<${Forecast} forecast=${deep.data?.forecast} busy=${!deep.data && !deep.error} />`}</div></div>
+    <div><${Position} position=${explanation.position} />${explanation.state === "waits" && html`<${Forecast} forecast=${when.data?.forecast} busy=${!when.data && !when.error} />`}</div></div>
     ${explanation.state === "waits" && html`<${Remedies} job=${name} deep=${deep} again=${again} />`}
-    ${explanation.notes.length > 0 && html`<ul class="soft notes">${explanation.notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
+    ${notes.length > 0 && html`<ul class="soft notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
 }
 
 function Pods({ data }) {
