@@ -1,9 +1,11 @@
-"""Answers that take time: one at a time, in a separate process, each within a time limit.
+"""Answers that take time: in separate processes, a few at once, each within a time limit.
 
-The scheduler is not delayed: the process has a copy of the cluster, which is updated
-in small portions, and only for a question.  An answer is cached for its cluster.
+The scheduler is not delayed: each process has a copy of the cluster, which is updated in small
+portions, and only for a question.  An answer is cached for its cluster.  A question that nobody
+asks any more is given up.
 """
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -23,6 +25,10 @@ from pumice.errors import PumiceError
 
 LIMIT_S: Final = 60.0
 """Time limit of an answer."""
+_AT_ONCE: Final = 2
+"""Processes, each with a copy of the cluster; the second starts once the first has work."""
+_LOOK_S: Final = 0.5
+"""How often it is checked whether somebody still waits."""
 _MOST_WAITING: Final = 16
 """Questions that may be queued."""
 _KEPT: Final = 256
@@ -37,6 +43,10 @@ class UnansweredError(PumiceError):
     def __init__(self, problem: str, status: int) -> None:
         super().__init__(problem)
         self.status = status
+
+
+class _NobodyWaitsError(Exception):
+    """Nobody has asked a question again for a while."""
 
 
 class _Respondent:
@@ -54,14 +64,28 @@ class _Respondent:
         self._sent: dict[Key, Manifest] = {}
         self._about: Hashable = None
 
-    def ask(self, about: Hashable, material: Callable[[], Material], question: Ask) -> Answered:
+    def has(self, about: Hashable) -> bool:
+        """Return whether its copy is of that cluster."""
+        return self._about is not None and self._about == about
+
+    def ask(
+        self,
+        about: Hashable,
+        material: Callable[[], Material],
+        question: Ask,
+        is_wanted: Callable[[], bool],
+    ) -> Answered:
         """Update the copy and ask."""
-        if self._about is None or self._about != about:
+        if not self.has(about):
             self._send(material())
             self._about = about
         self._connection.send(question)
-        if not self._connection.poll(LIMIT_S):
-            raise TimeoutError
+        end = time.monotonic() + LIMIT_S
+        while not self._connection.poll(_LOOK_S):
+            if time.monotonic() > end:
+                raise TimeoutError
+            if not is_wanted():
+                raise _NobodyWaitsError
         found: Answered = self._connection.recv()
         return found
 
@@ -97,30 +121,41 @@ class _Respondent:
 
 
 class Answers:
-    """Questions from any thread, answered one after the other."""
+    """Questions from any thread, a few answered at once."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pumice-answers")
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pumice-answers")
         self._lock = threading.Lock()
-        self._respondent: _Respondent | None = None
+        self._idle: list[_Respondent] = []
+        self._started: list[_Respondent] = []
         self._known: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._wanted_until: dict[Hashable, float] = {}
+        """Questions that are given up at a time unless they are asked again."""
         self._waiting = 0
         self._is_closed = False
 
     def warm_up(self) -> None:
-        """Start the process, so that the first answer does not wait for it."""
-        self._thread.submit(self._started)
+        """Start a process, so that the first answer does not wait for it."""
+        self._threads.submit(lambda: self._release(self._take(None)))
 
-    def ask(self, about: Hashable, material: Callable[[], Material], question: Ask) -> Future[Any]:
+    def ask(
+        self,
+        about: Hashable,
+        material: Callable[[], Material],
+        question: Ask,
+        wanted_s: float = math.inf,
+    ) -> Future[Any]:
         """Ask about the cluster identified by ``about``; ``material`` returns it if needed.
 
-        The future raises UnansweredError if there is no answer.
+        The future raises UnansweredError if there is no answer.  A question that is not asked
+        again within ``wanted_s`` is given up.
 
         Raises:
             UnansweredError: too many questions wait already.
         """
         key = (about, question)
         with self._lock:
+            self._wanted_until[key] = time.monotonic() + wanted_s
             known = self._known.get(key)
             if known is not None and not (known.done() and known.exception() is not None):
                 self._known.move_to_end(key)
@@ -128,37 +163,47 @@ class Answers:
             if self._waiting >= _MOST_WAITING or self._is_closed:
                 raise UnansweredError("too many questions are queued; ask again in a moment", 503)
             self._waiting += 1
-            future = self._thread.submit(self._answer, about, material, question)
+            future = self._threads.submit(self._answer, key, material)
             self._known[key] = future
             while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+                self._wanted_until.pop(self._known.popitem(last=False)[0], None)
             return future
 
     def close(self) -> None:
-        """End the process; queued questions get no answer."""
+        """End the processes; queued questions get no answer."""
         with self._lock:
             self._is_closed = True
-            respondent, self._respondent = self._respondent, None
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        if respondent is not None:
-            respondent.end()
+            started, self._started = self._started, []
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for each in started:
+            with suppress(OSError):
+                each.end()
 
-    def _started(self) -> _Respondent:
+    def _take(self, about: Hashable) -> _Respondent:
+        """Return a process that has nothing to do, best one that knows the cluster."""
         with self._lock:
             if self._is_closed:
                 raise UnansweredError("the dashboard is being stopped", 503)
-            if self._respondent is None:
-                self._respondent = _Respondent()
-            return self._respondent
+            if self._idle:
+                best = next((each for each in self._idle if each.has(about)), self._idle[-1])
+                self._idle.remove(best)
+                return best
+            made = _Respondent()
+            self._started.append(made)
+            return made
 
-    def _answer(self, about: Hashable, material: Callable[[], Material], question: Ask) -> Any:
+    def _release(self, respondent: _Respondent) -> None:
+        with self._lock:
+            self._idle.append(respondent)
+
+    def _answer(self, key: tuple[Hashable, Ask], material: Callable[[], Material]) -> Any:
         try:
-            found = self._started().ask(about, material, question)
+            found = self._asked(key, material)
         except TimeoutError:
-            self._give_up()
             raise UnansweredError(f"no answer within {LIMIT_S:g} s", 504) from None
+        except _NobodyWaitsError:
+            raise UnansweredError("the question was given up; ask again", 503) from None
         except (OSError, EOFError):
-            self._give_up()
             raise UnansweredError("the answering process ended; ask again", 503) from None
         finally:
             with self._lock:
@@ -167,9 +212,26 @@ class Answers:
             raise UnansweredError(found.problem, 500 if found.is_fault else 422)
         return found.value
 
-    def _give_up(self) -> None:
+    def _asked(self, key: tuple[Hashable, Ask], material: Callable[[], Material]) -> Answered:
+        about, question = key
+
+        def is_wanted() -> bool:
+            return time.monotonic() <= self._wanted_until.get(key, 0.0)
+
+        if not is_wanted():
+            raise _NobodyWaitsError
+        respondent = self._take(about)
+        try:
+            found = respondent.ask(about, material, question, is_wanted)
+        except BaseException:
+            self._give_up(respondent)
+            raise
+        self._release(respondent)
+        return found
+
+    def _give_up(self, respondent: _Respondent) -> None:
         with self._lock:
-            respondent, self._respondent = self._respondent, None
-        if respondent is not None:
-            with suppress(OSError):
-                respondent.end()
+            if respondent in self._started:
+                self._started.remove(respondent)
+        with suppress(OSError):
+            respondent.end()

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -181,15 +182,15 @@ class Pages:
 
     # Answers
 
-    def ask(self, moment: Moment, question: Ask) -> Future[Any]:
-        """Ask a question that takes time."""
+    def ask(self, moment: Moment, question: Ask, wanted_s: float = math.inf) -> Future[Any]:
+        """Ask a question that takes time; given up unless it is asked again in ``wanted_s``."""
         if moment.cycle is not None:
             kept = self.source.feed.moments().get(moment.cycle)
             if kept is None:
                 raise NotThereError(f"snapshot of cycle {moment.cycle} any more")
-            return self.answers.ask(moment, lambda: kept, question)
+            return self.answers.ask(moment, lambda: kept, question, wanted_s)
         about = (id(self), self._picture().revision)
-        return self.answers.ask(about, self.source.material, question)
+        return self.answers.ask(about, self.source.material, question, wanted_s)
 
     def _record(self, number: int) -> CycleRecord:
         found = next((c for c in self.source.feed.cycles() if c.number == number), None)

@@ -6,11 +6,12 @@ A question is a value: equal questions about the same cluster have one answer.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
 from pumice.api.yaml_text import parse_yaml
+from pumice.clock import Deadline
 from pumice.dashboard.feed import Feed
 from pumice.dashboard.picture import Picture
 from pumice.diagnosis.changes import Change
@@ -30,6 +31,9 @@ from pumice.diagnosis.sources import load_job
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import InputError, Words
+
+_WITHIN_S: Final = 40.0
+"""Time for an explanation; a process that takes longer is ended a little later."""
 
 
 @dataclass
@@ -64,11 +68,14 @@ class Why:
     helps: bool = False
 
     def answer(self, who: Respondent) -> dict[str, Any]:
-        """Explain the job.
+        """Explain the job; what is not known in time is left out.
 
         The changes of a remedy stay here, since they may hold a whole pod template.
         """
-        found = explain_job(who.world, self.job, unblock=self.helps, foresee=self.when)
+        deadline = Deadline.of(_WITHIN_S)
+        found = explain_job(
+            who.world, self.job, unblock=self.helps, foresee=self.when, deadline=deadline
+        )
         if self.helps:
             who.explained[self.job] = found
         data = found.to_dict()

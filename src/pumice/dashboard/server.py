@@ -33,6 +33,8 @@ from pumice.serve.http_server import HttpServer, Site, read_body, write_in_time
 
 _PATIENCE_S: Final = 10.0
 """How long a request waits for an answer before it returns that the answer is still in progress."""
+_WANTED_S: Final = 2 * _PATIENCE_S
+"""By when a page that is still open asks again."""
 _MOST_BODY: Final = 1 << 20
 _MOST_PAGES: Final = 200
 """Pages that may wait for news at once: fewer than the connections that are served."""
@@ -173,7 +175,8 @@ class Dashboard:
     async def _answer(self, request: web.Request, question: Ask) -> web.Response:
         """Wait a little for an answer; 202 if it is still in progress: the page asks again."""
         try:
-            future = await asyncio.to_thread(self._pages.ask, _moment(request), question)
+            asked = self._pages.ask, _moment(request), question, _WANTED_S
+            future = await asyncio.to_thread(*asked)
             done = asyncio.wrap_future(future)
             async with asyncio.timeout(_PATIENCE_S):
                 found = await asyncio.shield(done)

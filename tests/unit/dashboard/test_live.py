@@ -301,9 +301,9 @@ class Failing(Answers):
         super().__init__()
         self.fails = True
 
-    def ask(self, about: Any, material: Any, question: Any) -> Any:
+    def ask(self, about: Any, material: Any, question: Any, wanted_s: float = 60.0) -> Any:
         if not self.fails:
-            return super().ask(about, material, question)
+            return super().ask(about, material, question, wanted_s)
         future: Future[Any] = Future()
         future.set_exception(UnansweredError("the answering process ended; ask again", 503))
         return future

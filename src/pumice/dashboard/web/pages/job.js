@@ -70,7 +70,8 @@ function Why({ name, asked, changed, again }) {
   const helps = useAnswer(waits ? source(path, { helps: 1, r: revision }) : null);
   if (first.error) return html`<section class="why"><${Problem} error=${first.error} again=${again} /></section>`;
   if (!first.data) return html`<section class="why"><${Loading} what="Finding out why it waits" /></section>`;
-  const explanation = first.data;
+  const explanation = when.data || first.data; // whether a promise is kept shows when the cluster is played
+  const notes = [...new Set([...explanation.notes, ...(helps.data?.notes || [])])];
   const [cause, ...others] = explanation.causes;
   return html`<section class="why" aria-label="Why it waits">${changed && html`<p class="asked">as of ${duration(clusterNow() - asked.at)} ago <button type="button" onClick=${again}>Ask again</button></p>`}<p class="cause">${sentence(explanation.text)}</p>
     ${cause && html`<p><code class="code">${cause.code}</code></p><${Numbers} numbers=${cause.numbers} />`}
@@ -79,7 +80,7 @@ function Why({ name, asked, changed, again }) {
     <div class="columns"><div><${Funnel} rows=${explanation.funnel} causes=${explanation.causes.map((one) => one.text)} position=${explanation.position} /><${Spared} rows=${explanation.notEvicted} /></div>
     <div><${Position} position=${explanation.position} />${explanation.state === "waits" && html`<${Forecast} forecast=${when.data?.forecast} busy=${!when.data && !when.error} />${when.error && html`<${Problem} error=${when.error} again=${again} />`}`}</div></div>
     ${explanation.state === "waits" && html`<${Remedies} job=${name} helps=${helps} again=${again} />`}
-    ${explanation.notes.length > 0 && html`<ul class="soft notes">${explanation.notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
+    ${notes.length > 0 && html`<ul class="soft notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
 }
 
 function Pods({ data }) {
