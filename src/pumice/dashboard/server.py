@@ -175,8 +175,8 @@ class Dashboard:
     async def _answer(self, request: web.Request, question: Ask) -> web.Response:
         """Wait a little for an answer; 202 if it is still in progress: the page asks again."""
         try:
-            asked = self._pages.ask, _moment(request), question, _WANTED_S
-            future = await asyncio.to_thread(*asked)
+            moment = _moment(request)
+            future = await asyncio.to_thread(self._pages.ask, moment, question, _WANTED_S)
             done = asyncio.wrap_future(future)
             async with asyncio.timeout(_PATIENCE_S):
                 found = await asyncio.shield(done)
