@@ -1,10 +1,12 @@
 """Clients of other projects against `pumice up`: what they read, write and watch."""
 
 import asyncio
+import gc
 import json
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from tests.e2e.up_process import Program, program, running_cluster
 pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.filterwarnings("ignore:::(kubernetes|kubernetes_asyncio|kr8s|kopf|lightkube)"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 HELM = program("helm")
 LAMPS = {
@@ -229,6 +233,15 @@ def test_kr8s_creates_pods_and_scales(kubeconfig: Path, tmp_path: Path) -> None:
     pytest.importorskip("kr8s")  # apart, since it leaves connections open
     python = Program(sys.executable, tmp_path, kubeconfig)
     assert python("-c", KR8S, given=json.dumps(deployment("kr8s", 1))) == "done\n"
+
+
+@pytest.fixture(autouse=True)
+def left_connections() -> Iterator[None]:
+    """Drop the connections that clients leave open here, not in a test that comes later."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 OPERATOR = """
