@@ -1,5 +1,6 @@
 # One image for all processes: `pumice serve scheduler|controllers|webhooks`, and the command line.
-ARG PYTHON=python:3.11-slim-bookworm
+# The base is named by digest: a tag can be moved. `docker buildx imagetools inspect TAG` prints it.
+ARG PYTHON=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1

@@ -57,7 +57,8 @@ _KUBERNETES_GATES: Final = (
     "VolumeCapacityPriority",
 )
 """Gates of Kubernetes that Volcano's processes take too; values files name them."""
-_GATE: Final = rf"({'|'.join((*FEATURE_GATES, *_KUBERNETES_GATES))})=([Tt]rue|[Ff]alse|TRUE|FALSE)"
+_SWITCH: Final = "(true|True|TRUE|false|False|FALSE)"
+_GATE: Final = rf"({'|'.join((*FEATURE_GATES, *_KUBERNETES_GATES))})={_SWITCH}"
 _GATES: Final[Schema] = {
     "type": ["string", "null"],
     "pattern": rf"^\s*({_GATE}(\s*,\s*{_GATE})*)?\s*$",

@@ -19,6 +19,8 @@
     │   ├── ConflictError                the object is not as it was when it was read
     │   ├── GoneError                    a watch from before what is still remembered
     │   ├── RejectedError                an object or a change that the cluster refuses
+    │   │   ├── UnauthorizedError        credentials that the cluster does not accept
+    │   │   ├── TooLargeError            one that would take too much
     │   │   ├── DeniedError              one that admission refuses, in its own words
     │   │   └── ForbiddenError           one that the cluster itself does not admit
     │   │       ├── NamespaceTerminatingError  an object for a namespace that is being deleted
@@ -120,6 +122,10 @@ class PumiceError(Exception):
     def __str__(self) -> str:
         return _bounded(self._text())
 
+    def lines(self) -> Sequence[str]:
+        """Return the lines of the message; a line break inside one came from outside."""
+        return (str(self),)
+
     def _text(self) -> str:
         """Write the message; whatever its length, a reader gets what fits a screen."""
         return super().__str__()
@@ -203,16 +209,20 @@ class ConfError(InputError):
         )
         self.problems = tuple(problems)
 
-    def _text(self) -> str:
+    def lines(self) -> Sequence[str]:
+        """Return the one problem, or their number and each."""
         where = f"{self.file}: " if self.file else ""
         if len(self.problems) == 1:
-            return f"{where}{self.problems[0]}"
-        text = f"{where}{len(self.problems)} problems in the configuration"
+            return (_bounded(f"{where}{self.problems[0]}"),)
+        lines = [_bounded(f"{where}{len(self.problems)} problems in the configuration")]
         for problem in self.problems:
-            if len(text) > _MOST_CHARACTERS:  # the rest is not shown
+            if sum(map(len, lines)) > _MOST_CHARACTERS:  # the rest is not shown
                 break
-            text += f"\n  {problem}"
-        return text
+            lines.append(_bounded(str(problem)))
+        return lines
+
+    def _text(self) -> str:
+        return "\n  ".join(self.lines())
 
 
 _REMEDIES: Final = {
@@ -371,6 +381,8 @@ class RejectedError(ClusterError):
 
     code = 422
     reason = "Invalid"
+    causes: tuple[tuple[str, str, str], ...] = ()
+    """Reason, field and message of each finding, where they are known one by one."""
 
 
 class UnauthorizedError(RejectedError):
@@ -378,6 +390,13 @@ class UnauthorizedError(RejectedError):
 
     code = 401
     reason = "Unauthorized"
+
+
+class TooLargeError(RejectedError):
+    """A change that would take too much memory or time."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
 
 
 class DeniedError(RejectedError):
@@ -456,5 +475,9 @@ class InvariantError(PumiceError):
         self.rule = rule
         self.story = tuple(story)
 
+    def lines(self) -> Sequence[str]:
+        """Return the rule and the story."""
+        return [_bounded(line) for line in (f"broken rule: {self.rule}", *self.story)]
+
     def _text(self) -> str:
-        return "\n  ".join((f"broken rule: {self.rule}", *self.story))
+        return "\n  ".join(self.lines())

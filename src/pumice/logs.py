@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
+from pumice.api.shown_text import shown, shown_json, shown_lines
+
 _ROOT: Final = "pumice"
 _LETTER: Final = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
 _SEVERITY: Final = {
@@ -95,11 +97,11 @@ class KlogFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one line; newlines within are escaped so that a line stays one."""
-        text = record.getMessage()
+        text = shown(record.getMessage())
         for name, value in _values(record).items():
             text += f" {name}={_show(value)}"
         if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
+            text += "\n" + shown_lines(self.formatException(record.exc_info))
         if not self._headers:
             return text
         letter = _LETTER.get(record.levelno, "E")
@@ -125,7 +127,7 @@ class JsonFormatter(logging.Formatter):
             line[name if name not in line else f"{name}_"] = value if plain else str(value)
         if record.exc_info:
             line["stack"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return shown_json(json.dumps(line, default=str, ensure_ascii=False))
 
 
 def _show(value: object) -> str:
@@ -133,7 +135,7 @@ def _show(value: object) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return f"{value:.6g}" if isinstance(value, float) else str(value)
-    return json.dumps(str(value), ensure_ascii=False)
+    return shown_json(json.dumps(str(value), ensure_ascii=False))
 
 
 def set_verbosity(level: int, vmodule: Mapping[str, int] | None = None) -> None:

@@ -1,17 +1,13 @@
 """The real kubectl against `pumice up`: what a user types, and what comes back."""
 
 import json
-import os
-import select
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.e2e.up_process import Program, running_cluster
 from tests.present import present
 
 KUBECTL = shutil.which("kubectl")
@@ -97,32 +93,8 @@ spec:
 """
 
 
-class Kubectl:
+class Kubectl(Program):
     """Runs kubectl against one cluster."""
-
-    def __init__(self, home: Any, kubeconfig: Any) -> None:
-        self._env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
-
-    def start(self, *arguments: Any) -> Any:
-        return subprocess.Popen(  # noqa: S603  # a fixed program
-            [present(KUBECTL), *arguments], env=self._env, text=True, stdout=subprocess.PIPE
-        )
-
-    def run(self, *arguments: Any, given: Any = None) -> Any:
-        return subprocess.run(  # noqa: S603  # a fixed program
-            [present(KUBECTL), *arguments],
-            env=self._env,
-            input=given,
-            text=True,
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
-
-    def __call__(self, *arguments: Any, given: Any = None) -> Any:
-        done = self.run(*arguments, given=given)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
     def get(self, *arguments: Any) -> Any:
         return json.loads(self("get", *arguments, "-o", "json"))
@@ -135,22 +107,8 @@ class Kubectl:
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     home = tmp_path_factory.mktemp("home")
     kubeconfig = home / "kubeconfig"
-    command = [sys.executable, "-c", "from pumice.cli.main import main; main()", "up"]
-    up = subprocess.Popen(  # noqa: S603  # a fixed program
-        [*command, "--nodes", "2", "--speed", "5", "--kubeconfig", str(kubeconfig)],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert select.select([present(up.stdout)], [], [], 60)[0], "pumice up says nothing"
-    assert present(up.stdout).readline().startswith("cluster at http://127.0.0.1:"), present(
-        up.stderr
-    ).read()
-    yield Kubectl(home, kubeconfig)
-    up.send_signal(signal.SIGINT)
-    _, said = up.communicate(timeout=30)
-    assert (up.returncode, said) == (0, "stopped\n")
-    assert not kubeconfig.exists()
+    with running_cluster(kubeconfig):
+        yield Kubectl(present(KUBECTL), home, kubeconfig)
 
 
 def rows(text: Any) -> Any:
@@ -340,3 +298,119 @@ def test_what_a_simulated_pod_cannot_do_is_said(kubectl: Any) -> None:
     kubectl("apply", "-f", "-", given=POD.format(name="mute"))
     assert "run nothing" in kubectl.run("logs", "mute").stderr
     kubectl("delete", "pod", "mute")
+
+
+CUSTOM = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lamps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: lamps, kind: Lamp, shortNames: [lp]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    additionalPrinterColumns:
+    - {name: Colour, type: string, jsonPath: .spec.colour}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {colour: {type: string, enum: [red, green]}}
+"""
+LAMP = """
+apiVersion: example.com/v1
+kind: Lamp
+metadata: {name: one}
+spec: {colour: red}
+"""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      schedulerName: volcano
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: 100m}}}]
+"""
+
+
+def test_a_deployment_is_rolled_out_compared_changed_and_rolled_back(kubectl: Any) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    rolled = ("rollout", "status", "deployment/shop", "--timeout=20s")
+    assert "successfully rolled out" in kubectl(*rolled)
+    more = DEPLOYMENT.replace("replicas: 3", "replicas: 4")
+    compared = kubectl.run("diff", "-f", "-", given=more)
+    assert (compared.returncode, "+  replicas: 4" in compared.stdout) == (1, True)
+    stored = kubectl("get", "deployment", "shop", "-o", "yaml")
+    kubectl("replace", "--dry-run=server", "-f", "-", given=stored)
+    kubectl("set", "image", "deployment/shop", "main=alpine")
+    kubectl(*rolled)
+    assert "alpine" in kubectl("get", "pods", "-l", "app=shop", "-o", "yaml")
+    kubectl("rollout", "undo", "deployment/shop")
+    kubectl(*rolled)
+    assert len(kubectl.get("replicasets", "-l", "app=shop")["items"]) == 2
+    kubectl("delete", "deployment", "shop")
+    kubectl("wait", "--for=delete", "pod", "-l", "app=shop", "--timeout=20s")
+
+
+def test_kinds_are_sent_as_kubectl_creates_them(kubectl: Any) -> None:
+    kubectl("create", "deployment", "made", "--image=busybox", "--replicas=0")
+    kubectl("create", "job", "made", "--image=busybox")
+    kubectl("create", "service", "clusterip", "made", "--tcp=80")
+    kubectl("create", "role", "made", "--verb=get", "--resource=pods")
+    kubectl("create", "poddisruptionbudget", "made", "--selector=a=b", "--min-available=1")
+    kubectl("create", "cronjob", "made", "--image=busybox", "--schedule=0 0 1 1 *")
+    assert kubectl.get("deployment", "made")["spec"]["replicas"] == 0
+    for kind in ("deployment", "job", "service", "role", "pdb", "cronjob"):
+        kubectl("delete", kind, "made")
+
+
+def test_the_user_may_do_everything(kubectl: Any) -> None:
+    assert kubectl("auth", "can-i", "delete", "pods") == "yes\n"
+    assert "*.*" in kubectl("auth", "can-i", "--list")
+    assert "pumice" in kubectl("auth", "whoami")
+
+
+def test_kinds_can_be_defined(kubectl: Any) -> None:
+    kubectl("apply", "-f", "-", given=CUSTOM)
+    kubectl("wait", "--for=condition=established", "crd/lamps.example.com", "--timeout=20s")
+    kubectl("apply", "-f", "-", given=LAMP)
+    assert rows(kubectl("get", "lp")) == [["NAME", "COLOUR"], ["one", "red"]]
+    refused = kubectl.run("apply", "-f", "-", given=LAMP.replace("red", "blue"))
+    assert 'spec.colour: Unsupported value: "blue"' in refused.stderr
+    misspelt = kubectl.run("apply", "-f", "-", given=LAMP.replace("colour", "color"))
+    assert 'unknown field "spec.color"' in misspelt.stderr
+    kubectl("delete", "crd", "lamps.example.com", "--timeout=20s")
+    assert kubectl.run("get", "lamps").returncode == 1
+
+
+def test_pods_of_other_schedulers_have_an_event(kubectl: Any) -> None:
+    kubectl("run", "alone", "--image=busybox")
+    kubectl.wait("pod/alone", ".status.conditions[0].reason", "NoScheduler")
+    assert "no scheduler named default-scheduler" in kubectl("describe", "pod", "alone")
+    kubectl("delete", "pod", "alone")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("exec", "mute", "--", "ls"), ("attach", "mute"), ("cp", "mute:/a", "b")]
+)
+def test_commands_in_a_simulated_pod_say_why_not(
+    kubectl: Any, arguments: Any, tmp_path: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kubectl("apply", "-f", "-", given=GROUP.replace("minMember: 2", "minMember: 1"))
+    kubectl("apply", "-f", "-", given=POD.format(name="mute"))
+    kubectl.wait("pod/mute", ".status.phase", "Running")
+    assert "run nothing" in kubectl.run(*arguments).stderr
+    kubectl("delete", "pod", "mute")
+    kubectl("delete", "pg", "pair")

@@ -50,6 +50,11 @@ class Asked:
         return _LEASES in self.path or self.path.endswith("/leases")
 
     @property
+    def is_collection(self) -> bool:
+        """Whether it reads all objects of a kind, at once or as a watch."""
+        return self.method == "GET" and bool({"watch", "limit"} & self.request.query.keys())
+
+    @property
     def is_watch(self) -> bool:
         return self.request.query.get("watch") == "true"
 
@@ -313,14 +318,24 @@ class ApiServer:
 
 def _parsed(process: SimulatedProcess, at: float, data: bytes) -> Asked:
     head, _, body = data.partition(b"\r\n\r\n")
+    method, path, query, content_type = _parsed_head(head)
+    request = Request(method, path, query, "application/json", content_type, body)
+    return Asked(process, at, method, path, request)
+
+
+def _parsed_head(head: bytes) -> tuple[str, str, dict[str, str], str]:
     first, _, headers = head.decode("ascii").partition("\r\n")
     method, target, _ = first.split(" ")
     path, _, asked = target.partition("?")
-    query = dict(parse_qsl(asked, keep_blank_values=True)) if asked else {}
+    query = _query(asked) if asked else {}
     typed = _CONTENT_TYPE.search(headers)
-    content_type = typed[1] if typed else "application/json"
-    request = Request(method, path, query, "application/json", content_type, body)
-    return Asked(process, at, method, path, request)
+    return method, path, query, typed[1] if typed else "application/json"
+
+
+def _query(asked: str) -> dict[str, str]:
+    if "%" in asked or "+" in asked:
+        return dict(parse_qsl(asked, keep_blank_values=True))
+    return dict(each.split("=", 1) for each in asked.split("&"))
 
 
 def _kind_of(cluster: EmbeddedCluster, path: str) -> str:

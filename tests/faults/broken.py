@@ -35,6 +35,14 @@ def _everybody_leads() -> AbstractContextManager[Any]:
     return patch.object(LeaseElector, "_free", lambda _: True)
 
 
+def _old_caches() -> AbstractContextManager[Any]:
+    """Take a lease over with what was known before, whether watches are open or not."""
+    return _both(
+        patch.object(KubeCluster, "start_over", lambda _: None),
+        patch.object(KubeCluster, "wait_current", KubeCluster.wait_synced),
+    )
+
+
 def _nothing_assumed() -> AbstractContextManager[Any]:
     """Count a bind only once the cluster confirms it."""
     return patch.object(Informer, "assume", lambda *_: None)
@@ -151,6 +159,7 @@ def _both(
 BROKEN: Final[dict[str, _Patch]] = {
     "no fence": _no_fence,
     "everybody leads": _everybody_leads,
+    "old caches": _old_caches,
     "nothing assumed": _nothing_assumed,
     "no looking": _no_looking,
     "lost is undone": _lost_is_undone,
@@ -164,6 +173,6 @@ BROKEN: Final[dict[str, _Patch]] = {
 """What is wrong, by name."""
 RATES: Final[dict[str, dict[str, float]]] = {
     "no looking": {"unheard": 0.4},
-    "lost is undone": {"unheard": 0.4},
+    "lost is undone": {"unheard": 0.4, "long lags": 1.0},
 }
 """Faults that a variant needs more often than most seeds have them, so that few seeds notice it."""

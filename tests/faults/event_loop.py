@@ -12,7 +12,7 @@ from tests.faults.simulation import SimulatedProcess
 class _Call:
     """As ``asyncio.Handle``: a call that the loop makes unless it is cancelled before."""
 
-    __slots__ = ("_args", "_callback", "_context", "_loop")
+    __slots__ = ("_args", "_callback", "_context", "loop")
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class _Call:
         args: tuple[Any, ...],
         context: contextvars.Context | None,
     ) -> None:
-        self._loop = loop
+        self.loop = loop
         self._callback = callback
         self._args = args
         self._context = contextvars.copy_context() if context is None else context
@@ -33,29 +33,23 @@ class _Call:
         return self._callback is None
 
     def __call__(self) -> None:
+        """Make the call, unless the process is no more; later if it is frozen."""
+        if self._callback is not None and not self.loop.process.holds_back(self):
+            self.make()
+
+    def make(self) -> None:
         """Make the call, as a step of the loop; what it raises is reported to the loop."""
-        callback = self._callback
-        if callback is None:
+        if self._callback is None:
             return
-        _set_running_loop(self._loop)
+        _set_running_loop(self.loop)
         try:
-            self._context.run(callback, *self._args)
+            self._context.run(self._callback, *self._args)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  # as asyncio does
-            self._loop.call_exception_handler({"exception": error})
+            self.loop.call_exception_handler({"exception": error})
         finally:
             _set_running_loop(None)
-
-
-class _DueCall(_Call):
-    """A call that is to be made at once."""
-
-    __slots__ = ()
-
-    def __call__(self) -> None:
-        self._loop.due.pop(self, None)
-        super().__call__()
 
 
 class _TimedCall(_Call):
@@ -83,8 +77,6 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def __init__(self, process: SimulatedProcess) -> None:
         self.process = process
         self._tasks: dict[asyncio.Task[Any], None] = {}
-        self.due: dict[_DueCall, None] = {}
-        """What is to be done at once, in order."""
         self.problems: list[str] = []
         process.on_kill.append(self._unwind)
 
@@ -94,9 +86,8 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]  # hands its arguments on
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
-        call = _DueCall(self, callback, args, context)
-        self.due[call] = None
-        self.process.soon(call)
+        call = _Call(self, callback, args, context)
+        self.process.soon_call(call)
         return cast("asyncio.Handle", call)
 
     def call_soon_threadsafe(  # type: ignore[override]  # hands its arguments on
@@ -113,7 +104,7 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         call = _TimedCall(when, self, callback, args, context)
-        call.timer = self.process.at(when + EPOCH, call)
+        call.timer = self.process.simulation.clock.call_at(when + EPOCH, call)
         return cast("asyncio.TimerHandle", call)
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -147,11 +138,12 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
         """Take apart what is left of a killed process, tasks that have not begun included."""
 
         def cancel() -> None:
-            due = [*self.due]
+            due = [each for each in self.process.waiting() if isinstance(each, _Call)]
             for task in [*self._tasks]:
                 task.cancel()
             for call in due:
-                call()
+                if call.loop is self:
+                    call.make()
 
         self.process.unwind_tasks(cancel)
 

@@ -22,6 +22,7 @@ _REQUEST_FAULTS: Final = {
 """What may happen to a request, and how often at most."""
 _LINE_FAULTS: Final = {"twice": 0.02, "again": 0.02, "cut": 0.01, "gone": 0.005, "ended": 0.005}
 """What may happen to a line of a watch."""
+_LONG_LAGS_S: Final = (0.1, 3.0)
 _CLIENT_PATIENCE_S: Final = 30.0
 
 
@@ -82,7 +83,8 @@ class Faults:
         self.rates["refused"] = chance.one_of([0.0, 0.01, 0.05])
         self.rates["watch gone"] = chance.one_of([0.0, 0.02, 0.1])
         self._slow_s = chance.one_of([1.0, 3.0, 8.0])
-        self._lags_s = chance.one_of([(0.01, 0.05), (0.01, 0.5), (0.1, 3.0)])
+        self._lags_s = chance.one_of([(0.01, 0.05), (0.01, 0.5), _LONG_LAGS_S])
+        self.rates["long lags"] = 0.0  # of all watches, whatever the seed draws
         self.page = chance.one_of([0, 0, 2, 5])
         """Objects in a part of a list; 0 if the server gives as many as it is asked for."""
         self.streams = chance.happens(0.6)
@@ -115,7 +117,7 @@ class Faults:
 
     def lag_s(self, process: str, kind: str, now: float) -> float:
         """Return how far a process is behind with a kind; it changes now and then."""
-        low, high = self._lags_s
+        low, high = _LONG_LAGS_S if self.rates["long lags"] else self._lags_s
         if self.calm:
             return 0.01
         place = process, kind

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -44,11 +44,17 @@ class Invariants:
     """Watches a run; ``broken`` lists the rules that were broken, with what broke them."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, work: Workload, elapsed: Callable[[], float]
+        self,
+        cluster: EmbeddedCluster,
+        work: Workload,
+        elapsed: Callable[[], float],
+        followed: Callable[[str], Iterable[str]],
     ) -> None:
+        """Make one; ``followed`` returns the paths of the kinds that a process follows."""
         self._cluster = cluster
         self._work = work
         self._elapsed = elapsed
+        self._followed = followed
         self.broken: list[str] = []
         self.binds = 0
         self.evictions: list[Eviction] = []
@@ -57,6 +63,10 @@ class Invariants:
         """Node on which a process itself has bound a pod, by process and uid."""
         self._again: Counter[tuple[str, str]] = Counter()
         self._decided: dict[str, set[str]] = defaultdict(set)
+        self._leader: dict[str, str] = {}
+        """Holder of each lease, by its name."""
+        self._not_asked_for: dict[str, set[str]] = {}
+        """Kinds that a process has yet to ask for since it took a lease."""
         self._group_gone_at: dict[str, float] = {}
         """When a pod group was last deleted, by name."""
         cluster.listeners.append(self._hear)
@@ -68,6 +78,8 @@ class Invariants:
     # The store, event by event
 
     def _hear(self, kind: str, event: Event) -> None:
+        if kind == LEASE:
+            self._hear_lease(event.object)
         if kind == POD_GROUP and event.type == "DELETED":
             self._group_gone_at[event.object["metadata"]["name"]] = self._elapsed()
         if kind != "Pod" or event.type == "DELETED":
@@ -136,13 +148,25 @@ class Invariants:
             queue = self._cluster.peek(QUEUE, "", name) or {}
             name = str((queue.get("spec") or {}).get("parent") or "")
 
+    def _hear_lease(self, lease: Manifest) -> None:
+        """Note a new holder: what it knew before counts for nothing."""
+        name, holder = lease["metadata"]["name"], lease["spec"].get("holderIdentity") or ""
+        if self._leader.get(name) != holder:
+            self._leader[name] = holder
+            self._not_asked_for[holder] = {*self._followed(holder)}
+
     # Requests
 
     def hear_request(self, asked: Asked) -> None:
         """Only the leader writes, and never asks for a second node for a pod it has bound."""
+        process = asked.process.name
+        if asked.is_collection:
+            self._not_asked_for.get(process, set()).discard(asked.path)
         if not asked.is_write or asked.is_lease:
             return
-        process = asked.process.name
+        if self._not_asked_for.get(process):
+            missing = sorted(self._not_asked_for[process])
+            self.fail(f"{process} writes {asked.path} before it has read {missing[0]} again")
         name = "vc-controller-manager" if process.startswith("controllers") else "volcano"
         lease = self._cluster.peek(LEASE, "volcano-system", name)
         holder = ((lease or {}).get("spec") or {}).get("holderIdentity")

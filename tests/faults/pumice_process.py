@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Final, cast
 from unittest.mock import patch
 
+from pumice.api.conf import read_conf
 from pumice.cluster.kube import cluster as kube_cluster
 from pumice.cluster.kube import write_lanes
 from pumice.cluster.kube.cluster import KubeCluster
@@ -13,9 +14,11 @@ from pumice.cluster.kube.rate_limit import Timing
 from pumice.controllers import threaded_loop
 from pumice.framework import registry
 from pumice.serve import process as serve_process
+from pumice.serve import start
 from pumice.serve.early import connect
 from pumice.serve.options import ControllerOptions, ProcessOptions, SchedulerOptions
 from pumice.serve.process import Process
+from pumice.serve.scheduler import conf_reload
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.serve.start import Machine, assemble
@@ -26,6 +29,8 @@ from tests.faults.simulation import SimulatedProcess, Simulation, enter, leave
 _ADDRESS: Final = "http://10.0.0.1:80"
 _REPLACED: Final = (
     (registry, "installed_plugins", cache(registry.installed_plugins)),
+    (conf_reload, "read_conf", cache(read_conf)),
+    (start, "Metrics", threads.Unmeasured),
     (kube_cluster, "threading", threads.Threading),
     (kube_cluster, "LoopThread", threads.LoopThread),
     (kube_cluster, "FirstLoad", threads.FirstLoad),
@@ -36,7 +41,8 @@ _REPLACED: Final = (
 )
 """What of production code is another in a simulation: threads and what waits for them.
 
-Plugins that are installed are looked for once and not for each process: that takes long.
+Plugins that are installed are looked for once, configurations are read once, and not for each
+process; metrics, which no rule is about, are not kept.  All that takes long.
 """
 
 
@@ -120,6 +126,11 @@ class PumiceProcess:
         """Its scheduler, once it has led."""
         loop = self.loop
         return None if loop is None else loop._live
+
+    def stop(self) -> None:
+        """Ask it to end, as a signal does."""
+        if self._process is not None:
+            self._process.stop.set()
 
     def _end(self) -> None:
         self.was_killed = not self.host.alive

@@ -125,14 +125,30 @@ class SimulatedProcess:
         else:
             self.simulation.soon(partial(self.do, action))
 
+    def soon_call(self, call: "LoopCall") -> None:
+        """Have a step of an event loop made soon, which itself asks whether it is held back."""
+        if self._last_words is not None:
+            self._last_words.append(call.make)
+        else:
+            self.simulation.soon(call)
+
     def do(self, action: Callable[[], object]) -> None:
         """Do something now, unless the process is no more; later if it is frozen."""
+        if not self.holds_back(action):
+            action()
+
+    def holds_back(self, action: Callable[[], object]) -> bool:
+        """Return whether something must not be done now: it is no more, or keeps it for later."""
         if not self.alive:
-            return
+            return True
         if self._frozen_until and self._frozen_until > self.simulation.clock.now():
             self._frozen.append(action)
-            return
-        action()
+            return True
+        return False
+
+    def waiting(self) -> list[Callable[[], object]]:
+        """Return what is due at once, of this process and others, and what it keeps for later."""
+        return [*self._frozen, *self.simulation.due()]
 
     def spawn(self, target: Callable[[], object], name: str) -> SimulatedThread:
         """Start a thread."""
@@ -171,6 +187,16 @@ class SimulatedProcess:
             self._last_words.popleft()()
 
 
+class LoopCall(Protocol):
+    """A step of an event loop."""
+
+    def __call__(self) -> None:
+        """Make it, unless its process holds it back."""
+
+    def make(self) -> None:
+        """Make it in any case."""
+
+
 class Simulation:
     """The clock's queue, and the thread that runs."""
 
@@ -184,6 +210,10 @@ class Simulation:
     def soon(self, action: Callable[[], object]) -> None:
         """Do something at this instant, after what is to be done before it."""
         self._ready.append(action)
+
+    def due(self) -> list[Callable[[], object]]:
+        """Return what is to be done at this instant, in order."""
+        return [*self._ready]
 
     def next(self, action: Callable[[], object]) -> None:
         """Do something before anything else, once what is being done now is done."""

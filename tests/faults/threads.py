@@ -223,6 +223,20 @@ class LoopThread:
         self.loop = None
 
 
+class Unmeasured:
+    """As Pumice's own metrics, but none is kept."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return _measure_nothing
+
+
+def _measure_nothing(*_: object, **__: object) -> None:
+    pass
+
+
 class FirstLoad:
     """Leaves the garbage collector alone: it is the tests', not the simulated process's."""
 

@@ -16,6 +16,8 @@ from tests.faults.workload import Workload
 
 LASTS_S: Final = 32.0
 """Nothing goes wrong after so long."""
+_FAILOVERS: Final = 0.4
+"""How many runs have a leader that goes down about the end of an outage."""
 
 
 class Stage(Protocol):
@@ -44,6 +46,9 @@ class Upheaval:
     def __init__(self, stage: Stage, seed: int) -> None:
         self._stage = stage
         self._chance = Chance(seed, 3)
+        self._failovers = Chance(seed, 5)
+        self.fails_over = self._failovers.happens(_FAILOVERS)
+        """Whether a process takes over from another about the end of an outage."""
         self.lasts_until = stage.clock.now()
         """When the last of what follows from an act is done."""
         self._nodes = {each["metadata"]["name"]: each for each in stage.work.nodes}
@@ -72,6 +77,20 @@ class Upheaval:
         chosen = chance.some(names, 0.5) or names
         for _ in range(chance.integer(2, 10)):
             self._at(chance.between(1.0, LASTS_S), chance.one_of(chosen))
+        for _ in range(self._failovers.integer(1, 2) if self.fails_over else 0):
+            self._schedule_failover(self._failovers.between(2.0, LASTS_S - 8.0))
+
+    def _schedule_failover(self, seconds: float) -> None:
+        """Have the server go away, and the leader shortly before or after it comes back.
+
+        Watches of others are lost by then, and wait before they are opened again.
+        """
+        chance, clock = self._failovers, self._stage.clock
+        away_s = chance.between(1.0, 12.0)
+        end = chance.one_of([self._crash_leader, self._freeze_leader, self._stop_leader])
+        clock.call_at(clock.now() + seconds, lambda: self._note("server away", self._away(away_s)))
+        later_s = seconds + away_s + chance.between(-2.0, 4.0)
+        clock.call_at(clock.now() + later_s, lambda: self._note("failover", end()))
 
     def _at(self, seconds: float, name: str) -> None:
         clock = self._stage.clock
@@ -88,6 +107,9 @@ class Upheaval:
             what = self._acts[name]()
         except ClusterError as error:  # gone already, or refused: so it goes
             what = error
+        self._note(name, what)
+
+    def _note(self, name: str, what: object) -> None:
         self._stage.note(f"{name}: {what}")
 
     # Processes
@@ -106,6 +128,29 @@ class Upheaval:
             return "nobody"
         process.host.kill()
         return process.name
+
+    def _leader(self) -> PumiceProcess | None:
+        alive = (each for each in self._stage.processes if not each.ended)
+        return next((each for each in alive if each.leads), None)
+
+    def _crash_leader(self) -> str:
+        leader = self._leader()
+        if leader is not None:
+            leader.host.kill()
+        return f"{leader.name} killed" if leader is not None else "nobody"
+
+    def _freeze_leader(self) -> str:
+        leader, seconds = self._leader(), self._failovers.between(15.0, 25.0)
+        if leader is not None:
+            leader.host.freeze(seconds)
+        return f"{leader.name} frozen for {seconds:g} s" if leader is not None else "nobody"
+
+    def _stop_leader(self) -> str:
+        """End the leader in order: it finishes its writes and releases the lease."""
+        leader = self._leader()
+        if leader is not None:
+            leader.stop()
+        return f"{leader.name} stopped" if leader is not None else "nobody"
 
     def _crash_at_message(self) -> str:
         process = self._process()
@@ -246,7 +291,9 @@ class Upheaval:
     # Servers
 
     def _take_server_away(self) -> str:
-        seconds = self._chance.between(0.5, 12.0)
+        return self._away(self._chance.between(0.5, 12.0))
+
+    def _away(self, seconds: float) -> str:
         self._stage.server.go_away()
         self._later(seconds, self._stage.server.come_back)
         return f"for {seconds:g} s"

@@ -12,6 +12,7 @@ from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.embedded.volumes import VolumeController
+from pumice.cluster.kube.paths import path_of
 from pumice.errors import ClusterError, PumiceError
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.webhooks.embedded import EmbeddedAdmission
@@ -79,7 +80,7 @@ class World:
         self.server = ApiServer(self.simulation, self.cluster, self.faults)
         self.simulation.network = self.server
         self.work: Workload = draw(seed)
-        self.invariants = Invariants(self.cluster, self.work, self._elapsed)
+        self.invariants = Invariants(self.cluster, self.work, self._elapsed, self._followed)
         self.processes: list[PumiceProcess] = []
         self.kills = 0
         self._chance = Chance(seed, 4)
@@ -88,8 +89,8 @@ class World:
         self._at_message: dict[SimulatedProcess, tuple[int, Callable[[], object]]] = {}
         self._lives = 0
         self._ended: set[str] = set()
-        self._wanted = self._replicas()
         self._upheaval = Upheaval(self, seed)
+        self._wanted = self._replicas()
         self._looked_at = -1
         self._left = ""
 
@@ -171,6 +172,8 @@ class World:
         if not self._webhooks_up:
             problem = 'failed calling webhook: Post "https://volcano-admission": refused'
             raise ClusterError(kind, "", manifest["metadata"].get("name", ""), problem)
+        if old is not None and old.get("spec") == manifest.get("spec"):  # nothing to judge
+            return manifest
         return self._admission(operation, manifest, old)
 
     def set_webhooks(self, *, up: bool) -> None:
@@ -218,9 +221,17 @@ class World:
 
     # Processes
 
+    def _followed(self, name: str) -> Iterator[str]:
+        """Return the paths of the kinds that a process follows."""
+        for process in self.processes:
+            if process.name == name and process.cluster is not None:
+                yield from map(path_of, process.cluster._stores)
+
     def _replicas(self) -> list[str]:
         """Draw which processes run: one or two of everything, or each part by itself."""
         choices = [["all"], ["all", "all"], ["scheduler", "controllers"]]
+        if self._upheaval.fails_over:
+            choices = [["all", "all"], ["all", "all"], ["scheduler", "scheduler", "controllers"]]
         return [*self._chance.one_of(choices)]
 
     def _start(self, parts: str) -> None:

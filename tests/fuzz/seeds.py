@@ -298,3 +298,87 @@ DATA: Final[list[Any]] = [
         {"type": "MODIFIED", "at": 1767225601.5, "object": _stored(11, _OBJECTS[2])},
         {"type": "DELETED", "at": 1767225602.5, "object": _stored(12, _OBJECTS[1])}]},
 ]  # fmt: skip
+
+
+def _steps() -> list[dict[str, Any]]:
+    """Steps of RFC 6902, of each sort."""
+    return [
+        {"op": "test", "path": "/metadata/name", "value": "p"},
+        {"op": "add", "path": "/metadata/labels", "value": {"a/b": "c"}},
+        {"op": "copy", "from": "/metadata/labels", "path": "/metadata/annotations"},
+        {"op": "copy", "from": "", "path": "/metadata/x"},
+        {"op": "copy", "from": "/metadata", "path": "/metadata/x/metadata/x"},
+        {"op": "replace", "path": "/metadata/labels/a~1b", "value": "d"},
+        {"op": "add", "path": "/spec/containers/-", "value": {"name": "e"}},
+        {"op": "move", "from": "/spec/containers/0", "path": "/spec/containers/1"},
+        {"op": "remove", "path": "/spec/tolerations/0"},
+    ]
+
+
+def _strategic() -> dict[str, Any]:
+    return {
+        "metadata": {"finalizers": ["a"], "$deleteFromPrimitiveList/finalizers": ["b"]},
+        "spec": {
+            "$setElementOrder/containers": [{"name": "d"}, {"name": "c"}],
+            "containers": [{"name": "d", "image": "i"}, {"name": "c", "$patch": "delete"}],
+            "volumes": [{"$patch": "replace"}, {"name": "w"}],
+            "affinity": {"$patch": "delete"},
+            "nodeSelector": {"$retainKeys": ["zone"], "zone": None},
+        },
+    }
+
+
+PATCHES: Final[list[Any]] = [
+    ["json", MANIFESTS[1], _steps()],
+    ["json", MANIFESTS[1], _steps()[3:5] * 12],
+    ["merge", MANIFESTS[1], {"metadata": {"labels": {"a": None}}, "spec": {"priority": 1}}],
+    ["strategic", MANIFESTS[1], _strategic()],
+    ["apply", MANIFESTS[1], _strategic()],
+]
+"""Sort of patch, document and patch."""
+CHANGES: Final[list[Any]] = [
+    [
+        {"op": "patch", "kind": "Queue", "name": "default", "patch": [
+            {"op": "replace", "path": "/spec/weight", "value": 3},
+            {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
+            {"op": "copy", "from": "/metadata", "path": "/metadata/annotations"},
+        ]},
+        {"op": "patch", "kind": "Pod", "namespace": "default", "name": "w-0", "patch": [
+            {"op": "add", "path": "/spec/tolerations", "value": [{"operator": "Exists"}]},
+            {"op": "remove", "path": "/metadata/labels"},
+        ]},
+        {"op": "wait", "pods": ["default/w-0"]},
+        {"op": "remove", "kind": "Pod", "namespace": "default", "name": "w-1"},
+    ],
+    {"text": "more", "changes": [
+        {"op": "add", "object": MANIFESTS[0]},
+        {"op": "remove", "kind": "Node", "name": "n1"},
+        {"op": "conf", "text": DEFAULT_CONF},
+    ]},
+]  # fmt: skip
+"""Lists for `pumice whatif --changes`."""
+
+
+def _http() -> list[Any]:
+    head = {"Accept": "application/json", "If-None-Match": "x", "Cookie": "pumice_session=x"}
+    pages = [
+        "/static/app.js", "/api/session", "/api/overview?at=1", "/api/jobs", "/api/nodes/node-a",
+        "/api/fit?cpu=1&memory=1Gi&at=", "/api/cycles/1", "/api/jobs/ai/sweep",
+        "/api/simulations/a:b", "/api/actions/jobs/ai/sweep", "/nodes/node-a",
+    ]  # fmt: skip
+    sent = {"token": "x", "job": "ai/sweep", "action": "delete", "drain": ["node-a"]}
+    kinds = {"Content-Type": "application/json-patch+json", "X-Pumice-Csrf": "x"}
+    pods = "/api/v1/namespaces/default/pods"
+    return [
+        *(["dashboard", "GET", path, head, ""] for path in pages),
+        *(["dashboard", "POST", f"/api/{name}", kinds, sent]
+          for name in ("login", "logout", "whatif", "actions")),
+        ["api", "GET", f"{pods}?limit=1&continue=x&labelSelector=a%3Db", head, ""],
+        ["api", "POST", pods, {"Content-Type": "application/json"}, MANIFESTS[1]],
+        ["api", "PATCH", f"{pods}/p", kinds, _steps()],
+        ["api", "GET", "/apis/batch.volcano.sh/v1alpha1", head, ""],
+    ]  # fmt: skip
+
+
+HTTP: Final[list[Any]] = _http()
+"""Server, method, address, headers and body."""

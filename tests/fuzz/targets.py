@@ -4,6 +4,7 @@ A target takes bytes.  It returns, or raises PumiceError; anything else is a fin
 answer that breaks what the target promises.
 """
 
+import atexit
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,19 +16,26 @@ from typing import Any, Final
 import jsonschema  # type: ignore[import-untyped]
 import msgspec
 
+from pumice.api.cloning import clone
+from pumice.api.json_text import parse_json
 from pumice.api.manifests import load_documents, load_manifests
 from pumice.api.nodes import Node
 from pumice.api.objects import from_manifest
 from pumice.api.quantity import parse_quantity
-from pumice.apiserver.rest import Request
+from pumice.apiserver.rest import Request, RestApi
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.apiserver.server import _response
+from pumice.apiserver.server import ApiServer, _response
+from pumice.cli.whatif import _listed as listed_changes
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.data_records import encoded as encoded_record
+from pumice.cluster.embedded.patches import LONGEST, apply_patch
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.dashboard.serving import ServingOptions, served_dashboard
+from pumice.dashboard.sources import StaticSource
+from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.snapshots import save_world, summarise
 from pumice.diagnosis.sources import load_world
 from pumice.errors import PumiceError
@@ -38,17 +46,20 @@ from pumice.scheduler import Scheduler
 from pumice.sim.inputs import SimulationInput, read_configuration, read_workload
 from pumice.sim.traces.files import write_trace
 from pumice.sim.traces.summary import summarise as summarise_trace
+from pumice.testing import node, pod, pod_group, queue
 from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.files import Files, is_checked
 from pumice.webhooks.lint import lint_object
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Options
-from tests.fuzz import seeds
+from tests.fuzz import commands, seeds
 from tests.fuzz.mutation import Mutator, Rng, encoded, garbled
+from tests.security.hostile_http import Sent, send
 
 _NODE: Final = from_manifest(seeds.MANIFESTS[0])
 _PLURALS: Final = {kind.kind: kind.plural for kind in KINDS.values()}
+_SORTS: Final = ("json", "merge", "strategic", "apply")
 _BATCH: Final = 1000
 """Requests after which a served cluster is made anew."""
 
@@ -109,6 +120,35 @@ def _configuration(data: bytes) -> None:
 
 def _quantity(data: bytes) -> None:
     parse_quantity(_text(data))
+
+
+def _patch(data: bytes) -> None:
+    """Patch a document: the patch stays as it is, the result is bounded."""
+    asked = parse_json(_text(data), "patch", unique=False)
+    if not isinstance(asked, list) or len(asked) != 3 or asked[0] not in _SORTS:
+        return
+    sort, target, patch = asked
+    before = clone(patch)
+    made = apply_patch(clone(target), patch, sort)
+    assert patch == before
+    assert len(msgspec.json.encode(made)) <= LONGEST
+
+
+def _changes(data: bytes) -> None:
+    """Read a list of changes and try it."""
+    world = _world()
+    listed_changes(world, _file(data, "changes.yaml"))(world)
+
+
+@cache
+def _world() -> ClusterState:
+    objects = [
+        queue("default"),
+        node("n1", cpu=4),
+        pod_group("w", min_member=2),
+        *(pod(f"w-{i}", group="w", cpu=1) for i in range(2)),
+    ]
+    return load_world(["\n---\n".join(json.dumps(one) for one in objects) + "\n"])
 
 
 def _scenario(data: bytes) -> None:
@@ -194,6 +234,10 @@ def _values(data: bytes) -> None:
 def _validator() -> Any:
     schema = seeds.ROOT / "deploy/helm/pumice/values.schema.json"
     return jsonschema.Draft7Validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
+def _commands(data: bytes) -> None:
+    commands.run_all(_file(data, "commands.yaml"), _folder())
 
 
 # Requests and answers
@@ -286,6 +330,39 @@ class _Rest:
         self.history = []
 
 
+def _http(data: bytes) -> None:
+    """Send a request to the dashboard or to an API server: it is answered, and is no fault."""
+    try:
+        asked = json.loads(data)
+        server, method, path, head, body = asked
+        lines = "\r\n".join(f"{name}: {value}" for name, value in head.items())
+        content = body if isinstance(body, str) else json.dumps(body)
+        port = _ports()[server]
+        sent = Sent(
+            path.replace("\r", "").replace("\n", "").encode(errors="replace").decode("latin-1"),
+            str(method).encode(errors="replace").decode(),
+            head=lines.encode(errors="surrogatepass"),
+            body=content.encode(errors="surrogatepass"),
+        )
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return
+    code, answer = send(port, sent)
+    assert code < 500 or code in (501, 503), (code, answer)
+
+
+@cache
+def _ports() -> dict[str, int]:
+    """Serve until the process ends."""
+    source = StaticSource(load_world([seeds.ROOT / "examples" / "first-cluster.yaml"]), "fuzz")
+    dashboard = served_dashboard(source, ServingOptions())
+    url = dashboard.__enter__()
+    atexit.register(dashboard.__exit__, None, None, None)
+    api = ApiServer(RestApi(ServedCluster().cluster))
+    api.start()
+    atexit.register(api.stop)
+    return {"dashboard": int(url.rpartition(":")[2]), "api": api.port}
+
+
 def _is_head(text: Any) -> bool:
     """Return what HTTP can carry before a body."""
     return isinstance(text, str) and text.isascii()
@@ -341,6 +418,8 @@ TARGETS: Final[dict[str, Target]] = {
     for target in (
         Target("manifests", _documents([*seeds.MANIFESTS, seeds.MANIFESTS[:3]]), _manifests),
         Target("configuration", _documents(seeds.CONFIGURATIONS), _configuration),
+        Target("patches", _as_json(seeds.PATCHES), _patch),
+        Target("changes", _documents(seeds.CHANGES), _changes),
         Target("quantities", _texts([text.encode() for text in seeds.QUANTITIES]), _quantity),
         Target("scenarios", _documents(seeds.SCENARIOS), _scenario),
         Target("snapshots", _documents([*seeds.SCENARIOS, *seeds.MANIFESTS]), _snapshot),
@@ -369,9 +448,11 @@ TARGETS: Final[dict[str, Target]] = {
         Target("data", _documents(seeds.DATA), _data_directory),
         Target("kubeconfigs", _documents(seeds.KUBECONFIGS), _kubeconfig),
         Target("reviews", _documents(_reviews()), _review),
+        Target("http", _as_json(seeds.HTTP), _http),
         Target("rest", _as_json(_requests()), REST.run),
         Target("usage", _as_json(seeds.PROMETHEUS), _usage),
         Target("extender", _as_json(seeds.EXTENDER), _extender),
         Target("values", _as_json(seeds.VALUES), _values),
+        Target("commands", commands.make(commands.documents()), _commands),
     )
 }

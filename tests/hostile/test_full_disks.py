@@ -1,6 +1,7 @@
 """A disk that fills up while a command writes: one sentence, the old content, nothing beside it."""
 
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,12 +33,14 @@ COMMANDS: Final[dict[str, tuple[list[Any], str]]] = {
 @contextmanager
 def full_after(size: int) -> Iterator[None]:
     """Refuse to make a file larger, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, compiles = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # Python takes half a compiled file for a whole one
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = compiles
 
 
 @pytest.mark.parametrize("name", COMMANDS)

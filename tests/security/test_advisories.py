@@ -3,13 +3,16 @@
 import re
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.apiserver.served_cluster import ServedCluster
+from pumice.cli.main import main
 from pumice.scheduler import Scheduler
 from pumice.serve import endpoints
 from pumice.testing import node, pod, pod_group, queue
@@ -111,3 +114,24 @@ def test_a_tenant_of_a_full_queue_does_not_keep_another_queue_waiting() -> None:
     decisions = decided(greedy, queue("modest"), node("n1", cpu=8), *flood, *modest)
     assert "default/m-0" in decisions.binds
     assert sum(name.startswith("default/f") for name in decisions.binds) <= 1
+
+
+def test_help_names_plugins_as_code() -> None:
+    told = [
+        " ".join(str(param.help).split())
+        for command in _commands(main)
+        for param in command.params
+        if isinstance(param, click.Option) and "--plugin" in param.opts
+    ]
+    assert len(told) > 5
+    assert all("code that runs with your rights" in each for each in told)
+
+
+def _commands(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is not None:
+                yield from _commands(found)

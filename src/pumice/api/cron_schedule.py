@@ -5,13 +5,14 @@ since 1970.  Wall clock fields are those of the schedule's time zone: an hour th
 spring has no times, one that comes twice in autumn has them twice.
 """
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from pumice.api.duration import parse_duration
+from pumice.api.times import moment_of
 from pumice.errors import InputError
 
 _HORIZON_YEARS: Final = 5  # a schedule without a time by then never has one: 31 February
@@ -78,9 +79,9 @@ class Fields(msgspec.Struct, frozen=True):
         if not (self.minutes and self.hours and self.month_days and self.months):
             return None  # a field of nothing but commas lists nothing
         at = (int(after) // _MINUTE + 1) * _MINUTE
-        last_year = datetime.fromtimestamp(at, self.zone).year + _HORIZON_YEARS
+        last_year = min(moment_of(at, self.zone).year + _HORIZON_YEARS, MAXYEAR - 1)
         while True:
-            wall = datetime.fromtimestamp(at, self.zone)
+            wall = moment_of(at, self.zone)
             if wall.year > last_year:
                 return None
             if wall.month not in self.months:

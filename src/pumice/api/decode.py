@@ -50,7 +50,7 @@ def decode(mapping: Mapping[str, Any], cls: type[_T], *, source: str, strict: bo
     try:
         return msgspec.convert(cleaned, cls, strict=strict)
     except msgspec.ValidationError as error:
-        raise _explain(error, cleaned, cls, source) from None
+        raise _explain(error, cleaned, cls, source, strict=strict) from None
 
 
 def spell_path(path: Sequence[str | int]) -> str:
@@ -71,10 +71,13 @@ def _without_nulls(value: Any, levels: int = _LEVELS) -> Any:
     return value
 
 
-def _explain(error: msgspec.ValidationError, mapping: Any, cls: type, source: str) -> ManifestError:
+def _explain(
+    error: msgspec.ValidationError, mapping: Any, cls: type, source: str, *, strict: bool
+) -> ManifestError:
     """Turn a msgspec error into ours."""
     place = _PLACE.search(str(error))
-    path, value, info = _walk(place["path"] if place else "", mapping, inspect.type_info(cls))
+    steps = place["path"] if place else ""
+    path, value, info = _walk(steps, mapping, inspect.type_info(cls), strict=strict)
     wanted, hint = _describe(info), _advice(value, info)
     missing, unknown = _MISSING.search(str(error)), _UNKNOWN.search(str(error))
     field = ""
@@ -90,7 +93,8 @@ def _explain(error: msgspec.ValidationError, mapping: Any, cls: type, source: st
         path += (value,)
         wanted, hint = "a known field", name_hint(value, [each.encode_name for each in info.fields])
     elif place and place["key"] and isinstance(info, inspect.DictType):
-        value = next(key for key in value if not _fits(key, info.key_type))
+        key_type = info.key_type
+        value = next((key for key in value if not _fits(key, key_type, strict=False)), value)
         wanted, hint = f"{_describe(info.key_type)} as key", _advice(value, info.key_type)
     return ManifestError(
         wanted=wanted,
@@ -102,7 +106,9 @@ def _explain(error: msgspec.ValidationError, mapping: Any, cls: type, source: st
     )
 
 
-def _walk(text: str, value: Any, info: inspect.Type) -> tuple[Path, Any, inspect.Type]:
+def _walk(
+    text: str, value: Any, info: inspect.Type, *, strict: bool
+) -> tuple[Path, Any, inspect.Type]:
     """Follow a msgspec path through the value and its type; find the key it stands for."""
     path: Path = ()
     for match in _STEP.finditer(text):
@@ -113,8 +119,12 @@ def _walk(text: str, value: Any, info: inspect.Type) -> tuple[Path, Any, inspect
         elif match["index"]:
             step, info = int(match["index"]), _element(info)
         else:
-            info = _element(info)
-            step = next(key for key, item in value.items() if not _fits(item, info))
+            element = _element(info)
+            wrong = (key for key, item in value.items() if not _fits(item, element, strict=strict))
+            found = next(wrong, None)
+            if found is None:  # it is one of these
+                return path, value, _bare(info)
+            step, info = found, element
         path, value = (*path, step), value[step]
     return path, value, _bare(info)
 
@@ -141,7 +151,7 @@ def _element(info: inspect.Type) -> inspect.Type:
     return inspect.AnyType()
 
 
-def _fits(value: Any, info: inspect.Type) -> bool:
+def _fits(value: Any, info: inspect.Type, *, strict: bool) -> bool:
     """Return whether one value of a mapping is of the type all its values must have."""
     wanted: Any = Quantity
     if isinstance(info, inspect.StructType):
@@ -154,7 +164,7 @@ def _fits(value: Any, info: inspect.Type) -> bool:
         limits = from_least if info.gt is None else msgspec.Meta(gt=info.gt, le=info.le)
         wanted = Annotated[number, limits]
     try:
-        msgspec.convert(value, wanted, strict=False)
+        msgspec.convert(value, wanted, strict=strict)
     except msgspec.ValidationError:
         return False
     return True

@@ -4,7 +4,8 @@ The one list: the embedded cluster, the clients and the webhooks read it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 
 from pumice.errors import RejectedError
@@ -80,17 +81,27 @@ class Kind:
     namespaced: bool = True
     has_status: bool = False
     """Whether status is a subresource of its own."""
+    has_scale: bool = False
+    """Whether clients may read and write the number of replicas by itself."""
+    categories: tuple[str, ...] = ()
+    other_versions: tuple[str, ...] = ()
+    """Further versions in which the same objects are served."""
+    singular_name: str = ""
+    """Name of one where it is not the kind in small letters."""
+    columns: tuple[tuple[str, str, str, int], ...] = ()
+    """Name, type, path and priority of the columns of a custom kind."""
+    stored_as: str = ""
+    """The kind of whose objects this is another form."""
     name: str = field(init=False, repr=False)
     """Kind with group: ``Pod``, ``Job.batch.volcano.sh``."""
+    api_version: str = field(init=False, repr=False)
+    """Group and version as manifests write them."""
 
     def __post_init__(self) -> None:
         name = f"{self.kind}.{self.group}" if self.group else self.kind
-        object.__setattr__(self, "name", name)
-
-    @property
-    def api_version(self) -> str:
-        """Group and version as manifests write them."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "name", self.stored_as or name)
+        object.__setattr__(self, "api_version", api_version)
 
     @property
     def resource(self) -> str:
@@ -100,14 +111,22 @@ class Kind:
     @property
     def singular(self) -> str:
         """Name of one, as typed on a command line."""
-        return self.kind.lower()
+        return self.singular_name or self.kind.lower()
 
 
 def _in_namespace(
-    api_version: str, kind: str, plural: str, short: str = "", *, status: bool = False
+    api_version: str,
+    kind: str,
+    plural: str,
+    short: str = "",
+    *,
+    status: bool = False,
+    scale: bool = False,
 ) -> Kind:
     group, _, version = api_version.rpartition("/")
-    return Kind(group, version, kind, plural, tuple(short.split()), has_status=status)
+    return Kind(
+        group, version, kind, plural, tuple(short.split()), has_status=status, has_scale=scale
+    )
 
 
 def _cluster_wide(
@@ -119,9 +138,11 @@ def _cluster_wide(
     )
 
 
+CUSTOM_KIND: Final = "CustomResourceDefinition.apiextensions.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _BATCH: Final = "batch.volcano.sh/v1alpha1"
 _DEVICES: Final = "resource.k8s.io/v1"
+_RIGHTS: Final = "rbac.authorization.k8s.io/v1"
 _FLOW: Final = "flow.volcano.sh/v1alpha1"
 _SCHEDULING: Final = "scheduling.volcano.sh/v1beta1"
 
@@ -130,6 +151,7 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide("v1", "Node", "nodes", "no", status=True),
     _cluster_wide("v1", "PersistentVolume", "persistentvolumes", "pv", status=True),
     _in_namespace("v1", "ConfigMap", "configmaps", "cm"),
+    _in_namespace("v1", "Endpoints", "endpoints", "ep"),
     _in_namespace("v1", "Event", "events", "ev"),
     _in_namespace("v1", "LimitRange", "limitranges", "limits"),
     _in_namespace("v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", status=True),
@@ -144,15 +166,33 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide(
         f"{_ADMISSION}/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
     ),
+    _cluster_wide(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "crd crds",
+        status=True,
+    ),
+    _in_namespace("apps/v1", "ControllerRevision", "controllerrevisions"),
     _in_namespace("apps/v1", "DaemonSet", "daemonsets", "ds", status=True),
-    _in_namespace("apps/v1", "Deployment", "deployments", "deploy", status=True),
-    _in_namespace("apps/v1", "ReplicaSet", "replicasets", "rs", status=True),
-    _in_namespace("apps/v1", "StatefulSet", "statefulsets", "sts", status=True),
+    _in_namespace("apps/v1", "Deployment", "deployments", "deploy", status=True, scale=True),
+    _in_namespace("apps/v1", "ReplicaSet", "replicasets", "rs", status=True, scale=True),
+    _in_namespace("apps/v1", "StatefulSet", "statefulsets", "sts", status=True, scale=True),
+    _in_namespace(
+        "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", status=True
+    ),
     _in_namespace("batch/v1", "CronJob", "cronjobs", "cj", status=True),
     _in_namespace("batch/v1", "Job", "jobs", status=True),
     _in_namespace("coordination.k8s.io/v1", "Lease", "leases"),
+    _in_namespace("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+    _in_namespace("networking.k8s.io/v1", "Ingress", "ingresses", "ing", status=True),
+    _cluster_wide("networking.k8s.io/v1", "IngressClass", "ingressclasses"),
     _in_namespace("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "netpol"),
     _in_namespace("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", status=True),
+    _cluster_wide(_RIGHTS, "ClusterRole", "clusterroles"),
+    _cluster_wide(_RIGHTS, "ClusterRoleBinding", "clusterrolebindings"),
+    _in_namespace(_RIGHTS, "Role", "roles"),
+    _in_namespace(_RIGHTS, "RoleBinding", "rolebindings"),
     _cluster_wide(_DEVICES, "DeviceClass", "deviceclasses"),
     _cluster_wide(_DEVICES, "ResourceSlice", "resourceslices"),
     _in_namespace(_DEVICES, "ResourceClaim", "resourceclaims", status=True),
@@ -174,13 +214,18 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
 )
 """Kinds that are served from the start."""
 ONLY_REAL: Final[tuple[Kind, ...]] = (
-    _cluster_wide(
-        "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"
-    ),
     _cluster_wide("authentication.k8s.io/v1", "TokenReview", "tokenreviews"),
     _cluster_wide("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews"),
 )
 """Kinds that a real API server has and the embedded cluster does not."""
+
+
+OTHER_FORMS: Final[tuple[Kind, ...]] = (
+    Kind("events.k8s.io", "v1", "Event", "events", ("ev",), stored_as="Event"),
+)
+"""Kinds whose objects are stored as those of another kind."""
+BUILT_IN_NAMES: Final = frozenset(kind.name for kind in BUILT_IN)
+"""Kinds that no client can define."""
 
 
 class Kinds:
@@ -188,10 +233,13 @@ class Kinds:
 
     def __init__(self) -> None:
         self._by_name = {kind.name: kind for kind in BUILT_IN}
-        self._by_plural = {(kind.group, kind.plural): kind for kind in BUILT_IN}
+        self._by_plural = {(kind.group, kind.plural): kind for kind in (*BUILT_IN, *OTHER_FORMS)}
 
     def __iter__(self) -> Iterator[Kind]:
-        return iter(self._by_name.values())
+        """Yield each kind in each version that is served."""
+        for kind in [*self._by_plural.values()]:
+            yield kind
+            yield from (_in_version(kind, version) for version in kind.other_versions)
 
     def copy(self) -> "Kinds":
         """Return the same kinds for another store, which learns by itself."""
@@ -206,6 +254,28 @@ class Kinds:
     def by_plural(self, group: str, plural: str) -> Kind | None:
         """Return a kind by the last part of its address."""
         return self._by_plural.get((group, plural))
+
+    def at(self, group: str, version: str, plural: str) -> Kind | None:
+        """Return a kind as it is served at an address, None if it is not."""
+        kind = self._by_plural.get((group, plural))
+        if kind is None or version == kind.version:
+            return kind
+        return _in_version(kind, version) if version in kind.other_versions else None
+
+    def define(self, kind: Kind) -> bool:
+        """Add a kind or replace a definition of it; return False for one that is built in."""
+        if kind.name in BUILT_IN_NAMES:
+            return False
+        self.forget(kind.name)
+        self._by_name[kind.name] = self._by_plural[kind.group, kind.plural] = kind
+        return True
+
+    def forget(self, name: str) -> None:
+        """Serve a kind no more, unless it is built in."""
+        known = self._by_name.get(name)
+        if known is not None and name not in BUILT_IN_NAMES:
+            del self._by_name[name]
+            self._by_plural.pop((known.group, known.plural), None)
 
     def of(self, manifest: Manifest) -> Kind:
         """Return the kind of an object, and learn it if it is new.
@@ -230,6 +300,12 @@ class Kinds:
         self._by_name[new.name] = new
         self._by_plural[new.group, new.plural] = new
         return new
+
+
+@cache
+def _in_version(kind: Kind, version: str) -> Kind:
+    """Return a kind as it is served in another of its versions."""
+    return replace(kind, version=version, other_versions=(), stored_as=kind.name)
 
 
 def guess_plural(kind: str) -> str:

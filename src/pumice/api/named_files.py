@@ -18,8 +18,10 @@ _SOMETHING: Final = Words("something else")
 _CONF_KEYS: Final = frozenset({"actions", "tiers"})
 
 
-def named_manifests(scenario: Path, name: str, error: type[InputError] = InputError) -> list[Root]:
-    """Read a file that a scenario names in `objectsFrom`.
+def named_manifests(
+    scenario: Path | None, name: str, error: type[InputError] = InputError
+) -> list[Root]:
+    """Read a file that a scenario names in `objectsFrom`; ``scenario`` is None for a text.
 
     Raises:
         InputError: it cannot be read or holds something else than manifests; raised as ``error``.
@@ -34,7 +36,9 @@ def named_manifests(scenario: Path, name: str, error: type[InputError] = InputEr
     return roots
 
 
-def named_conf(scenario: Path, name: str, error: type[InputError] = InputError) -> tuple[str, str]:
+def named_conf(
+    scenario: Path | None, name: str, error: type[InputError] = InputError
+) -> tuple[str, str]:
     """Read the file that a scenario names in `confFrom`; return its text and a name for its place.
 
     Raises:
@@ -51,14 +55,28 @@ def named_conf(scenario: Path, name: str, error: type[InputError] = InputError) 
     return text, source
 
 
-def _plain_file(scenario: Path, name: str, error: type[InputError]) -> Path:
-    """Return the path of a file that can be read to its end, and once more."""
+def _plain_file(scenario: Path | None, name: str, error: type[InputError]) -> Path:
+    """Return the path of a file that can be read to its end, and once more.
+
+    A text, such as a question to the dashboard, comes from no folder and names no files.
+    """
+    if scenario is None:
+        raise error(wanted="no names of files in a text", found=name)
     file = scenario.parent / name
-    if is_stdin(file) or "\0" in name or (file.exists() and not (file.is_file() or file.is_dir())):
+    try:
+        special = is_stdin(file) or "\0" in name or (file.exists() and not _is_plain(file))
+    except OSError as fault:  # a name that is too long, links in a circle
+        found = Words(fault.strerror or str(fault))
+        raise error(wanted="the name of a file", found=found, file=name[:200]) from None
+    if special:
         found = Words("a pipe or a device")
         raise error(wanted="the name of a file", found=found, file=str(file))
     read_text(file, error)
     return file
+
+
+def _is_plain(file: Path) -> bool:
+    return file.is_file() or file.is_dir()
 
 
 @contextmanager

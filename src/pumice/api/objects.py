@@ -149,6 +149,7 @@ _NAMESPACED: Final = frozenset(
         "ResourceQuota",
     }
 )
+_CLUSTER_WIDE: Final = frozenset(cls.__name__ for cls in _TYPES) - _NAMESPACED
 _DEVICE_TYPES: Final = (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 
 KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
@@ -193,13 +194,21 @@ def from_manifest(
 
 
 def in_namespace(mapping: Any) -> Any:
-    """Put an object that lives in a namespace but names none into ``default``, as kubectl does."""
+    """Put an object that lives in a namespace but names none into ``default``, as kubectl does.
+
+    The namespace of an object that lives in none, such as a queue, is left out.
+    """
     meta = mapping.get("metadata") if isinstance(mapping, (dict, Mapping)) else None
-    if not isinstance(meta, (dict, Mapping)) or meta.get("namespace"):
+    kind = mapping.get("kind") if isinstance(meta, (dict, Mapping)) else None
+    if meta is None or not isinstance(kind, str):
         return mapping
-    if not isinstance(mapping.get("kind"), str) or mapping["kind"] not in _NAMESPACED:
-        return mapping
-    return {**mapping, "metadata": {**meta, "namespace": DEFAULT_NAMESPACE}}
+    if kind in _NAMESPACED:
+        if meta.get("namespace"):
+            return mapping
+        return {**mapping, "metadata": {**meta, "namespace": DEFAULT_NAMESPACE}}
+    if kind in _CLUSTER_WIDE and isinstance(meta.get("namespace"), str):
+        return {**mapping, "metadata": {k: v for k, v in meta.items() if k != "namespace"}}
+    return mapping
 
 
 def is_in_namespaces(kind: str) -> bool:

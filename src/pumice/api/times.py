@@ -12,6 +12,8 @@ _RFC3339: Final = re.compile(
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
 _MINUTE, _HOUR, DAY = 60, 3600, 86400
+_FIRST: Final = int(datetime(1, 1, 1, tzinfo=UTC).timestamp())
+_LAST: Final = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 _SPANS: Final = (
     (10 * _MINUTE, _MINUTE, 1, "ms"),
     (3 * _HOUR, _MINUTE, 0, "m"),
@@ -71,19 +73,28 @@ def check_time(text: str, field: str) -> None:
     _good.add(text)
 
 
+def moment_of(seconds: float, zone: tzinfo = UTC) -> datetime:
+    """Return seconds since 1970 as a date; beyond the years 1 and 9999 the first or last of them.
+
+    Sums of a time and a span may lie there, and a time of a manifest with its offset.
+    """
+    margin = 0 if zone is UTC else DAY  # zones differ by less
+    return datetime.fromtimestamp(min(max(seconds, _FIRST + margin), _LAST - margin), zone)
+
+
 def rfc3339(seconds: float, zone: tzinfo = UTC) -> str:
     """Write seconds since 1970 as Kubernetes writes a Time: in whole seconds."""
-    return _rfc3339(int(seconds), zone)
+    return _rfc3339(int(min(max(seconds, _FIRST), _LAST)), zone)
 
 
 @lru_cache(maxsize=1024)  # many things happen in the same second
 def _rfc3339(second: int, zone: tzinfo) -> str:
-    return _with_z(datetime.fromtimestamp(second, zone).isoformat())
+    return _with_z(moment_of(second, zone).isoformat())
 
 
 def rfc3339_micro(seconds: float) -> str:
     """Write seconds since 1970 as Kubernetes writes a MicroTime: in microseconds."""
-    return _with_z(datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds"))
+    return _with_z(moment_of(seconds).isoformat(timespec="microseconds"))
 
 
 def _with_z(text: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from pumice.api.conf_lines import Problem, Severity
 from pumice.api.duration import parse_duration
+from pumice.api.shown_text import without_secrets
 from pumice.api.wording import nearest
 from pumice.errors import ABSENT, ConfError, InputError, Words
 
@@ -184,12 +185,12 @@ class _Section(msgspec.Struct):
             parts = urlsplit(text)
             port_is_right = parts.port != 0
         except ValueError:
-            self._note("address", wanted, text)
+            self._note("address", wanted, without_secrets(text))
             return ""
         whole = parts.scheme in ("http", "https") and parts.hostname and port_is_right
         if not whole or parts.query or parts.fragment or not re.fullmatch(r"[!-~]+", text):
             hint = "begin it with http:// or https://" if text and "://" not in text else ""
-            self._note("address", wanted, text or ABSENT, hint)
+            self._note("address", wanted, without_secrets(text) or ABSENT, hint)
         return text.rstrip("/")
 
     def _token(self) -> tuple[str, str]:

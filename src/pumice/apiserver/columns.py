@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pumice.api.kinds import (
     CRON_JOB,
+    CUSTOM_KIND,
     ENDED_PHASES,
     HYPER_NODE,
     JOB,
@@ -21,6 +22,7 @@ from pumice.api.kinds import (
     Manifest,
 )
 from pumice.api.times import age
+from pumice.apiserver.versions import shown
 
 Cell = Callable[[Manifest, float], Any]
 _ROLE: Final = "node-role.kubernetes.io/"
@@ -146,6 +148,17 @@ def _deployment_ready(owner: Manifest, _: float) -> str:
     return f"{ready}/{dig(owner, 'spec.replicas') or 0}"
 
 
+def _job_status(job: Manifest, _: float) -> str:
+    held = [kind for kind, state in _conditions(job).items() if state == "True"]
+    found = (kind for kind in ("Complete", "Failed", "Suspended") if kind in held)
+    return next(found, "Running")
+
+
+def _job_completions(job: Manifest, _: float) -> str:
+    wanted = dig(job, "spec.completions")
+    return f"{dig(job, 'status.succeeded') or 0}/{1 if wanted is None else wanted}"
+
+
 def _claim_state(claim: Manifest, _: float) -> str:
     status = claim.get("status") or {}
     states = {
@@ -260,7 +273,14 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
             AGE,
         ),
         "ReplicaSet.apps": _REPLICATED,
-        "StatefulSet.apps": _REPLICATED,
+        "StatefulSet.apps": (NAME, Column("Ready", _deployment_ready), AGE),
+        "Job.batch": (
+            NAME,
+            Column("Status", _job_status),
+            Column("Completions", _job_completions),
+            AGE,
+        ),
+        CUSTOM_KIND: (NAME, _at("Created At", "metadata.creationTimestamp", "date")),
         PRIORITY_CLASS: (
             NAME,
             _at("Value", "value", "integer"),
@@ -301,6 +321,47 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
 )
 
 
+_STEP: Final = re.compile(
+    r"""\.?((?:[^.\[\]\\]|\\.)+)|\[['"](.*?)['"]\]|\[([0-9*]+)\]"""
+    r"""|\[\?\(@\.([\w.]+)\s*==\s*['"](.*?)['"]\)\]"""
+)
+"""A step of a path: a field, a field in quotes, a place in a list, a condition."""
+
+
+def at_path(manifest: Manifest, path: str) -> Any:
+    """Return the first value at a path such as ``.conditions[?(@.type=="Ready")].status``."""
+    found: list[Any] = [manifest]
+    for field, quoted, place, key, value in _STEP.findall(path):
+        if name := quoted or field.replace("\\", ""):
+            found = [one[name] for one in found if isinstance(one, dict) and name in one]
+        elif place:
+            listed = [one for one in found if isinstance(one, list)]
+            found = [each for one in listed for each in _picked(one, place)]
+        else:
+            items = [each for one in found if isinstance(one, list) for each in one]
+            found = [each for each in items if str(dig(each, key)) == value]
+    return found[0] if found else None
+
+
+def _picked(items: list[Any], place: str) -> list[Any]:
+    return items if place == "*" else items[int(place) :][:1] if place.isdecimal() else []
+
+
+def custom_columns(kind: Kind) -> tuple[Column, ...]:
+    """Return the columns that the definition of a kind asks for, after its name."""
+    return NAME, *(_custom_column(*given) for given in kind.columns)
+
+
+def _custom_column(name: str, type_: str, path: str, priority: int) -> Column:
+    def cell(manifest: Manifest, now: float) -> Any:
+        found = at_path(manifest, path)
+        if type_ == "date":
+            return age(found, now)
+        return found if found is None or isinstance(found, str | int | float) else str(found)
+
+    return Column(name, cell, type_, priority)
+
+
 _META = "meta.k8s.io/v1"
 
 
@@ -334,6 +395,7 @@ def wanted_form(accept: str, include: str = "") -> Form:
 
 def one(manifest: Manifest, kind: Kind, form: Form, now: float) -> Manifest:
     """Return one object in a form."""
+    manifest = shown(manifest, kind)
     if form.kind == "Table":
         version = manifest["metadata"].get("resourceVersion", "")
         return _table([manifest], kind, form, now, {"resourceVersion": version})
@@ -351,7 +413,9 @@ def many(
         head = {"kind": "PartialObjectMetadataList", "apiVersion": _META}
         return {**head, "metadata": metadata, "items": items}
     head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version}
-    return {**head, "metadata": metadata, "items": list(manifests)}
+    is_same = not manifests or manifests[0].get("apiVersion") == kind.api_version
+    items = [*manifests] if is_same else [shown(manifest, kind) for manifest in manifests]
+    return {**head, "metadata": metadata, "items": items}
 
 
 def _metadata_only(manifest: Manifest) -> Manifest:
@@ -362,7 +426,7 @@ def _metadata_only(manifest: Manifest) -> Manifest:
 def _table(
     manifests: Sequence[Manifest], kind: Kind, form: Form, now: float, metadata: Manifest
 ) -> Manifest:
-    columns = COLUMNS.get(kind.name, GENERIC)
+    columns = custom_columns(kind) if kind.columns else COLUMNS.get(kind.name, GENERIC)
     definitions = [
         {
             "name": column.name,

@@ -5,10 +5,13 @@ from typing import Any, Final
 
 from pumice.api.kinds import EMBEDDED_BUILD, Kind, Kinds, Manifest
 from pumice.apiserver import openapi
+from pumice.apiserver.reviews import REVIEWS, is_review
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-SCALED: Final = frozenset({"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"})
-"""Kinds with a scale."""
+_ALL: Final = frozenset(
+    {"Pod", "Service", "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "Job.batch"}
+)
+"""Kinds that `kubectl get all` shows."""
 VERSION: Final = {
     "major": "1",
     "minor": "32",
@@ -22,7 +25,16 @@ VERSION: Final = {
 }
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-_PATHS: Final = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+_PATHS: Final = [
+    "/api",
+    "/apis",
+    "/healthz",
+    "/livez",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/readyz",
+    "/version",
+]
 
 Resource = dict[str, Any]
 _Sub = tuple[str, str, str, str, tuple[str, ...]]
@@ -37,9 +49,22 @@ def _subresources(kind: Kind) -> list[_Sub]:
     if kind.name == "Pod":
         found.append(("binding", "", "v1", "Binding", ("create",)))
         found.append(("eviction", "policy", "v1", "Eviction", ("create",)))
-    if kind.name in SCALED:
+    if kind.has_scale:
         found.append(("scale", "autoscaling", "v1", "Scale", _STATUS_VERBS))
     return found
+
+
+def _verbs(kind: Kind) -> list[str]:
+    return ["create"] if is_review(kind) else [*VERBS]
+
+
+def _of_group(kinds: Iterable[Kind], group: str, version: str) -> list[Kind]:
+    listed = (*kinds, *REVIEWS)
+    return [kind for kind in listed if (kind.group, kind.version) == (group, version)]
+
+
+def _categories(kind: Kind) -> list[str]:
+    return ["all"] if kind.name in _ALL else [*kind.categories]
 
 
 def api_versions() -> Resource:
@@ -50,7 +75,7 @@ def api_versions() -> Resource:
 def _groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
     """Return the versions of each named group, in the order they are known."""
     groups: dict[str, list[str]] = {}
-    for kind in kinds:
+    for kind in (*kinds, *REVIEWS):
         versions = groups.setdefault(kind.group, [])
         if kind.version not in versions:
             versions.append(kind.version)
@@ -79,7 +104,7 @@ def api_group(kinds: Kinds, name: str) -> Resource | None:
 
 def api_resources(kinds: Kinds, group: str, version: str) -> Resource | None:
     """List the resources of one version of a group, None if there are none."""
-    found = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
+    found = _of_group(kinds, group, version)
     if not found:
         return None
     resources: list[Resource] = []
@@ -91,9 +116,9 @@ def api_resources(kinds: Kinds, group: str, version: str) -> Resource | None:
                 "singularName": kind.singular,
                 **whole,
                 "kind": kind.kind,
-                "verbs": list(VERBS),
+                "verbs": _verbs(kind),
                 "shortNames": list(kind.short_names),
-                "categories": ["all"] if kind.name in ("Pod", "Service") else [],
+                "categories": _categories(kind),
             }
         )
         for name, its_group, its_version, its_kind, verbs in _subresources(kind):
@@ -149,9 +174,9 @@ def _aggregated_resources(kinds: Kinds, group: str, version: str) -> list[Resour
             "responseKind": {"group": group, "version": version, "kind": kind.kind},
             "scope": "Namespaced" if kind.namespaced else "Cluster",
             "singularResource": kind.singular,
-            "verbs": list(VERBS),
+            "verbs": _verbs(kind),
             "shortNames": list(kind.short_names),
-            "categories": ["all"] if kind.name in ("Pod", "Service") else [],
+            "categories": _categories(kind),
             "subresources": [
                 {
                     "subresource": name,
@@ -161,8 +186,7 @@ def _aggregated_resources(kinds: Kinds, group: str, version: str) -> list[Resour
                 for name, its_group, its_version, its_kind, verbs in _subresources(kind)
             ],
         }
-        for kind in kinds
-        if (kind.group, kind.version) == (group, version)
+        for kind in _of_group(kinds, group, version)
     ]
 
 
@@ -177,8 +201,8 @@ def document(kinds: Kinds, parts: Sequence[str], accept: str) -> Manifest | None
             return aggregated(kinds, core=root == "api")
         case ["api" | "apis" as root, *rest]:
             return _core(kinds, rest) if root == "api" else _named(kinds, rest)
-        case ["openapi", "v3", *rest]:
-            return openapi.document(kinds, "/".join(rest)) if rest else openapi.index(kinds)
+        case ["openapi", version, *rest]:
+            return openapi.described(kinds, version, "/".join(rest))
     return None
 
 

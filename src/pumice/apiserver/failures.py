@@ -13,6 +13,7 @@ from pumice.errors import (
     NamespaceTerminatingError,
     NotFoundError,
     PumiceError,
+    RejectedError,
 )
 from pumice.webhooks.types.decoding import DecodeError, decode
 
@@ -78,6 +79,9 @@ def failure(error: PumiceError, kinds: Kinds) -> Manifest:
         return status(400, "BadRequest", str(error))
     kind = kinds.get(error.kind)
     details = _details(kind, error.name)
+    if isinstance(error, RejectedError) and error.reason == "Invalid":
+        details["causes"] = _causes(error)
+        details["kind"] = kind.kind if kind is not None else error.kind
     if isinstance(error, NamespaceTerminatingError):
         message = f"namespace {error.namespace} is being terminated"
         cause = {
@@ -87,6 +91,16 @@ def failure(error: PumiceError, kinds: Kinds) -> Manifest:
         }
         details["causes"] = [cause]
     return status(error.code, _reason(error), _message(error, kind), details)
+
+
+def _causes(error: RejectedError) -> list[Manifest]:
+    """List the findings one by one: kubectl shows nothing else of an invalid object."""
+    known = error.causes
+    if not known:
+        field, colon, text = error.problem.partition(": ")
+        is_path = bool(colon) and " " not in field
+        known = (("FieldValueInvalid", *((field, text) if is_path else ("<nil>", error.problem))),)
+    return [{"reason": reason, "message": text, "field": field} for reason, field, text in known]
 
 
 def _reason(error: ClusterError) -> str:

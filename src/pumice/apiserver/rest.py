@@ -1,7 +1,6 @@
 """The Kubernetes REST API on an embedded cluster: a request in, an answer out; no sockets here."""
 
 import base64
-import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +17,14 @@ from pumice.apiserver.discovery import AGGREGATED, document
 from pumice.apiserver.failures import RequestError, failure, status, success, typed
 from pumice.apiserver.field_validation import field_warnings
 from pumice.apiserver.protobuf import read_object
+from pumice.apiserver.reviews import answered, is_review, review_at
 from pumice.apiserver.selectors import selector
 from pumice.apiserver.watches import EventLines, Watch, WatchRequest
 from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.base import PatchType
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError, NotFoundError, PumiceError
+from pumice.webhooks.schema.custom import CustomSchemas
 
 JSON = "application/json"
 _BODY: Final = "body"
@@ -41,8 +42,8 @@ class Request:
     body: bytes = b""
 
     def says(self, name: str) -> bool:
-        """Return whether a query parameter is true."""
-        return self.query.get(name, "") in ("true", "1")
+        """Return whether a query parameter is true: any value but two, as for an API server."""
+        return name in self.query and self.query[name].lower() not in ("false", "0")
 
     def content(self) -> Any:
         """Read the body, None if there is none.
@@ -116,6 +117,7 @@ class RestApi:
         self.cluster = cluster
         self._on_write = on_write
         self._event_lines = EventLines()
+        self._custom = CustomSchemas(cluster)
 
     def answer(self, request: Request) -> Answer:
         """Answer a request; errors become part of the answer."""
@@ -132,6 +134,8 @@ class RestApi:
         path = self._resource_path(parts)
         if path is None:
             return self._describe(parts, request)
+        if is_review(path.kind):
+            return self._review(path, request)
         if request.method == "GET":
             return self._read(path, request)
         answer = self._write(path, request)
@@ -149,8 +153,8 @@ class RestApi:
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
             namespace, rest = rest[1], rest[2:]
-        kind = self.cluster.kinds.by_plural(group, rest[0])
-        if kind is None or kind.version != version or len(rest) > 3:
+        kind = self.cluster.kinds.at(group, version, rest[0]) or review_at(group, version, rest[0])
+        if kind is None or len(rest) > 3:
             raise RequestError(404, "the server could not find the requested resource")
         name, subresource = [*rest[1:], "", ""][:2]
         if name and kind.namespaced and not namespace:
@@ -169,6 +173,13 @@ class RestApi:
         if found.get("kind") == "APIGroupDiscoveryList":
             return Answer(200, found, AGGREGATED)
         return Answer(200, found)
+
+    @staticmethod
+    def _review(path: ResourcePath, request: Request) -> Answer:
+        """Answer a question about rights or identity."""
+        if request.method != "POST" or path.name:
+            raise RequestError(405, f"a {path.kind.kind} can only be created")
+        return Answer(201, answered(path.kind, request.manifest()))
 
     def _read(self, path: ResourcePath, request: Request) -> Answer:
         form = wanted_form(request.accept, request.query.get("includeObject", ""))
@@ -222,20 +233,33 @@ class RestApi:
             raise RequestError(405, f"{request.method} needs the name of an object")
         if request.method == "PUT":
             content = request.manifest()
-            warnings = [] if path.subresource else field_warnings(path.kind, content, request.query)
+            warnings = [] if path.subresource else self._warnings(path, content, request)
             manifest, is_new = write_verbs.update(cluster, path, content), False
         elif request.method == "PATCH":
             patch_type = request.patch_type()
             content = request.manifest() if patch_type == "apply" else request.content()
             wanted = write_verbs.patched(cluster, path, content, patch_type)
-            warnings = field_warnings(path.kind, wanted, request.query)
+            warnings = self._warnings(path, wanted, request)
             manifest, is_new = write_verbs.patch(cluster, path, content, patch_type)
         else:
             raise RequestError(405, f"{request.method} is not served")
         if path.subresource == "scale":
             return Answer(200, manifest)
-        shown = one(manifest, path.kind, wanted_form(request.accept), cluster.now())
+        shown = self._outcome(cluster, path, manifest, request)
         return Answer(201 if is_new else 200, shown, warnings=warnings)
+
+    def _outcome(
+        self, cluster: EmbeddedCluster, path: ResourcePath, manifest: Manifest, request: Request
+    ) -> Manifest:
+        """Return what was written, in the form that the client wants."""
+        if cluster is not self.cluster:
+            before = self.cluster.peek(path.kind.name, path.namespace, path.name)
+            manifest = write_verbs.as_before(manifest, before)
+        return one(manifest, path.kind, wanted_form(request.accept), cluster.now())
+
+    def _warnings(self, path: ResourcePath, content: Any, request: Request) -> list[str]:
+        """Return warnings about fields that do not exist, which the client may want refused."""
+        return field_warnings(path.kind, content, request.query, self._custom.of(path.kind))
 
     @staticmethod
     def _with_name(path: ResourcePath, request: Request) -> ResourcePath:
@@ -247,20 +271,21 @@ class RestApi:
         return ResourcePath(path.kind, path.namespace, name)
 
     def _post(self, cluster: EmbeddedCluster, path: ResourcePath, request: Request) -> Answer:
+        served = path.kind.name == "Pod" and path.subresource in ("binding", "eviction")
+        if path.subresource and not served:
+            raise write_verbs.no_subresource(path)
         content = request.manifest()
         if not path.name:
-            warnings = field_warnings(path.kind, content, request.query)
+            warnings = self._warnings(path, content, request)
             made = write_verbs.create(cluster, path, content)
-            shown = one(made, path.kind, wanted_form(request.accept), cluster.now())
+            shown = self._outcome(cluster, path, made, request)
             return Answer(201, shown, warnings=warnings)
-        if path.kind.name == "Pod" and path.subresource == "binding":
+        if path.subresource == "binding":
             write_verbs.bind(cluster, path, content)
-        elif path.kind.name == "Pod" and path.subresource == "eviction":
+        elif path.subresource == "eviction":
             write_verbs.check_budgets(self.cluster, path)
             options = typed(content, "policy.Eviction").get("deleteOptions") or {}
             write_verbs.delete(cluster, path, options)
-        elif path.subresource:
-            raise write_verbs.no_subresource(path)
         else:
             raise RequestError(405, "POST goes to the collection, not to an object")
         return Answer(201, status(201, "", ""))
@@ -305,13 +330,20 @@ def _watch_request(path: ResourcePath, request: Request) -> WatchRequest:
     return WatchRequest(
         path.kind,
         path.namespace,
-        since="" if initial else query.get("resourceVersion", ""),
+        since="" if initial else _version(query),
         selector=selector(query.get("labelSelector", ""), query.get("fieldSelector", "")),
         form=wanted_form(request.accept, query.get("includeObject", "")),
         timeout_s=_number(query, "timeoutSeconds") or _WATCH_S,
         bookmarks=request.says("allowWatchBookmarks"),
         initial=initial,
     )
+
+
+def _version(query: Mapping[str, str]) -> str:
+    """Return the version that a watch begins with, empty if none is named."""
+    if query.get("resourceVersion"):
+        _number(query, "resourceVersion")
+    return query.get("resourceVersion", "")
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
@@ -334,6 +366,6 @@ def _token(*place: str) -> str:
 def _read_token(token: str) -> tuple[str, str, str]:
     try:
         namespace, name, version = json.loads(base64.urlsafe_b64decode(token))
-    except (ValueError, TypeError, binascii.Error):
+    except (ValueError, TypeError, RecursionError):
         raise RequestError(400, "continue key is not valid") from None
     return str(namespace), str(name), str(version)

@@ -14,6 +14,7 @@ from pumice.api.wording import counted, crash_text
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import RealClock, wall_time
+from pumice.cluster.embedded.custom_kinds import CustomKinds
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
@@ -21,6 +22,8 @@ from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
+from pumice.controllers.foreign_pods import ForeignPodController
+from pumice.controllers.workloads import WorkloadController
 from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Scheduler
@@ -220,8 +223,12 @@ class ServedCluster:
         data: DataDirectory | None = None,
         clock: FastClock | None = None,
         usage: Usage | None = None,
+        is_default_scheduler: bool = False,
     ) -> None:
-        """Make one; ``conf`` is the text of the scheduler configuration, ``data`` its disk."""
+        """Make one; ``conf`` is the text of the scheduler configuration, ``data`` its disk.
+
+        With ``is_default_scheduler`` pods that name no scheduler, or the default one, are placed.
+        """
         if clock is None:
             clock = FastClock(speed, start=data.now if data is not None else 0.0)
         self._data = data
@@ -234,7 +241,7 @@ class ServedCluster:
             )
         self.plane = plane = EmbeddedControlPlane(
             parse_conf(conf),
-            all_controllers(),
+            (*all_controllers(), WorkloadController(), ForeignPodController()),
             cluster=self.cluster,
             write_causes=True,
             kubelet=Kubelet(self.cluster, grace_s=_GRACE_S),
@@ -247,7 +254,11 @@ class ServedCluster:
         plane.on_cycle.append(self._conf.follow)
         if data is not None:
             plane.on_cycle.append(lambda _: data.sync())
-        self.cluster.admission = EmbeddedAdmission(self.cluster)
+        custom_kinds = CustomKinds(self.cluster)
+        plane.on_cycle.append(custom_kinds.sync)
+        self.cluster.admission = EmbeddedAdmission(
+            self.cluster, is_default_scheduler=is_default_scheduler
+        )
         self.cluster.quotas = PodQuotas(self.cluster)
         self._running = RunningPlane(plane, clock)
         self.api = RestApi(self.cluster, self._written)

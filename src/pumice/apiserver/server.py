@@ -18,17 +18,27 @@ from aiohttp import web
 from pumice.apiserver.failures import RequestError, failure, status
 from pumice.apiserver.rest import JSON, Answer, Request, RestApi
 from pumice.apiserver.watches import Watch
-from pumice.serve.http_server import HttpServer, Site, read_body
+from pumice.cluster.embedded.patches import LONGEST
+from pumice.serve.http_server import (
+    LOOPBACK_NAMES,
+    HttpServer,
+    Site,
+    foreign_request,
+    read_body,
+    write_in_time,
+)
 
 LOOPBACK: Final = "127.0.0.1"
-_NAMES: Final = frozenset({LOOPBACK, "localhost", "[::1]"})
-"""Names by which a client may call this machine."""
 _BACKLOG: Final = 128
-_LONGEST_BODY: Final = 16 << 20
+_LONGEST_BODY: Final = LONGEST
+_MOST_WATCHES: Final = 400
+"""Fewer than the connections that are served: other requests find room."""
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
 _GATHER_S: Final = 0.02
 """How long news is gathered while watches have just been sent some, as reflectors do it."""
+_NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}
+"""Else kubectl takes discovery from its disk as long as the clock of the cluster is ahead."""
 _T = TypeVar("_T")
 
 
@@ -70,7 +80,7 @@ class ApiServer:
         self._socket.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if _is_from_web_page(request):
+        if foreign_request(request, LOOPBACK_NAMES) or _has_foreign_origin(request):
             return _response(Answer(403, status(403, "Forbidden", "web pages are not served")))
         try:
             body = await read_body(request, _LONGEST_BODY)
@@ -89,6 +99,9 @@ class ApiServer:
             body,
         )
         answer = await self._unlocked(lambda: self._answer(asked))
+        if answer.watch is not None and len(self._changed) >= _MOST_WATCHES:
+            problem = RequestError(429, "too many watches are open; close some, or try again later")
+            answer = Answer(429, failure(problem, self.api.cluster.kinds))
         if answer.watch is None:
             response = _response(answer)
             response.headers["Date"] = formatdate(self.api.cluster.now(), usegmt=True)
@@ -124,7 +137,7 @@ class ApiServer:
                 changed.clear()
                 lines = await self._unlocked(watch.poll)
                 if lines:
-                    await response.write(lines)
+                    await write_in_time(request, response, lines)
                 if watch.over:
                     break
                 if watch.has_more:
@@ -161,18 +174,17 @@ class ApiServer:
             changed.set()
 
 
-def _is_from_web_page(request: web.Request) -> bool:
-    host = request.headers.get("Host") or LOOPBACK
-    name, _, port = host.rpartition(":")
-    return (name if port.isdecimal() else host) not in _NAMES or bool(request.headers.get("Origin"))
+def _has_foreign_origin(request: web.Request) -> bool:
+    """Return whether a request names another site as its origin; clients may name this server."""
+    own = f"http://{request.headers.get('Host', '')}".lower()
+    return any(origin.lower() != own for origin in request.headers.getall("Origin", ()))
 
 
 def _response(answer: Answer) -> web.Response:
     content = answer.content
     body = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
-    response = web.Response(
-        status=answer.code, body=body, headers={"Content-Type": answer.content_type}
-    )
+    headers = {"Content-Type": answer.content_type, **_NOT_KEPT}
+    response = web.Response(status=answer.code, body=body, headers=headers)
     for warning in answer.warnings[:_MOST_WARNINGS]:
         quoted = warning.encode("ascii", "backslashreplace").decode().replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{quoted[:_LONGEST_WARNING]}"')

@@ -13,6 +13,7 @@ from pumice.api.kinds import Kind, Manifest
 from pumice.apiserver.columns import Form, many, one
 from pumice.apiserver.failures import failure
 from pumice.apiserver.selectors import Selector
+from pumice.apiserver.versions import is_stored
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ClusterError
@@ -76,6 +77,7 @@ class Watch:
         self._timer = timer
         self._event_lines = lines or EventLines()
         self._since = request.since
+        self._is_stored = is_stored(request.kind, cluster.kinds)
         self._filter = _SelectorFilter(request.selector, _selected_uids(cluster, request))
         self._deadline = timer() + request.timeout_s
         self._bookmarked_at = timer()
@@ -119,7 +121,7 @@ class Watch:
 
     def _lines(self, events: Iterable[Event]) -> Iterator[bytes]:
         request = self._request
-        if request.form.is_whole:
+        if request.form.is_whole and self._is_stored:
             yield from map(self._event_lines.line, events)
             return
         now = self._cluster.now()

@@ -6,10 +6,20 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from pumice.api.cloning import clone
-from pumice.api.kinds import PRIORITY_CLASS, Kind, Manifest
-from pumice.apiserver.discovery import SCALED
+from pumice.api.kinds import (
+    BUILT_IN_NAMES,
+    CUSTOM_KIND,
+    LIMIT_RANGE,
+    PRIORITY_CLASS,
+    Kind,
+    Manifest,
+)
+from pumice.apiserver.columns import dig
 from pumice.apiserver.failures import RequestError, typed
+from pumice.apiserver.versions import is_stored, shown, stored
 from pumice.cluster.base import PatchType, Propagation
+from pumice.cluster.embedded.custom_kinds import served_versions
+from pumice.cluster.embedded.object_tables import ObjectTables
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.status_upkeep import BUDGETS, refusal
@@ -23,6 +33,13 @@ PATCHES: Final[Mapping[str, PatchType]] = MappingProxyType(
         "application/strategic-merge-patch+json": "strategic",
         "application/apply-patch+yaml": "apply",
         "application/apply-patch+json": "apply",
+    }
+)
+_SCALE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "specReplicasPath": "spec.replicas",
+        "statusReplicasPath": "status.replicas",
+        "labelSelectorPath": "spec.selector",
     }
 )
 _UNREAL: Final = frozenset({"log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers"})
@@ -40,17 +57,30 @@ class ResourcePath:
 
 def dry_run_copy(cluster: EmbeddedCluster, path: ResourcePath) -> EmbeddedCluster:
     """Make a copy of the cluster in which a write to one object has the same result."""
-    copy = EmbeddedCluster(cluster.clock, admission=cluster.admission, record_events=False)
-    if isinstance(cluster.quotas, PodQuotas):
-        copy.quotas = cluster.quotas.without_counting()
     manifests = [*cluster.list("Namespace")[0]]
+    for kind in (CUSTOM_KIND, *((PRIORITY_CLASS, LIMIT_RANGE) if path.kind.name == "Pod" else ())):
+        manifests += cluster.list(kind)[0] if kind != path.kind.name else ()
     if path.kind.name != "Namespace" and path.name:
         found = cluster.peek(path.kind.name, path.namespace, path.name)
         manifests += [found] if found is not None else []
-    if path.kind.name == "Pod":
-        manifests += cluster.list(PRIORITY_CLASS)[0]
-    copy.restore(manifests)
+    tables = ObjectTables(history=0)
+    tables.kinds = cluster.kinds.copy()
+    tables.resume(manifests, cluster.version)
+    copy = EmbeddedCluster(
+        cluster.clock, admission=cluster.admission, record_events=False, tables=tables
+    )
+    if isinstance(cluster.quotas, PodQuotas):
+        copy.quotas = cluster.quotas.without_counting()
     return copy
+
+
+def as_before(manifest: Manifest, before: Manifest | None) -> Manifest:
+    """Return the outcome of a dry run: nothing was stored, so the version is the one of before."""
+    metadata = {**manifest["metadata"]}
+    metadata.pop("resourceVersion", None)
+    if before is not None:
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+    return {**manifest, "metadata": metadata}
 
 
 def no_subresource(path: ResourcePath) -> Exception:
@@ -67,6 +97,7 @@ def no_subresource(path: ResourcePath) -> Exception:
 def create(cluster: EmbeddedCluster, path: ResourcePath, manifest: Manifest) -> Manifest:
     """Add an object to a namespace that must be there."""
     _settle_head(path, manifest)
+    manifest = stored(manifest, path.kind, cluster.kinds)
     if path.kind.namespaced:
         namespace = manifest["metadata"].get("namespace") or "default"
         if cluster.peek("Namespace", "", namespace) is None:
@@ -79,6 +110,7 @@ def update(cluster: EmbeddedCluster, path: ResourcePath, manifest: Manifest) -> 
     if path.subresource == "scale":
         return rescale(cluster, path, manifest)
     _settle_head(path, manifest)
+    manifest = stored(manifest, path.kind, cluster.kinds)
     if path.subresource == "status":
         return cluster.update_status(manifest)
     if path.subresource:
@@ -100,6 +132,9 @@ def patch(
         is_new = patch_type == "apply" and cluster.peek(kind, namespace, name) is None
         if is_new and not path.subresource:
             return create(cluster, path, changes), True
+        if not is_stored(path.kind, cluster.kinds):
+            old = shown(cluster.get(kind, namespace, name), path.kind)
+            return update(cluster, path, apply_patch(old, changes, patch_type)), False
         made = cluster.patch(
             kind, namespace, name, changes, patch_type=patch_type, subresource=path.subresource
         )
@@ -169,20 +204,25 @@ def check_budgets(cluster: EmbeddedCluster, path: ResourcePath) -> None:
 
 def scale_of(cluster: EmbeddedCluster, path: ResourcePath) -> Manifest:
     """Return the scale of an object."""
-    if path.kind.name not in SCALED:
+    if not path.kind.has_scale:
         raise no_subresource(path)
     manifest = cluster.get(path.kind.name, path.namespace, path.name)
     metadata = manifest["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    labels = ((manifest.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    places = _scale_places(cluster, path.kind)
+    selected = dig(manifest, places["labelSelectorPath"]) or {}
+    if isinstance(selected, dict):
+        labels = selected.get("matchLabels") or {}
+        selected = ",".join(f"{key}={value}" for key, value in labels.items())
+    wanted = dig(manifest, places["specReplicasPath"])
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {"replicas": (manifest.get("spec") or {}).get("replicas", 1)},
+        "spec": {"replicas": 1 if wanted is None else wanted},
         "status": {
-            "replicas": (manifest.get("status") or {}).get("replicas", 0),
-            "selector": ",".join(f"{key}={value}" for key, value in labels.items()),
+            "replicas": dig(manifest, places["statusReplicasPath"]) or 0,
+            "selector": selected,
         },
     }
 
@@ -193,8 +233,20 @@ def rescale(cluster: EmbeddedCluster, path: ResourcePath, scale: Manifest) -> Ma
     replicas = typed(scale, "autoscaling.Scale")["spec"].get("replicas", 0)
     if replicas < 0:
         raise RequestError(400, f"wanted a number of replicas, found {replicas!r}")
-    cluster.patch(path.kind.name, path.namespace, path.name, {"spec": {"replicas": replicas}})
+    changes: Any = replicas
+    for part in reversed(_scale_places(cluster, path.kind)["specReplicasPath"].split(".")):
+        changes = {part: changes}
+    cluster.patch(path.kind.name, path.namespace, path.name, changes)
     return scale_of(cluster, path)
+
+
+def _scale_places(cluster: EmbeddedCluster, kind: Kind) -> dict[str, str]:
+    """Return where objects of a kind have what its scale shows."""
+    definition = cluster.peek(CUSTOM_KIND, "", kind.resource)
+    if definition is None or kind.name in BUILT_IN_NAMES:
+        return dict(_SCALE)
+    stated = (served_versions(definition)[0].get("subresources") or {}).get("scale") or {}
+    return {name: str(stated.get(name) or "").lstrip(".") for name in _SCALE}
 
 
 def _settle_head(path: ResourcePath, manifest: Manifest) -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-import click
-
 from pumice.actions import ACTIONS
 from pumice.api.conf import Problem, SchedulerConf
 from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.terminal import echo
 from pumice.errors import ConfError
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.plugin import Plugin
@@ -37,7 +36,7 @@ def print_warnings(problems: Iterable[Problem], source: str) -> None:
     for problem in problems:
         if problem.severity != "error":
             in_vain = "; it has no effect" if problem.severity == "ignored" else ""
-            click.echo(f"warning: {source}: {problem}{in_vain}", err=True)
+            echo(f"warning: {source}: {problem}{in_vain}", err=True)
 
 
 def all_plugins(plugins: PluginSources) -> Mapping[str, type[Plugin]]:

@@ -16,6 +16,7 @@ from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import all_plugins, conf_problems, print_warnings
 from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, echo_lines
 from pumice.errors import ManifestError
 from pumice.framework.arguments import ArgumentRow, describe_arguments
 from pumice.framework.conf_check import errors_of
@@ -87,12 +88,12 @@ def _print_check(
 ) -> None:
     errors = errors_of(problems)
     for problem in errors:
-        click.echo(f"{source}: {problem}")
+        echo(f"{source}: {problem}")
     print_warnings(problems, source)
     if errors:
         return
-    click.echo(f"{source}: {'no errors' if problems else 'no problems'}")
-    click.echo(f"actions: {', '.join(conf.actions)}")
+    echo(f"{source}: {'no errors' if problems else 'no problems'}")
+    echo(f"actions: {', '.join(conf.actions)}")
     rows = [(hook, flag, rule, ", then ".join(tiers)) for hook, flag, rule, tiers in deciding]
     print_rows(("hook", "switch", "rule", "plugins in order"), rows)
 
@@ -131,14 +132,15 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
 def _print_plugin(
     name: str, text: str, hooks: Sequence[Sequence[str]], arguments: Sequence[ArgumentRow]
 ) -> None:
-    click.echo(f"{name}\n\n{text}\n")
+    echo(name)
+    echo_lines(f"\n{text}\n\n")
     print_rows(("hook", "in Volcano", "switch", "how answers are joined"), hooks)
-    click.echo()
+    echo()
     rows = [(row.key, row.type, row.default, row.bounds, row.doc) for row in arguments]
     if rows:
         print_rows(("argument", "type", "default", "bounds", "what it does"), rows)
     else:
-        click.echo("no arguments")
+        echo("no arguments")
 
 
 def _summary(cls: type[Any]) -> str:

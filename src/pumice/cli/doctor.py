@@ -8,6 +8,7 @@ import click
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo
 from pumice.diagnosis.doctor.examination import examine_cluster
 from pumice.diagnosis.doctor.finding import Checked
 from pumice.errors import ServiceError
@@ -36,9 +37,11 @@ def _print(found: list[Checked]) -> None:
         if each.next_step:
             steps.setdefault(each.next_step, {})[each.check] = None
     if steps:
-        click.echo("\nWhat to do")
+        echo()
+        echo("What to do")
         for step, checks in steps.items():
-            click.echo(f"  {', '.join(checks)}: {step}")
+            echo(f"  {', '.join(checks)}: {step}")
     counts = Counter(each.state for each in found)
     parts = [f"{counts[state]} {state}" for state in ("wrong", "warning", "unknown", "ok")]
-    click.echo(f"\n{', '.join(part for part in parts if not part.startswith('0 '))}")
+    echo()
+    echo(f"{', '.join(part for part in parts if not part.startswith('0 '))}")

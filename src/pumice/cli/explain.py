@@ -6,12 +6,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pumice.api.wording import counted, ordinal, span
 from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data, print_heading, print_text, sentence
+from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.cli.world import ask_cluster, end_if_plugins_failed, read_world
 from pumice.clock import Deadline
 from pumice.diagnosis.cluster_state import UnknownJobError
@@ -63,11 +62,10 @@ def explain(
     )
     lacking = missing_input(world) if files else []  # a cluster shows what it has
     _print_notes([*lacking, *unknown_votes(world)])
+    foresee, default_s = not no_forecast, default_runtime
     if job is None:
         _print_notes(quota_notes(world))
-        jobs = waiting_jobs(
-            world, foresee=not no_forecast, default_s=default_runtime, deadline=deadline
-        )
+        jobs = waiting_jobs(world, foresee=foresee, default_s=default_s, deadline=deadline)
         _print_all(jobs, output, world.plain)
         end_if_plugins_failed(world)
         return
@@ -77,8 +75,8 @@ def explain(
             job,
             cycles=cycles,
             unblock=not no_unblock,
-            foresee=not no_forecast,
-            default_s=default_runtime,
+            foresee=foresee,
+            default_s=default_s,
             deadline=deadline,
         )
         found = next(steps)
@@ -105,7 +103,7 @@ def _asking_what_it_is(name: str, kubeconfig: str, master: str) -> Iterator[None
 
 def _print_notes(notes: list[str]) -> None:
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
@@ -113,7 +111,7 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
         print_data([each.to_data() for each in jobs], output)
         return
     if not jobs:
-        click.echo("no job waits")
+        echo("no job waits")
         return
     rows = [
         (
@@ -170,7 +168,7 @@ def _print_in_steps(found: Explanation, steps: Iterator[Explanation], say: Say) 
 def _print(found: Explanation, say: Say) -> None:
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
     print_text(f"{found.name}  {place}, minMember {found.min_member}; {_pods(found)}")
-    click.echo()
+    echo()
     head = f"{found.causes[0].code}: {found.text}" if found.causes else sentence(found.text)
     print_text(say(head), bold=True)
     if found.causes[1:]:

@@ -58,7 +58,7 @@ def _run(call: Call) -> None:
     if namespace != call.text("namespace"):
         raise _in_another_namespace(call, file, namespace)
     made = call.cluster.create(job)
-    print_written(call, made, f"run job {made['metadata']['name']} successfully\n")
+    print_written(call, made, f"run job {made['metadata']['name']} successfully")
 
 
 def _resources(call: Call, option: str) -> dict[str, str]:
@@ -240,7 +240,7 @@ def _delete(call: Call) -> None:
     namespace = call.text("namespace")
     call.cluster.delete(kinds.JOB, namespace, name)
     gone = reference(_VERSION, "Job", name, namespace)
-    print_written(call, gone, f"delete job {name} successfully\n")
+    print_written(call, gone, f"delete job {name} successfully")
 
 
 _NAMED: Final = (namespace_flag("job"), name_flag("job"))

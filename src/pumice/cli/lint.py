@@ -15,6 +15,7 @@ from pumice.api.text_files import is_stdin, read_text, shown_name
 from pumice.api.wording import counted, nearest
 from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
+from pumice.cli.terminal import echo
 from pumice.errors import ManifestError, Words
 from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 from pumice.webhooks.files import Files, is_checked, resource_name
@@ -73,11 +74,11 @@ def lint(
         print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
     else:
         for line in lines:
-            click.echo(str(line))
+            echo(str(line))
         number = f"{len(lines)} problem{'s' * (len(lines) != 1)}" if lines else "no problems"
-        click.echo(f"{number} in {checked} object{'s' * (checked != 1)}")
+        echo(f"{number} in {checked} object{'s' * (checked != 1)}")
     for hint in (*_passed_over(documents), *_hints(documents)):
-        click.echo(hint, err=True)
+        echo(hint, err=True)
     ctx.exit(1 if lines else 0)
 
 

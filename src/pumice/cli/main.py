@@ -19,7 +19,9 @@ from typing import Any
 import click
 
 from pumice import __version__
+from pumice.api.shown_text import shown
 from pumice.cli.interrupts import INTERRUPTED, raise_on_interrupt
+from pumice.cli.terminal import echo
 from pumice.errors import ManifestError, PumiceError
 
 
@@ -86,7 +88,9 @@ class AbortedError(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Print the message on a line of its own, after the terminal's echo of Ctrl-C."""
-        click.echo(f"\n{self.message}", file=file, err=True)
+        del file
+        echo(err=True)
+        echo(self.message, err=True)
 
 
 class LazyGroup(click.Group):
@@ -145,14 +149,18 @@ def _as_message() -> Iterator[None]:
             raise
         if isinstance(error, ManifestError):
             _point_to_field(error)
-        raise BadInputError(str(error)) from error
+        raise BadInputError("\n  ".join(map(shown, error.lines()))) from error
+    except click.ClickException as error:
+        if not isinstance(error, BadInputError):  # which has been through this
+            error.message = shown(error.message)  # type: ignore[misc]  # there is no other way
+        raise
     except (OSError, UnicodeError) as error:
         if isinstance(error, BrokenPipeError) and _reader_left():
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is buffered
             raise click.exceptions.Exit from error
         if os.environ.get("PUMICE_DEBUG") == "1":
             raise
-        raise BadInputError(_file_trouble(error)) from error
+        raise BadInputError(shown(_file_trouble(error))) from error
 
 
 def _point_to_field(error: ManifestError) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-import click
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -17,6 +16,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from pumice.api.shown_text import shown
+from pumice.cli.terminal import echo
 
 _BETWEEN_LINES = 30.0
 """Seconds between two lines where there is no terminal."""
@@ -50,7 +52,7 @@ def progress(name: str, total: int, unit: str) -> Iterator[Report]:
         yield _lines(name, total, unit)
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),
@@ -60,7 +62,7 @@ def progress(name: str, total: int, unit: str) -> Iterator[Report]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, speed_estimate_period=60.0) as bar:
-        task = bar.add_task(name, total=total)
+        task = bar.add_task(shown(name), total=total)
         yield lambda done: bar.update(task, completed=done)
 
 
@@ -76,6 +78,6 @@ def _lines(name: str, total: int, unit: str, clock: Callable[[], float] = monoto
         last[0] = now
         rate = done / (now - start)
         left = f", about {(total - done) / rate:,.0f} s left" if rate else ""
-        click.echo(f"{name}: {done:,} of {total:,} {unit}, {rate_text(rate, unit)}{left}", err=True)
+        echo(f"{name}: {done:,} of {total:,} {unit}, {rate_text(rate, unit)}{left}", err=True)
 
     return report

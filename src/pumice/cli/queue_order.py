@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data, print_heading, print_text
+from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, print_heading, print_text
 from pumice.cli.world import end_if_plugins_failed, read_world
 from pumice.diagnosis.queue_order import queue_order
 
@@ -36,7 +35,7 @@ def order(
 def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
     if not found["queues"]:
         waits = "in line" if found["without_pods"] else "in any queue"
-        click.echo(f"no job waits {waits}")
+        echo(f"no job waits {waits}")
         _print_without_pods(found["without_pods"], say)
         return
     print_heading("Queues with waiting jobs, the first one first")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-import yaml
 
 from pumice.api.conf import read_conf
 from pumice.api.text_files import STDIN, read_text
@@ -16,6 +15,7 @@ from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data
 from pumice.cli.scenario_files import hold_manifests, read_scenario
 from pumice.cli.tables import print_decisions
+from pumice.cli.terminal import echo
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import Scenario
 from pumice.scenarios.suspicious_objects import doubts
@@ -49,17 +49,15 @@ def run(
     failures = dict.fromkeys(line for cycle in played for line in cycle.decisions.failures)
     if write and not failures:  # before printing, which a closed pipe may end
         _write(scenario.path, expect)
-    if output == "json":
-        print_data(expect, output)
-    elif output == "yaml":
-        click.echo(yaml.safe_dump(expect, sort_keys=False, allow_unicode=True), nl=False)
-    else:
+    if output == "table":
         print_decisions([cycle.decisions for cycle in played])
+    else:
+        print_data(expect, output)
     _note_refused(played[0].refused)
     for line in failures:
-        click.echo(f"error: {line}", err=True)
+        echo(f"error: {line}", err=True)
     if write and failures:
-        click.echo(f"did not write {scenario.path}: a plugin failed", err=True)
+        echo(f"did not write {scenario.path}: a plugin failed", err=True)
     if failures:
         ctx.exit(1)
 
@@ -68,20 +66,20 @@ def _warn(scenario: Scenario, plugins: PluginSources) -> None:
     """Warn on stderr about settings without effect and oddities; refuse errors."""
     warn_of_conf(read_conf(scenario.conf), scenario.conf_source, plugins)
     for number, doubt in doubts(scenario.objects):
-        click.echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
+        echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
 
 
 def _note_refused(refused: Mapping[str, str]) -> None:
     """Print which pods resource quotas keep from being made, and in whose words."""
     for pod, words in list(refused.items())[:_NAMED]:
-        click.echo(f"note: pod {pod} is not there: {words}", err=True)
+        echo(f"note: pod {pod} is not there: {words}", err=True)
     if len(refused) > _NAMED:
         more = counted(len(refused) - _NAMED, "more pod")
-        click.echo(f"note: resource quotas refuse {more}", err=True)
+        echo(f"note: resource quotas refuse {more}", err=True)
 
 
 def _write(file: Path, expect: dict[str, object]) -> None:
     lost = file.suffix != ".json" and loses_comments(read_text(file))
     write_expectations(file, expect)
     note = "; comments inside expect were dropped" if lost else ""
-    click.echo(f"wrote expect of {file}, the rest is unchanged{note}", err=True)
+    echo(f"wrote expect of {file}, the rest is unchanged{note}", err=True)

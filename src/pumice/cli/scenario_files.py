@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import Pack, load_roots, load_values
 from pumice.api.text_files import shown_name
 from pumice.cli.option_errors import time_of
+from pumice.cli.terminal import echo
 from pumice.errors import InputError, ScenarioError, Words
 from pumice.garbage_collection import reading
 from pumice.scenarios.scenario import Scenario, are_manifests, expectations_from, located_scenario
@@ -73,10 +72,10 @@ def _of_manifests(
     if not (world.objects or world.left_out):
         names = ", ".join(map(shown_name, files))
         raise InputError(wanted="the objects of a cluster", found=Words("none"), file=names)
-    click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
+    echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     if world.left_out:
         left = ", ".join(f"{number} {kind}" for kind, number in sorted(world.left_out.items()))
-        click.echo(f"note: not used by scheduling: {left}", err=True)
+        echo(f"note: not used by scheduling: {left}", err=True)
     name = shown_name(files[0])
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return Scenario(

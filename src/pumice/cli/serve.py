@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from pumice import __version__
+from pumice.cli.terminal import echo, echo_lines
 from pumice.serve.flags import Flag
 from pumice.serve.options import FLAGS, ProcessOptions, read_options
 
@@ -38,10 +39,10 @@ class ServeCommand(click.Command):
         """Read the flags and serve."""
         options = read_options(self.process, ctx.args)
         if options.wants_help:
-            click.echo(help_text(self.process))
+            echo_lines(f"{help_text(self.process)}\n")
             return
         if options.common.version:
-            click.echo(f"pumice {__version__}")
+            echo(f"pumice {__version__}")
             return
         ctx.exit(_serve(options))
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
 from pumice.api.conf_files import read_conf_file
 from pumice.cli.command_lines.plugin_option import PluginSources
@@ -15,6 +13,7 @@ from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
 from pumice.cli.sim_options import as_options, prepare_folder, stoppable
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo
 from pumice.sim import output as files
 from pumice.sim.comparing import Summary
 from pumice.sim.inputs import SimulationInput, load, simulate
@@ -66,7 +65,7 @@ def sim(
             tables.write(folder, measured, summary)
         _print(summary, files.timings(measured), output.form)
     if folder is not None:
-        click.echo(f"wrote {folder / REPORT}", err=output.form != "table")
+        echo(f"wrote {folder / REPORT}", err=output.form != "table")
     _end_if_plugins_failed(outcomes)
 
 
@@ -115,13 +114,13 @@ def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: 
     if form == "table":
         _print_table(summary, timings)
         for note in summary["trace"]["notes"]:
-            click.echo(f"note: {note}", err=True)
+            echo(f"note: {note}", err=True)
     else:
         print_data(summary, form)
     for each in summary["configurations"]:
         if each["storm"]:
             text = each["storm"]["text"]
-            click.echo(f"warning: {each['configuration']}: {text}", err=True)
+            echo(f"warning: {each['configuration']}: {text}", err=True)
 
 
 def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
@@ -132,14 +131,14 @@ def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) 
     rows = [[label, *cells] for label, *cells in zip(labels, *costs, strict=True)]
     print_rows(("", *names), [*summary_rows(summary), *rows])
     for name, text in unfinished_notes(summary):
-        click.echo(f"{name}: {text}")
+        echo(f"{name}: {text}")
     for each in summary["configurations"]:
         for job in each["unfinished"][:5]:
             what = "did not finish" if job["started"] else "never ran"
-            click.echo(f"{each['configuration']}: {job['job']} {what}: {job['reason']}")
+            echo(f"{each['configuration']}: {job['job']} {what}: {job['reason']}")
         more = len(each["unfinished"]) - 5
         if more > 0:
-            click.echo(f"{each['configuration']}: … and {more} more")
+            echo(f"{each['configuration']}: … and {more} more")
 
 
 def _costs(found: Summary, timing: Mapping[str, float]) -> tuple[str, str, str]:
@@ -157,6 +156,6 @@ def _costs(found: Summary, timing: Mapping[str, float]) -> tuple[str, str, str]:
 def _end_if_plugins_failed(outcomes: dict[str, Outcome]) -> None:
     failures = [(name, line) for name, outcome in outcomes.items() for line in outcome.failures]
     for name, line in failures:
-        click.echo(f"error: {name}: {line}", err=True)
+        echo(f"error: {name}: {line}", err=True)
     if failures:
         raise SystemExit(1)

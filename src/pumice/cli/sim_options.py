@@ -9,6 +9,7 @@ import click
 
 from pumice.api.output_files import check_writable, make_folder
 from pumice.cli.interrupts import INTERRUPTED
+from pumice.cli.terminal import echo
 from pumice.errors import InputError, Words
 from pumice.sim.options import SimulationOptions
 
@@ -50,7 +51,8 @@ def stoppable(what: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(f"\nstopped: {what}", err=True)
+        echo(err=True)
+        echo(f"stopped: {what}", err=True)
         raise SystemExit(INTERRUPTED) from None
     except MemoryError:
         raise click.ClickException("out of memory; try --limit") from None

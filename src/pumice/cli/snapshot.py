@@ -7,8 +7,9 @@ import click
 
 from pumice.api.output_files import write_file
 from pumice.api.wording import counted, span
-from pumice.cli.printing import print_data, print_heading, print_text
+from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, print_heading, print_text
 from pumice.cli.world import read_world
 from pumice.diagnosis.snapshots import (
     Difference,
@@ -38,7 +39,7 @@ def save(
     write_file(target, text, private=True)
     left = [f"{n} {kind}" for kind, n in sorted(world.left_out.items())]
     note = f"; left out what scheduling does not read: {', '.join(left)}" if left else ""
-    click.echo(f"wrote {counted(number, 'object')} to {target}{note}", err=True)
+    echo(f"wrote {counted(number, 'object')} to {target}{note}", err=True)
 
 
 def show(
@@ -74,10 +75,10 @@ def diff(
 
 def _print_summary(found: Summary) -> None:
     print_text(f"taken at {found.now}; actions {', '.join(found.actions)} ({found.conf_source})")
-    click.echo(", ".join(f"{n} {kind}" for kind, n in found.objects.items()))
+    echo(", ".join(f"{n} {kind}" for kind, n in found.objects.items()))
     if found.left_out:
         left = ", ".join(f"{n} {kind}" for kind, n in sorted(found.left_out.items()))
-        click.echo(f"left out: {left}")
+        echo(f"left out: {left}")
     closed = f", cordoned: {', '.join(found.closed_nodes)}" if found.closed_nodes else ""
     print_heading(f"{counted(found.nodes, 'node')}{closed}")
     print_rows(
@@ -104,8 +105,8 @@ def _print_summary(found: Summary) -> None:
         ],
     )
     print_heading("Jobs and pods by phase")
-    click.echo(f"jobs: {_pairs(found.phases) or 'none'}")
-    click.echo(f"pods: {_pairs(found.pods) or 'none'}")
+    echo(f"jobs: {_pairs(found.phases) or 'none'}")
+    echo(f"pods: {_pairs(found.pods) or 'none'}")
 
 
 def _pairs(numbers: dict[str, Any]) -> str:
@@ -114,18 +115,18 @@ def _pairs(numbers: dict[str, Any]) -> str:
 
 def _print_difference(found: Difference) -> None:
     if found.is_empty:
-        click.echo("no differences")
+        echo("no differences")
         return
     if found.seconds:
         order = "later" if found.seconds > 0 else "earlier"
-        click.echo(f"the second is {span(abs(found.seconds))} {order}")
+        echo(f"the second is {span(abs(found.seconds))} {order}")
     if found.conf:
-        click.echo("the configurations differ")
+        echo("the configurations differ")
     _print_names("+", "green", found.added)
     _print_names("-", "red", found.removed)
     for kind, objects in found.changed.items():
         for key, fields in list(objects.items())[:_SHOWN]:
-            click.secho(f"~ {kind} {key}", fg="yellow")
+            echo(f"~ {kind} {key}", fg="yellow")
             for path, (left, right) in fields.items():
                 print_text(f"{path}: {_value(left)} → {_value(right)}", indent="    ")
         _rest(len(objects))
@@ -141,7 +142,7 @@ def _print_difference(found: Difference) -> None:
 def _print_names(sign: str, colour: str, names: dict[str, list[str]]) -> None:
     for kind, keys in names.items():
         for key in keys[:_SHOWN]:
-            click.secho(f"{sign} {kind} {key}", fg=colour)
+            echo(f"{sign} {kind} {key}", fg=colour)
         _rest(len(keys))
 
 
@@ -162,4 +163,4 @@ def _value(value: Any) -> str:
 
 def _rest(n: int) -> None:
     if n > _SHOWN:
-        click.echo(f"… and {n - _SHOWN} more (-o json has all)")
+        echo(f"… and {n - _SHOWN} more (-o json has all)")

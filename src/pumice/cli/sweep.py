@@ -18,6 +18,7 @@ from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
 from pumice.cli.sim_options import as_options, prepare_folder, stoppable
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo
 from pumice.errors import InputError
 from pumice.sim.inputs import load, read_configuration
 from pumice.sim.sweep import (
@@ -98,10 +99,10 @@ def sweep(
     _print(rows, output.form)
     to_stderr = output.form != "table"
     for path in written:
-        click.echo(f"written: {path}", err=to_stderr)
+        echo(f"written: {path}", err=to_stderr)
     failed = sum(bool(row.error) for row in rows)
     done = counted(len(rows) - failed, "run")
-    click.echo(f"{done} done, {failed} failed", err=to_stderr)
+    echo(f"{done} done, {failed} failed", err=to_stderr)
     ctx.exit(1 if failed else 0)
 
 
@@ -139,9 +140,9 @@ def _print(rows: Sequence[SweepRow], form: str) -> None:
     if form == "table":
         print_rows(_COLUMNS, [_cells(record) for record in plain])
         if any(record["differences"] for record in plain):
-            click.echo(f"in brackets: the difference from {plain[0]['configuration']}")
+            echo(f"in brackets: the difference from {plain[0]['configuration']}")
         if any(row.figures and row.figures.finished < row.figures.jobs for row in rows):
-            click.echo(_LEFT_OUT)
+            echo(_LEFT_OUT)
     else:
         print_data(plain, form)
 

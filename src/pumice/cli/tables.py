@@ -6,9 +6,9 @@ Printing is separate from fetching: nothing here reads files or runs a scheduler
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import click
-
 from pumice.api.decisions import Decisions, PodGroupState
+from pumice.api.shown_text import shown
+from pumice.cli.terminal import echo_lines
 
 _PIPE_WIDTH = 1_000_000  # columns when the output is no terminal: lines stay whole
 
@@ -24,7 +24,7 @@ def print_summary(rows: Iterable[Row]) -> None:
     """Print one line for each folder: passed, failed, errors, seconds."""
     table = _table("folder", passed="right", failed="right", errors="right", time="right")
     for row in rows:
-        table.add_row(*row.cells, style="red" if row.is_bad else "")
+        _add(table, *row.cells, style="red" if row.is_bad else "")
     _print(table)
 
 
@@ -35,15 +35,15 @@ def print_decisions(cycles: Sequence[Decisions]) -> None:
             _print(f"cycle {number}")
         groups = _table("pod group", phase="left", why="left")
         for name, state in sorted(decisions.pod_groups.items()):
-            groups.add_row(name, state.phase, _why(name, state, decisions))
+            _add(groups, name, state.phase, _why(name, state, decisions))
         _print(groups)
         placements = _table("pod", decision="left", node="left")
         for pod, node in decisions.binds.items():
-            placements.add_row(pod, "bound", node)
+            _add(placements, pod, "bound", node)
         for pod in decisions.evictions:
-            placements.add_row(pod, "evicted", "")
+            _add(placements, pod, "evicted", "")
         for pod, node in decisions.pipelined.items():
-            placements.add_row(pod, "pipelined", node)
+            _add(placements, pod, "pipelined", node)
         _print(placements if placements.row_count else "nothing bound, evicted or pipelined")
 
 
@@ -51,7 +51,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a plain table of texts."""
     table = _table(columns[0], **dict.fromkeys(columns[1:], "left"))
     for row in rows:
-        table.add_row(*row)
+        _add(table, *row)
     _print(table)
 
 
@@ -67,10 +67,14 @@ def _table(first: str, **columns: Any) -> Any:
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(first, overflow="fold")
+    table.add_column(shown(first), overflow="fold")
     for name, justify in columns.items():
-        table.add_column(name, justify=justify, overflow="fold")
+        table.add_column(shown(name), justify=justify, overflow="fold")
     return table
+
+
+def _add(table: Any, *cells: str, style: str = "") -> None:
+    table.add_row(*map(shown, cells), style=style)
 
 
 def _print(what: Any) -> None:
@@ -83,4 +87,4 @@ def _print(what: Any) -> None:
     console.width = _PIPE_WIDTH
     with console.capture() as caught:
         console.print(what)
-    click.echo("\n".join(line.rstrip() for line in caught.get().splitlines()))
+    echo_lines("".join(f"{line.rstrip()}\n" for line in caught.get().splitlines()))

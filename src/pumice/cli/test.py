@@ -14,6 +14,7 @@ from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.printing import print_data
 from pumice.cli.scenario_files import read_scenario, with_expectations
 from pumice.cli.tables import Row, print_summary
+from pumice.cli.terminal import echo
 from pumice.scenarios.compare import CompareOptions
 from pumice.scenarios.junit import write_junit
 from pumice.scenarios.many_files import run_files
@@ -77,7 +78,7 @@ def test(
         raise _nothing_found(given, substring, apart)
     code = _sum_up(results, skipped, output)
     if apart:
-        click.echo(f"note: {apart}", err=True)
+        echo(f"note: {apart}", err=True)
     ctx.exit(code)
 
 
@@ -107,10 +108,10 @@ def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     else:
         print_data(_to_data(results), output)
     if skipped:
-        click.echo(f"{skipped} other files in these folders are not scenarios", err=True)
+        echo(f"{skipped} other files in these folders are not scenarios", err=True)
     if output == "table":
         more = f", {counted(errors, 'error')}" if errors else ""
-        click.echo(f"{passed} passed, {failed} failed{more}")
+        echo(f"{passed} passed, {failed} failed{more}")
     if errors == len(results):
         return 2
     return 0 if passed == len(results) else 1
@@ -146,15 +147,15 @@ def _keep_quiet(result: CaseResult) -> None:
 
 def _print_failure(result: CaseResult) -> None:
     for warning in result.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     if result.outcome == "passed":
         return
-    click.echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}")
+    echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}")
     for difference in result.differences[:_SHOWN_DIFFERENCES]:
-        click.echo(f"      {difference}")
+        echo(f"      {difference}")
     hidden = len(result.differences) - _SHOWN_DIFFERENCES
     if hidden > 0:
-        click.echo(f"      … and {hidden} more")
+        echo(f"      … and {hidden} more")
 
 
 def _by_folder(results: Sequence[CaseResult]) -> Iterator[Row]:

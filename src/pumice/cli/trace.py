@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from pumice.api.wording import counted
-from pumice.cli.printing import print_data, print_text
+from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, print_text
 from pumice.sim.inputs import SimulationInput, prepare, read_workload
 from pumice.sim.traces.files import form_of, write_trace
 from pumice.sim.traces.sample import sample as draw
@@ -84,8 +85,8 @@ def sample(
 
 def _write(workload: Workload, target: Path, form: str | None) -> None:
     for loss in write_trace(workload, target, form or ""):
-        click.echo(f"warning: not written: {loss}", err=True)
-    click.echo(f"wrote {target}: {counted(len(workload.jobs), 'job')}")
+        echo(f"warning: not written: {loss}", err=True)
+    echo(f"wrote {target}: {counted(len(workload.jobs), 'job')}")
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:

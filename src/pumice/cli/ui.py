@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pumice.api.kinds import JOB
 from pumice.api.objects import FOLLOWED
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.connect import ConnectOptions, connection, trouble
+from pumice.cli.terminal import echo
 from pumice.cli.up import FIRST_JOB
 from pumice.cli.world import read_world
 from pumice.cluster.kube.cluster import KubeCluster
@@ -46,11 +47,17 @@ def ui(
         opened = _files(files, conf, now, plugins)
     else:
         opened = _running(ConnectOptions(kubeconfig, master), plugins)
-    runs = RunLibrary(folders)
-    with opened as source, served_dashboard(source, serving, runs=runs) as url:
-        click.echo(f"dashboard at {url}\n\nCtrl-C stops it.")
+    with ExitStack() as stack:
+        if demo:
+            folders = (*folders, stack.enter_context(_demo_runs()))
+        runs = RunLibrary(folders)
+        source = stack.enter_context(opened)
+        url = stack.enter_context(served_dashboard(source, serving, runs=runs))
+        echo(f"dashboard at {url}")
+        echo()
+        echo("Ctrl-C stops it.")
         wait_for_stop()
-    click.echo("stopped", err=True)
+    echo("stopped", err=True)
 
 
 @contextmanager
@@ -68,18 +75,24 @@ def _files(
 def _demo() -> Iterator[Source]:
     from pumice.cli.demo.living_cluster import LivingCluster  # noqa: PLC0415
 
-    click.echo("playing the last twenty minutes of the demo …")
+    echo("playing the last twenty minutes of the demo …")
     living = LivingCluster()
     about = About(title="demo", kind="embedded", decides=True, hint=FIRST_JOB)
     source = EmbeddedSource(living.served.plane, about)
     living.play_history()
     living.clock.run()
     living.served.start()
-    click.echo(f"cluster at {living.served.url} (kubectl -s, pumice … --master)")
+    echo(f"cluster at {living.served.url} (kubectl -s, pumice … --master)")
     try:
         yield source
     finally:
         living.served.stop()
+
+
+def _demo_runs() -> AbstractContextManager[Path]:
+    from pumice.cli.demo.simulations import demo_runs  # noqa: PLC0415
+
+    return demo_runs()
 
 
 @contextmanager

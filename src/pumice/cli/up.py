@@ -21,11 +21,13 @@ from pumice.api.named_values import value_of
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.quantity import parse_quantity
+from pumice.api.shown_text import shown
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
+from pumice.cli.terminal import echo, echo_over
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError, Words
 
@@ -41,6 +43,7 @@ def up(
     node_memory: str,
     nodes_file: Path | None,
     conf: Path | None,
+    default_scheduler: bool,
     port: int,
     with_ui: bool,
     ui_port: int,
@@ -65,7 +68,9 @@ def up(
         _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
     try:
-        cluster = ServedCluster(text, port=port, speed=speed, data=disk)
+        cluster = ServedCluster(
+            text, port=port, speed=speed, data=disk, is_default_scheduler=default_scheduler
+        )
     except OSError as error:
         if disk is not None:
             disk.close()
@@ -85,7 +90,7 @@ def up(
     finally:
         cluster.stop()
         _take_away(file, cluster.url)
-    click.echo("stopped", err=True)
+    echo("stopped", err=True)
 
 
 def _check_ui_port(port: int) -> None:
@@ -110,7 +115,7 @@ def _open_data(folder: Path) -> DataDirectory:
     """Read what an earlier cluster left in a directory."""
     disk = DataDirectory(folder)
     if disk.note:
-        click.echo(f"note: {disk.note}", err=True)
+        echo(f"note: {disk.note}", err=True)
     return disk
 
 
@@ -206,7 +211,7 @@ class _OneLine(logging.Formatter):
         return ""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"error: {super().format(record)}".rstrip()
+        return shown(f"error: {super().format(record)}".rstrip())
 
 
 def _print_failures() -> None:
@@ -219,12 +224,17 @@ def _print_failures() -> None:
 
 def _print_how(url: str, file: Path, page: str) -> None:
     option = "" if file == endpoint_file() else f" --kubeconfig {file}"
-    shown = f"dashboard at {page}\n" if page else ""
-    click.echo(f"cluster at {url}\n{shown}kubeconfig {file}\n")
-    click.echo(f"  kubectl --kubeconfig {file} get nodes")
-    click.echo(f"  kubectl --kubeconfig {file} get vcjob,podgroups,pods")
-    click.echo(f"  pumice job list{option}")
-    click.echo(f"  pumice explain{option}\n\nCtrl-C stops it.")
+    echo(f"cluster at {url}")
+    if page:
+        echo(f"dashboard at {page}")
+    echo(f"kubeconfig {file}")
+    echo()
+    echo(f"  kubectl --kubeconfig {file} get nodes")
+    echo(f"  kubectl --kubeconfig {file} get vcjob,podgroups,pods")
+    echo(f"  pumice job list{option}")
+    echo(f"  pumice explain{option}")
+    echo()
+    echo("Ctrl-C stops it.")
 
 
 def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
@@ -232,6 +242,6 @@ def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
     live = sys.stdout.isatty()
     while not stop.wait(_LOOK_S):
         if live:
-            click.echo(f"\r\033[2K{cluster.summary()}", nl=False)
+            echo_over(cluster.summary())
     if live:
-        click.echo()
+        echo()

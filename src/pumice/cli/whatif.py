@@ -17,8 +17,9 @@ from pumice.api.text_files import shown_name
 from pumice.api.wording import EMPTY_FILE, first_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.printing import print_data, print_heading, print_text, sentence
+from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
+from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.cli.world import end_if_plugins_failed, read_world
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState, UnknownJobError
@@ -148,7 +149,7 @@ def _new_job(file: Path, now: float) -> list[Manifest]:
     ]
     job = load_job(Documents(file, documents), now)
     for warning in warnings:
-        click.echo(warning, err=True)
+        echo(warning, err=True)
     return job
 
 
@@ -165,7 +166,7 @@ def _print(answer: Answer) -> None:
     for note in answer.notes:
         print_text(f"note: {note}")
     if answer.notes:
-        click.echo()
+        echo()
     if answer.changes:
         print_text(f"If you {', '.join(answer.changes)}:", bold=True)
     if answer.storm is not None:
@@ -178,7 +179,7 @@ def _print(answer: Answer) -> None:
 
 
 def _print_storm(storm: dict[str, Any]) -> None:
-    click.echo()
+    echo()
     print_text(sentence(f"does not settle: {storm['text']}"), bold=True)
     for line in storm["why"]:
         print_text(sentence(line), indent="  ")
@@ -186,7 +187,8 @@ def _print_storm(storm: dict[str, Any]) -> None:
 
 def _print_differences(answer: Answer) -> None:
     if not (answer.jobs or answer.pods):
-        click.echo("\nnothing else changes" if answer.job else "\nnothing changes")
+        echo()
+        echo("nothing else changes" if answer.job else "nothing changes")
         return
     when = (
         "once nothing changes any more" if answer.settled else "at one moment: it does not settle"
@@ -218,7 +220,7 @@ def _print_waiting(answer: Answer) -> None:
 
 
 def _print_job(job: JobAnswer) -> None:
-    click.echo()
+    echo()
     print_text(sentence(job.sentence), bold=True)
     if job.at:
         print_text(f"That is at {job.at}.", indent="  ")
@@ -227,12 +229,12 @@ def _print_job(job: JobAnswer) -> None:
     if job.victims:
         print_text(f"Evicted on the way: {first_of(job.victims, 5)}", indent="  ")
     for pod, node in list(job.places.items())[:_SHOWN]:
-        click.echo(f"  {pod} on {node}")
+        echo(f"  {pod} on {node}")
     if len(job.places) > _SHOWN:
-        click.echo(f"  … and {len(job.places) - _SHOWN} more")
+        echo(f"  … and {len(job.places) - _SHOWN} more")
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print_rows(columns, rows[:_SHOWN])
     if len(rows) > _SHOWN:
-        click.echo(f"… and {len(rows) - _SHOWN} more (-o json has all)")
+        echo(f"… and {len(rows) - _SHOWN} more (-o json has all)")

@@ -12,6 +12,7 @@ from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.option_errors import time_of
+from pumice.cli.terminal import echo
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.sources import load_world
@@ -46,23 +47,23 @@ def read_world(
                 raise InputError(wanted="the objects of a cluster", found=Words("none"), file=names)
     else:
         world = ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
-        click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
+        echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
     warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
     if files:
         # of two that were read the later one counts, but others are made for jobs and claims
         are_unique = not (world.jobs or world.of_kind("ResourceClaimTemplate"))
         for _, mistake in mistakes(world.objects, are_unique=are_unique):
-            click.echo(f"warning: {mistake}", err=True)
+            echo(f"warning: {mistake}", err=True)
     for note in world.notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     return world
 
 
 def end_if_plugins_failed(world: ClusterState) -> None:
     """Report plugins that failed while the answer was computed, and exit with 1."""
     for line in world.failures:
-        click.echo(f"error: {line}", err=True)
+        echo(f"error: {line}", err=True)
     if world.failures:
         click.get_current_context().exit(1)
 

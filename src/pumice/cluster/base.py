@@ -155,6 +155,9 @@ class LiveCluster(Cluster, Writer, Protocol):
     def wait_synced(self, timeout_s: float) -> list[str]:
         """Wait until caches are complete; return the kinds whose caches are not."""
 
+    def wait_current(self, timeout_s: float) -> list[str]:
+        """Wait until caches are as new as the lease and no watch is lost; return the others."""
+
     def read(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
         """Return one object as it is now, whatever the cache has; one attempt of limited time."""
 

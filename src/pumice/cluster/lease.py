@@ -42,7 +42,9 @@ class LeaseElector:
         renew_s: float = 10.0,
         retry_s: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
+        on_won: Callable[[], None] = lambda: None,
     ) -> None:
+        """Make one; ``on_won`` is called once the lease is taken, before this process leads."""
         self._cluster = cluster
         self._namespace = namespace
         self._name = name
@@ -51,6 +53,7 @@ class LeaseElector:
         self._renew_s = renew_s
         self._retry_s = retry_s
         self._clock = clock
+        self._on_won = on_won
         self._lease: Manifest | None = None
         self._seen_at = 0.0
         self._leads_until: float | None = None
@@ -151,6 +154,8 @@ class LeaseElector:
     def _won(self, lease: Manifest, asked: float) -> None:
         self._lease = lease
         self._seen_at = self._clock()
+        if not self.led.is_set():
+            self._on_won()
         self._leads_until = asked + self._renew_s
         if self.is_leader() and not self.led.is_set():
             _log.info(

@@ -97,6 +97,9 @@ class View(Protocol):
     def owned_by(self, kind: str, owner: Manifest) -> list[Manifest]:
         """Return objects of a kind whose controlling owner is this object."""
 
+    def below(self, kind: str, parent: str) -> "list[Manifest]":
+        """Return the objects of a kind, one without namespaces, that name a parent."""
+
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:

@@ -18,6 +18,12 @@ def place_of(manifest: Manifest) -> Place:
     return metadata.get("namespace") or "", metadata["name"]
 
 
+def parent_of(manifest: Manifest) -> str:
+    """Return the name of the object that an object, such as a queue, is below; empty if none."""
+    spec = manifest.get("spec")
+    return str(spec.get("parent") or "") if isinstance(spec, dict) else ""
+
+
 def _owner_uid(manifest: Manifest) -> str:
     """Return the uid of the controlling owner, empty without one."""
     if not manifest["metadata"].get("ownerReferences"):
@@ -32,6 +38,8 @@ class ObjectIndex:
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, Manifest]] = {}
         self._owned: dict[str, dict[Place, Manifest]] = {}
+        self._below: dict[str, dict[Place, None]] | None = None
+        """Places by ``spec.parent``, once someone asked."""
 
     def get(self, namespace: str, name: str) -> Manifest | None:
         """Return one object, None if there is none."""
@@ -45,6 +53,8 @@ class ObjectIndex:
         if old is not None:
             self._disown(place, old)
         objects[name] = manifest
+        if self._below is not None:
+            self._below.setdefault(parent_of(manifest), {})[place] = None
         owner = _owner_uid(manifest)
         if owner:
             self._owned.setdefault(owner, {})[place] = manifest
@@ -52,6 +62,7 @@ class ObjectIndex:
 
     def fill(self, manifests: Iterable[Manifest]) -> None:
         """Add all objects of an empty index; of two with one name the later one counts."""
+        self._below = None
         for manifest in manifests:
             metadata = manifest["metadata"]
             namespace = metadata.get("namespace") or ""
@@ -68,7 +79,7 @@ class ObjectIndex:
 
     def take(self, spaces: dict[str, dict[str, Manifest]], with_owners: Iterable[Manifest]) -> None:
         """Take all objects of a cluster by namespace and name, and those of them with owners."""
-        self._namespaces = spaces
+        self._namespaces, self._below = spaces, None
         for manifest in with_owners:
             if owner := _owner_uid(manifest):
                 self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
@@ -82,6 +93,8 @@ class ObjectIndex:
         return old
 
     def _disown(self, place: Place, manifest: Manifest) -> None:
+        if self._below is not None:
+            self._below.get(parent_of(manifest), {}).pop(place, None)
         owner = _owner_uid(manifest)
         if owner:
             owned = self._owned[owner]
@@ -102,6 +115,15 @@ class ObjectIndex:
         wanted = labels.items()
         found = self.all(namespace)
         return [one for one in found if wanted <= (one["metadata"].get("labels") or {}).items()]
+
+    def below(self, parent: str) -> list[Manifest]:
+        """Return the objects that name a parent, in the order of their names."""
+        if self._below is None:
+            self._below = {}
+            for manifest in self.all():
+                self._below.setdefault(parent_of(manifest), {})[place_of(manifest)] = None
+        places = sorted(self._below.get(parent, ()))
+        return [self._namespaces[namespace][name] for namespace, name in places]
 
     def owned_by(self, owner: Manifest) -> list[Manifest]:
         """Return the objects that an object controls, in the order of their names."""
@@ -137,6 +159,10 @@ class ManifestView:
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
         """Return the objects of a kind that an object controls; without a uid it controls none."""
         return self._index(kind).owned_by(owner) if owner["metadata"].get("uid") else []
+
+    def below(self, kind: str, parent: str) -> "list[Manifest]":
+        """Return the objects of a kind, one without namespaces, that name a parent."""
+        return self._index(kind).below(parent)
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None

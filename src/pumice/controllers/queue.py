@@ -12,6 +12,7 @@ from typing import Final
 from pumice.api.kinds import COMMAND, POD_GROUP, QUEUE, Manifest, queue_of
 from pumice.api.times import epoch_or_zero
 from pumice.controllers.base import Delete, Effect, Key, Patch, Plan, Record, View
+from pumice.controllers.object_index import parent_of
 from pumice.controllers.ownership import SOURCE, key_of
 
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
@@ -42,8 +43,7 @@ class QueueController:
         if kind == COMMAND:
             return (_key(manifest["target"]["name"]),) if _is_for_queues(manifest) else ()
         name = manifest["metadata"]["name"]
-        children = (one for one in view.list(QUEUE) if _parent(one) == name)
-        return (_key(name), *(key_of(child) for child in children))
+        return (_key(name), *(key_of(child) for child in view.below(QUEUE, name)))
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Carry out the commands for a queue, then follow its parent."""
@@ -72,7 +72,7 @@ class QueueController:
         if left_s > 0:
             return [], None if math.isinf(left_s) else left_s
         del self._refused[queue.name]
-        why = _refusal(queue.name, _parent(queue.manifest))
+        why = _refusal(queue.name, parent_of(queue.manifest))
         return [Record(queue.manifest, "Warning", "OpenQueue", why, SOURCE)], None
 
 
@@ -90,7 +90,7 @@ class _Gate:
 
     def __post_init__(self) -> None:
         self.state = (self.manifest.get("status") or {}).get("state") or "Open"
-        self.parent = self.view.get(QUEUE, "", _parent(self.manifest) or _ROOT)
+        self.parent = self.view.get(QUEUE, "", parent_of(self.manifest) or _ROOT)
 
     @property
     def name(self) -> str:
@@ -134,7 +134,7 @@ class _Gate:
     def effects(self) -> list[Effect]:
         key = _key(self.name)
         effects: list[Effect] = []
-        if self.name != _ROOT and not _parent(self.manifest):
+        if self.name != _ROOT and not parent_of(self.manifest):
             effects.append(Patch(key, {"spec": {"parent": _ROOT}}))
         if self.mark is not None and self.mark != _mark(self.manifest):
             changes = {"metadata": {"annotations": {CLOSED_BY_PARENT: self.mark}}}
@@ -176,10 +176,6 @@ def _refusal(name: str, parent: str) -> str:
 
 def _key(name: str) -> Key:
     return Key(QUEUE, "", str(name))
-
-
-def _parent(queue: Manifest) -> str:
-    return str((queue.get("spec") or {}).get("parent") or "")
 
 
 def _state(queue: Manifest) -> str:

@@ -60,7 +60,8 @@ class ThreadedLoop(ControllerLoop):
 
     ``workers`` sets by controller name how many of its objects are handled in parallel.
     ``wake`` is set by the cluster when something changed there.  ``on_look`` is called before each
-    pass and each reconciliation.
+    pass and each reconciliation.  ``is_current`` waits so long for what the cluster's caches may
+    lack; nothing is reconciled while they lack something.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ThreadedLoop(ControllerLoop):
         metrics: LookMetrics | None = None,
         on_look: Callable[[], None] = lambda: None,
         steady: Callable[[], float] | None = None,
+        is_current: Callable[[float], bool] = lambda _: True,
     ) -> None:
         super().__init__(cluster, controllers, looked_up=LOOKED_UP, steady=steady)
         given = workers or {}
@@ -83,6 +85,7 @@ class ThreadedLoop(ControllerLoop):
         self._wake = wake or threading.Event()
         self._metrics = metrics
         self._on_look = on_look
+        self._is_current = is_current
         self._workers = ThreadPoolExecutor(
             max(sum(self._limits), 1), thread_name_prefix="controllers"
         )
@@ -97,6 +100,9 @@ class ThreadedLoop(ControllerLoop):
         """Run until stopped; effects in progress are finished."""
         try:
             while not stop.is_set():
+                if not self._is_current(_LONGEST_PAUSE_S):
+                    self._on_look()
+                    continue
                 self.turn()
                 self._wake.wait(self._pause())
                 self._wake.clear()
@@ -214,6 +220,8 @@ class ThreadedLoop(ControllerLoop):
             change = self.view.expect(manifest)
             if change is not None:
                 self._spread(change)
+            elif self.view.lacks(manifest):  # deleted meanwhile: a watch need not report either
+                self._enqueue(item)
         for effect in done.plan.effects:
             if isinstance(effect, Delete):
                 self.view.lookups.forget(effect.key)

@@ -22,7 +22,7 @@ Change = tuple[str, Manifest | None, Manifest | None]
 
 def _number(version: str) -> int:
     """Return a resourceVersion as a number to compare by, 0 if it is none."""
-    return int(version) if version.isdecimal() else 0
+    return int(version) if version.isdecimal() and len(version) < 20 else 0
 
 
 class Tables(Protocol):
@@ -92,6 +92,10 @@ class ClusterView:
         """Return objects of a kind whose controlling owner is this object."""
         return self._mirrors[kind].owned_by(owner)
 
+    def below(self, kind: str, parent: str) -> "list[Manifest]":
+        """Return the objects of a kind, one without namespaces, that name a parent."""
+        return self._mirrors[kind].below(parent)
+
     def first_lists(self) -> "list[tuple[str, list[Manifest]]]":
         """List the kinds that were never listed; return their objects by kind.
 
@@ -148,6 +152,11 @@ class ClusterView:
             return None
         mirror.ahead[place] = version, self.now + _CONFIRMED_S
         return kind, mirror.put(manifest), manifest
+
+    def lacks(self, manifest: Manifest) -> bool:
+        """Return whether an object of a watched kind is not known here."""
+        mirror = self._mirrors.get(kind_of(manifest))
+        return mirror is not None and mirror.get(*place_of(manifest)) is None
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None

@@ -67,8 +67,8 @@ class ActionRoutes:
         try:
             body = await read_body(request, _MOST_BODY)
             asked = msgspec.json.decode(body, type=_Asked)
-        except msgspec.DecodeError as error:
-            return refusal(422, f"wanted an action and what it is about: {error}")
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            return refusal(422, f"wanted an action and what it is about: {error!s:.200}")
         except PumiceError as error:
             return refusal(422, str(error))
 

@@ -1,15 +1,14 @@
 """The documents of the pages by name, each made once for all viewers."""
 
+import gzip
+import hashlib
 import math
 import threading
-import time
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -22,19 +21,30 @@ from pumice.dashboard.documents.queues import queues
 from pumice.dashboard.documents.shared import Causes, Document, Scope, View, hide
 from pumice.dashboard.feed import CycleRecord
 from pumice.dashboard.picture import Picture
-from pumice.dashboard.questions import Ask, Pictured, Waiting
+from pumice.dashboard.questions import Ask, Pictured, Starting, Waiting
+from pumice.dashboard.recurring import Recurring
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.sources import Source
 
 _KEPT: Final = 64
 _FEW_PODS: Final = 5_000
 """Up to this many pods the causes of waiting jobs are computed; beyond, those on groups count."""
-_CAUSES_EVERY_S: Final = 2.0
 _MOMENT_S: Final = 30.0
 """How long a page waits for the picture of an earlier moment."""
 
-Made = tuple[str, bytes]
-"""A document as JSON, with a tag that is the same as long as the document is."""
+_SHORT: Final = 4_000
+"""Bytes from which a document is compressed."""
+_LEVEL: Final = 4
+
+
+class Made(NamedTuple):
+    """A document as JSON."""
+
+    tag: str
+    """The same as long as the document is."""
+    body: bytes
+    packed: bytes
+    """The body as gzip; empty if it is short."""
 
 
 class NotThereError(UnansweredError):
@@ -63,18 +73,15 @@ class Pages:
         self.answers = answers
         self._lock = threading.Lock()
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
-        self._causes: Causes = {}
-        self._causes_for = -1
-        self._causes_at = -_CAUSES_EVERY_S
-        self._causes_asked: Future[Any] | None = None
-        self._causes_version = 0
-        self._causes_problem = ""
+        self._causes = Recurring(lambda: self.ask(NOW, Waiting()), self._notify)
+        self._starts = Recurring(lambda: self.ask(NOW, Starting()), self._notify)
 
     @property
     def revision(self) -> str:
         """A tag that differs whenever documents may."""
         picture = self.source.feed.picture
-        return f"{picture.revision if picture is not None else 0}.{self._causes_version}"
+        parts = (picture.revision if picture is not None else 0, self._causes.version)
+        return ".".join(map(str, (*parts, self._starts.version)))
 
     # Documents
 
@@ -94,6 +101,8 @@ class Pages:
 
     def jobs(self, scope: Scope, moment: Moment) -> Made:
         """Write all jobs."""
+        if moment is NOW and _is_small(picture := self._picture()):
+            self._starts.look(picture.revision)
         return self._document("jobs", scope, moment, jobs_page.jobs)
 
     def nodes(self, scope: Scope, moment: Moment) -> Made:
@@ -205,8 +214,10 @@ class Pages:
     def _view(self, scope: Scope, moment: Moment) -> View:
         if moment.cycle is None:
             now = self._picture()
-            is_computed = _is_small(now) and not self._causes_problem
-            return View(now, self._causes if is_computed else None, scope, self._causes_problem)
+            known = self._causes
+            is_computed = _is_small(now) and not known.problem
+            found = known.found if is_computed else None
+            return View(now, found, scope, known.problem, self._starts.found)
         picture: Picture = self.ask(moment, Pictured()).result(_MOMENT_S)
         causes: Causes = self.ask(moment, Waiting()).result(_MOMENT_S) if _is_small(picture) else {}
         return View(picture, causes, scope)
@@ -214,8 +225,8 @@ class Pages:
     def _document(
         self, name: Hashable, scope: Scope, moment: Moment, make: Callable[[View], Document]
     ) -> Made:
-        if moment is NOW:
-            self._look_for_causes()
+        if moment is NOW and _is_small(picture := self._picture()):
+            self._causes.look(picture.revision)
         mark = self.revision if moment.cycle is None else f"cycle-{moment.cycle}"
         key = (name, scope, mark)
         with self._lock:
@@ -223,50 +234,16 @@ class Pages:
         if known is not None:
             return known
         document = hide(make(self._view(scope, moment)), scope, self.namespaces())
-        made = (f"{mark}-{hash(name):x}", msgspec.json.encode(document))
+        made = _plain(document)
         with self._lock:
             self._made[key] = made
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         return made
 
-    def _look_for_causes(self) -> None:
-        """Compute the causes of waiting jobs, now and then, if there are few pods."""
-        picture = self._picture()
-        now = time.monotonic()
-        with self._lock:
-            is_due = now - self._causes_at >= _CAUSES_EVERY_S
-            if not is_due or picture.revision == self._causes_for or self._causes_asked is not None:
-                return
-            if not _is_small(picture):
-                return
-            self._causes_at, self._causes_for = now, picture.revision
-            with suppress(UnansweredError):
-                self._causes_asked = self.ask(NOW, Waiting())
-        if self._causes_asked is not None:
-            self._causes_asked.add_done_callback(self._take_causes)
-
-    def _take_causes(self, asked: Future[Any]) -> None:
-        found, problem = _answer_of(asked)
-        with self._lock:
-            self._causes_asked = None
-            if problem:
-                self._causes_for = -1  # ask again, even if nothing changes
-            is_new = (found, problem) != (self._causes, self._causes_problem)
-            if is_new:
-                self._causes, self._causes_problem = found, problem
-                self._causes_version += 1
-        if is_new:
-            for listener in self.source.feed.listeners:
-                listener()
-
-
-def _answer_of(asked: Future[Any]) -> tuple[Causes, str]:
-    """Return the causes, or why there are none."""
-    if asked.cancelled():
-        return {}, "the dashboard is being stopped"
-    error = asked.exception()
-    return ({}, str(error)) if error is not None else (asked.result(), "")
+    def _notify(self) -> None:
+        for listener in self.source.feed.listeners:
+            listener()
 
 
 def namespaces_of(source: Source) -> list[str]:
@@ -280,7 +257,8 @@ def namespaces_of(source: Source) -> list[str]:
 
 def _plain(document: Document) -> Made:
     body = msgspec.json.encode(document)
-    return f"{zlib.crc32(body):x}", body
+    packed = gzip.compress(body, _LEVEL, mtime=0) if len(body) >= _SHORT else b""
+    return Made(hashlib.blake2b(body, digest_size=9).hexdigest(), body, packed)
 
 
 def _check_cluster(scope: Scope) -> None:

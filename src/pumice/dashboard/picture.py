@@ -62,6 +62,7 @@ class JobColumns:
     priority: Ints
     created: Column
     min_member: Ints
+    min_resources: Column
     phase: Ints
     allocated: Column
     pending: Column
@@ -84,6 +85,7 @@ class QueueColumns:
     deserved: Column | None
     """None if no plugin of the configuration divides the cluster."""
     share: Column | None
+    tree: QueueTree
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ def _jobs(snapshot: Snapshot) -> JobColumns:
         priority=jobs.priority[:n].copy(),
         created=jobs.created[:n].copy(),
         min_member=jobs.min_member[:n].copy(),
+        min_resources=jobs.min_resources[:, :n].copy(),
         phase=jobs.phase[:n].copy(),
         allocated=jobs.allocated[:, :n].copy(),
         pending=jobs.pending[:, :n].copy(),
@@ -207,6 +210,7 @@ def _queues(ssn: Session) -> QueueColumns:
         capability=queues.capability[:, :n].copy(),
         deserved=None if limits is None else limits.deserved[:, :n].copy(),
         share=None if share is None else share[:n].copy(),
+        tree=tree,
     )
 
 

@@ -58,11 +58,14 @@ class Ask(Protocol):
 
 @dataclass(frozen=True)
 class Why:
-    """Why does a job wait; ``when`` it starts, and with ``deep`` what would help."""
+    """Why does a job wait; on request also when it starts, or what would help.
+
+    These are separate questions, so that the first answers do not wait for the last one.
+    """
 
     job: str
     when: bool = False
-    deep: bool = False
+    helps: bool = False
 
     def answer(self, who: Respondent) -> dict[str, Any]:
         """Explain the job; what is not known in time is left out.
@@ -71,12 +74,15 @@ class Why:
         """
         deadline = Deadline.of(_WITHIN_S)
         found = explain_job(
-            who.world, self.job, unblock=self.deep, foresee=self.when, deadline=deadline
+            who.world, self.job, unblock=self.helps, foresee=self.when, deadline=deadline
         )
-        if self.deep:
+        if self.helps:
             who.explained[self.job] = found
         data = found.to_dict()
         data["remedies"] = [{"text": each.text, "result": each.result} for each in found.remedies]
+        if found.position is not None:
+            for one in data["position"]["behind"]:
+                one["job"] = who.world.title(one["job"])
         return data
 
 
@@ -180,6 +186,23 @@ class Waiting:
         found = waiting_jobs(who.world, foresee=False)
         return {
             each.job: {"code": each.cause.code.value, "text": each.cause.text} for each in found
+        }
+
+
+@dataclass(frozen=True)
+class Starting:
+    """When each waiting job is expected to start."""
+
+    def answer(self, who: Respondent) -> dict[str, dict[str, Any]]:
+        """Play the cluster on; by pod group."""
+        found = ((each.job, each.forecast) for each in waiting_jobs(who.world))
+        return {
+            job: {
+                "at": None if one["in_s"] is None else who.world.now + one["in_s"],
+                "text": one["text"],
+            }
+            for job, one in found
+            if one is not None
         }
 
 

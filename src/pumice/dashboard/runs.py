@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from pumice.dashboard.documents.shared import Document
 from pumice.errors import InputError, Words
+from pumice.sim.csv_cells import unguarded
 from pumice.sim.output import CHARTS, SUMMARY
 
 _MOST_JOBS: Final = 20_000
@@ -67,11 +69,24 @@ class RunLibrary:
             yield from (each.parent for each in sorted(folder.glob(f"*/{SUMMARY}")))
 
     def list(self) -> Document:
-        """Write all runs with their figures."""
-        return {"runs": [_line(run) for run in self.runs()]}
+        """Write all runs with their figures.
+
+        Raises:
+            InputError: a file of a run cannot be used.
+        """
+        with _as_written():
+            return {"runs": [_line(run) for run in self.runs()]}
 
     def run(self, name: str) -> Document | None:
-        """Write one run with its charts and its jobs; None if there is none."""
+        """Write one run with its charts and its jobs; None if there is none.
+
+        Raises:
+            InputError: a file of a run cannot be used.
+        """
+        with _as_written():
+            return self._run(name)
+
+    def _run(self, name: str) -> Document | None:
         found = next((run for run in self.runs() if run.id == name), None)
         if found is None:
             return None
@@ -93,6 +108,21 @@ class RunLibrary:
             "charts": charts["configurations"][found.number],
             "jobs": _jobs(found),
         }
+
+
+@contextmanager
+def _as_written() -> Iterator[None]:
+    """Name what is wrong with files that `pumice sim` did not write so."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, OSError, csv.Error):
+        raise InputError(
+            wanted="folders that `pumice sim --dir` wrote",
+            found=Words("other files in one of them"),
+            hint="run the simulation again, or remove the folder",
+        ) from None
 
 
 def _line(run: Run) -> Document:
@@ -129,8 +159,9 @@ def _decoded(file: Path, changed: int, size: int) -> Any:
 
 def _jobs(run: Run) -> Document | None:
     """Read when jobs arrived, started and ended, in columns; None if that table is not CSV."""
-    names = (f"jobs-{run.configuration}.csv", "jobs.csv")
-    file = next((run.folder / name for name in names if (run.folder / name).is_file()), None)
+    known = {file.name: file for file in run.folder.iterdir() if file.is_file()}
+    names = (f"jobs-{run.configuration}.csv", "jobs.csv")  # a name from a file is no path
+    file = next((known[name] for name in names if name in known), None)
     if file is None:
         return None
     columns: dict[str, list[Any]] = {
@@ -141,7 +172,8 @@ def _jobs(run: Run) -> Document | None:
             if number >= _MOST_JOBS:
                 break
             for name, column in columns.items():
-                column.append(row[name] if name in ("job", "queue") else _number(row[name]))
+                is_text = name in ("job", "queue")
+                column.append(unguarded(row[name]) if is_text else _number(row[name]))
     return dict(columns)
 
 

@@ -1,5 +1,7 @@
 """Access: the hosts under which pages are served, allowed origins of requests, and users."""
 
+import asyncio
+import hashlib
 import hmac
 import secrets
 import threading
@@ -11,14 +13,23 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from pumice.dashboard.documents.shared import EVERYTHING, Scope
+from pumice.serve.http_server import LOOPBACK_NAMES, foreign_request
 
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 CSRF: Final = "X-Pumice-Csrf"
 COOKIE: Final = "pumice_session"
 _SESSION_S: Final = 12 * 3600.0
 _MOST_SESSIONS: Final = 10_000
 _FAILURE_S: Final = 0.5
 """Delay of the answer to a wrong token."""
+_AT_ONCE: Final = 8
+"""Tokens of one address that are checked at the same time; with the delay, 16 a second."""
+_MOST_WAITING: Final = 64
+"""Requests of one address that may wait for that."""
+_TRUSTED_S: Final = 60.0
+"""How long a token that was right is not checked again."""
+_MOST_TRUSTED: Final = 1000
+_BEARER: Final = "bearer"
+_PERSON: Final = web.RequestKey("person", object)
 _HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -81,8 +92,8 @@ class OneToken:
     token: str
 
     def identify(self, token: str) -> Person | None:
-        """Compare in constant time."""
-        right = hmac.compare_digest(token.encode(), self.token.encode())
+        """Compare in constant time, whatever the length."""
+        right = hmac.compare_digest(_digest(token), _digest(self.token))
         return Person("token holder") if right else None
 
     def scope(self, person: Person) -> Scope:
@@ -139,6 +150,54 @@ class Sessions:
             del self._sessions[next(iter(self._sessions))]
 
 
+class Attempts:
+    """Checks tokens, however they were sent: a wrong one costs time, and few are tried at once."""
+
+    def __init__(self, authority: Authority, clock: Callable[[], float] = time.monotonic) -> None:
+        self._authority = authority
+        self._clock = clock
+        self._places: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        """Address to its free checks and the number of requests that use or wait for one."""
+        self._trusted: dict[bytes, tuple[Person, float]] = {}
+        """Digests of tokens that were right; a client that sends its token with every request
+        is not held up by somebody who guesses."""
+
+    async def person(self, token: str, address: str) -> Person | None:
+        """Return the owner of a token, None if it is wrong, later then.
+
+        Raises:
+            HTTPTooManyRequests: too many tokens of this address are being checked.
+        """
+        digest = _digest(token)
+        if (found := self._known(digest)) is not None:
+            return found
+        checks, waiting = self._places.get(address) or (asyncio.Semaphore(_AT_ONCE), 0)
+        if waiting >= _MOST_WAITING:
+            raise web.HTTPTooManyRequests(text="too many tokens are tried; wait a moment")
+        self._places[address] = checks, waiting + 1
+        try:
+            async with checks:
+                return self._known(digest) or await self._check(token, digest)
+        finally:
+            checks, waiting = self._places.pop(address)
+            if waiting > 1:
+                self._places[address] = checks, waiting - 1
+
+    def _known(self, digest: bytes) -> Person | None:
+        person, until = self._trusted.get(digest, (None, 0.0))
+        return person if until > self._clock() else None
+
+    async def _check(self, token: str, digest: bytes) -> Person | None:
+        found = await asyncio.to_thread(self._authority.identify, token) if token else None
+        if found is None:
+            await asyncio.sleep(_FAILURE_S)
+            return None
+        while len(self._trusted) >= _MOST_TRUSTED:
+            del self._trusted[next(iter(self._trusted))]
+        self._trusted[digest] = found, self._clock() + _TRUSTED_S
+        return found
+
+
 class Guard:
     """Checks every request."""
 
@@ -150,8 +209,9 @@ class Guard:
         is_tls: bool = False,
     ) -> None:
         """Make one; ``hosts`` are the names, beside loopback, under which pages are served."""
-        self._hosts = LOOPBACK | frozenset(hosts)
+        self._hosts = LOOPBACK_NAMES | frozenset(hosts)
         self.authority = authority
+        self.attempts = None if authority is None else Attempts(authority)
         self.sessions = Sessions()
         self.is_tls = is_tls
         self._csrf = secrets.token_urlsafe(32)
@@ -163,14 +223,15 @@ class Guard:
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
         """Refuse requests that do not come from our pages, and secure answers."""
-        problem = self._foreign(request)
-        if problem:
-            response: web.StreamResponse = refusal(403, problem)
-        else:
-            try:
+        try:
+            problem = self._foreign(request)
+            if problem:
+                response: web.StreamResponse = refusal(403, problem)
+            else:
+                request[_PERSON] = await self._identified(request)
                 response = await handler(request)
-            except web.HTTPException as error:
-                response = refusal(error.status, error.text or error.reason)
+        except web.HTTPException as error:
+            response = refusal(error.status, error.text or error.reason)
         if not response.prepared:
             response.headers.update(_HEADERS)
             response.headers.setdefault("Cache-Control", "no-store")
@@ -178,19 +239,23 @@ class Guard:
 
     def _foreign(self, request: web.Request) -> str:
         """Return what is wrong with the origin of a request."""
-        host = request.headers.get("Host", "")
-        name, _, port = host.rpartition(":")
-        if (name if port.isdecimal() and name else host) not in self._hosts:
-            return "this host is not served here"
         scheme = "https" if self.is_tls else "http"
-        origin = request.headers.get("Origin")
-        if origin is not None and origin != f"{scheme}://{host}":
+        own = f"{scheme}://{request.headers.get('Host', '')}"
+        if any(origin != own for origin in request.headers.getall("Origin", [])):
             return "requests of other sites are not answered"
-        site = request.headers.get("Sec-Fetch-Site", "none")
-        is_visit = request.headers.get("Sec-Fetch-Mode") == "navigate" and request.method == "GET"
-        if site not in ("same-origin", "none") and not is_visit:
-            return "requests of other sites are not answered"
-        return ""
+        return foreign_request(request, self._hosts)
+
+    async def _identified(self, request: web.Request) -> Person | None:
+        """Return who sends a request, None if that is unknown."""
+        if self.attempts is None:
+            return ANYONE
+        session = self.sessions.find(request.cookies.get(COOKIE, ""))
+        if session is not None:
+            return session.person
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != _BEARER:
+            return None
+        return await self.attempts.person(token.strip(), request.remote or "")
 
     def headers(self) -> dict[str, str]:
         """Return the headers of an answer that is sent piece by piece."""
@@ -202,14 +267,8 @@ class Guard:
         Raises:
             HTTPUnauthorized: no admitted user.
         """
-        if self.authority is None:
-            return ANYONE
-        session = self.sessions.find(request.cookies.get(COOKIE, ""))
-        if session is not None:
-            return session.person
-        kind, _, token = request.headers.get("Authorization", "").partition(" ")
-        found = self.authority.identify(token.strip()) if kind.lower() == "bearer" else None
-        if found is None:
+        found = request[_PERSON]
+        if not isinstance(found, Person):
             raise web.HTTPUnauthorized(text="log in with a token")
         return found
 
@@ -233,13 +292,12 @@ class Guard:
             HTTPForbidden: it lacks the token of our pages.
         """
         sent = request.headers.get(CSRF, "")
-        if not hmac.compare_digest(sent.encode(), self.csrf(request).encode()):
+        if not hmac.compare_digest(_digest(sent), _digest(self.csrf(request))):
             raise web.HTTPForbidden(text="the page is out of date; load it again")
 
 
-def failure_pause_s() -> float:
-    """Return the delay of the answer to a wrong token."""
-    return _FAILURE_S
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def refusal(status: int, problem: str) -> web.Response:

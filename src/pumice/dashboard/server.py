@@ -1,11 +1,9 @@
 """The dashboard over HTTP: pages, documents, answers, and news as server-sent events."""
 
 import asyncio
-import mimetypes
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from importlib import resources
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -28,21 +26,25 @@ from pumice.dashboard.questions import (
     Why,
     read_texts,
 )
-from pumice.dashboard.security import COOKIE, Guard, failure_pause_s, refusal
+from pumice.dashboard.security import COOKIE, Guard, refusal
+from pumice.dashboard.static_files import StaticFile, static_files
 from pumice.errors import InputError, PumiceError, Words
-from pumice.serve.http_server import HttpServer, Site, read_body
+from pumice.serve.http_server import HttpServer, Site, read_body, write_in_time
 
 _PATIENCE_S: Final = 10.0
 """How long a request waits for an answer before it returns that the answer is still in progress."""
 _WANTED_S: Final = 2 * _PATIENCE_S
 """By when a page that is still open asks again."""
 _MOST_BODY: Final = 1 << 20
+_MOST_PAGES: Final = 200
+"""Pages that may wait for news at once: fewer than the connections that are served."""
 _TICK_S: Final = 0.25
 _BEAT_S: Final = 10.0
+_LONGEST_NUMBER: Final = 15
 _JSON: Final = "application/json"
 _SHELLS: Final = (
     "/", "/queues", "/queues/{a}", "/jobs", "/jobs/{a}/{b}", "/nodes", "/nodes/{a}",
-    "/cycles", "/cycles/{a}", "/simulations", "/simulations/{a}", "/whatif",
+    "/cycles", "/cycles/{a}", "/simulations", "/simulations/{a}", "/whatif", "/search",
 )  # fmt: skip
 """Addresses of pages; a script of ours shows what each is about."""
 
@@ -55,6 +57,7 @@ class Dashboard:
         self._pages = pages
         self._actions = actions
         self._guard = guard
+        self._files = static_files()
         self._waiting: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
@@ -66,9 +69,9 @@ class Dashboard:
         add = app.router.add_get
         for path in _SHELLS:
             add(path, self._shell)
-        add("/static/{path:.+}", self._static)
+        add("/static/{name:.+}", self._static)
         add("/api/session", self._session)
-        add("/api/news", self._news)
+        app.router.add_get("/api/news", self._news, allow_head=False)
         pages = self._pages
         add("/api/overview", self._made(lambda scope, at, _: pages.overview(scope, at)))
         add("/api/queues", self._made(lambda scope, at, _: pages.queues(scope, at)))
@@ -92,6 +95,7 @@ class Dashboard:
         app.router.add_post("/api/login", self._login)
         app.router.add_post("/api/logout", self._logout)
         ActionRoutes(self._guard, self._actions).add_to(app)
+        add("/{page:.*}", self._unknown)
         app.on_startup.append(self._started)
         app.on_shutdown.append(self._stopped)
         return app
@@ -100,20 +104,24 @@ class Dashboard:
 
     async def _shell(self, request: web.Request) -> web.Response:
         del request
-        return web.Response(body=_file("index.html"), content_type="text/html", charset="utf-8")
+        return _sent(self._files["index.html"])
+
+    async def _unknown(self, request: web.Request) -> web.Response:
+        """Show people which pages exist; programs get the status alone."""
+        if request.path.startswith(("/api/", "/static/")):
+            raise web.HTTPNotFound(text="there is nothing at this address")
+        found = await self._shell(request)
+        found.set_status(404)
+        return found
 
     async def _static(self, request: web.Request) -> web.Response:
-        path = request.match_info["path"]
-        try:
-            body = _file(path)
-        except (OSError, ValueError):
-            raise web.HTTPNotFound(text=f"there is no file {path}") from None
-        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-        kind = "text/javascript" if path.endswith(".js") else kind
-        return web.Response(body=body, content_type=kind, headers={"Cache-Control": "no-cache"})
+        found = self._files.get(request.match_info["name"])
+        if found is None:
+            raise web.HTTPNotFound(text="the pages have no file of this name")
+        return _sent(found)
 
     async def _session(self, request: web.Request) -> web.Response:
-        person = await asyncio.to_thread(self._guard.person, request)
+        person = self._guard.person(request)
         self._pages.answers.warm_up()
         scope = await asyncio.to_thread(self._scope, request)
         about = self._pages.source.about
@@ -145,14 +153,17 @@ class Dashboard:
                 return make(self._scope(request), _moment(request), request)
 
             try:
-                mark, body = await asyncio.to_thread(work)
+                made = await asyncio.to_thread(work)
             except PumiceError as error:
                 return _unanswered(error)
-            tag = f'"{mark}"'
-            headers = {"ETag": tag, "Cache-Control": "no-cache"}
+            tag = f'"{made.tag}"'
+            headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
             if request.headers.get("If-None-Match") == tag:
                 return web.Response(status=304, headers=headers)
-            return web.Response(body=body, content_type=_JSON, headers=headers)
+            if made.packed and "gzip" in request.headers.get("Accept-Encoding", ""):
+                headers["Content-Encoding"] = "gzip"
+                return web.Response(body=made.packed, content_type=_JSON, headers=headers)
+            return web.Response(body=made.body, content_type=_JSON, headers=headers)
 
         return handler
 
@@ -164,8 +175,8 @@ class Dashboard:
     async def _answer(self, request: web.Request, question: Ask) -> web.Response:
         """Wait a little for an answer; 202 if it is still in progress: the page asks again."""
         try:
-            asked = self._pages.ask, _moment(request), question, _WANTED_S
-            future = await asyncio.to_thread(*asked)
+            moment = _moment(request)
+            future = await asyncio.to_thread(self._pages.ask, moment, question, _WANTED_S)
             done = asyncio.wrap_future(future)
             async with asyncio.timeout(_PATIENCE_S):
                 found = await asyncio.shield(done)
@@ -187,8 +198,8 @@ class Dashboard:
             name = await asyncio.to_thread(group)
         except PumiceError as error:
             return _unanswered(error)
-        when, deep = ("when" in request.query, "deep" in request.query)
-        return await self._answer(request, Why(name, when=when, deep=deep))
+        asked = request.query
+        return await self._answer(request, Why(name, when="when" in asked, helps="helps" in asked))
 
     async def _order(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._whole, request)
@@ -230,8 +241,8 @@ class Dashboard:
     # Logging in
 
     async def _login(self, request: web.Request) -> web.Response:
-        authority = self._guard.authority
-        if authority is None:
+        attempts = self._guard.attempts
+        if attempts is None:
             return refusal(404, "no login is needed here")
         if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
             return refusal(403, "requests of other sites are not answered")
@@ -239,10 +250,8 @@ class Dashboard:
             asked = _read_json(await read_body(request, _MOST_BODY))
         except PumiceError as error:
             return _unanswered(error)
-        token = str(asked.get("token") or "")
-        person = await asyncio.to_thread(authority.identify, token) if token else None
+        person = await attempts.person(str(asked.get("token") or ""), request.remote or "")
         if person is None:
-            await asyncio.sleep(failure_pause_s())
             return refusal(401, "this token is not known here")
         response = web.json_response({"person": person.name})
         response.set_cookie(
@@ -265,7 +274,9 @@ class Dashboard:
 
     async def _news(self, request: web.Request) -> web.StreamResponse:
         """Send events on changes, at most four times a second, and heartbeats."""
-        await asyncio.to_thread(self._guard.person, request)
+        self._guard.person(request)
+        if len(self._waiting) >= _MOST_PAGES:
+            raise web.HTTPServiceUnavailable(text="too many pages are open; close some")
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         response = web.StreamResponse(headers={**self._guard.headers(), **headers})
         await response.prepare(request)
@@ -278,7 +289,8 @@ class Dashboard:
                     async with asyncio.timeout(_BEAT_S):
                         await changed.wait()
                 changed.clear()
-                await response.write(b"data: " + msgspec.json.encode(self._state()) + b"\n\n")
+                news = b"data: " + msgspec.json.encode(self._state()) + b"\n\n"
+                await write_in_time(request, response, news)
                 await asyncio.sleep(_TICK_S)
         except ConnectionResetError:
             pass
@@ -323,14 +335,13 @@ def dashboard_server(
     return HttpServer([Site(dashboard.app(), host, port, tls)])
 
 
-def _file(path: str) -> bytes:
-    """Read a file of the pages; the plotting library is that of the reports."""
-    if ".." in path.split("/"):
-        raise ValueError(path)
-    package, _, rest = path.partition("/")
-    if package == "report":
-        return resources.files("pumice.sim.report").joinpath(rest).read_bytes()
-    return resources.files("pumice.dashboard").joinpath("web", path).read_bytes()
+def _sent(file: StaticFile) -> web.Response:
+    return web.Response(
+        body=file.body,
+        content_type=file.content_type,
+        charset="utf-8",
+        headers={"Cache-Control": "no-cache"},
+    )
 
 
 def _unanswered(error: PumiceError) -> web.Response:
@@ -341,7 +352,7 @@ def _unanswered(error: PumiceError) -> web.Response:
 def _read_json(body: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise InputError(wanted="JSON", found=Words("something else")) from None
     if not isinstance(found, dict):
         raise InputError(wanted="a JSON object", found=found)
@@ -364,13 +375,17 @@ def _question(asked: dict[str, Any]) -> WhatIf:
 
 def _moment(request: web.Request) -> Moment:
     text = request.query.get("at", "")
-    return Moment(int(text)) if text.isascii() and text.isdigit() else NOW
+    return Moment(_counted(text)) if text else NOW
 
 
 def _number(request: web.Request) -> int:
-    text = request.match_info["n"]
-    if not (text.isascii() and text.isdigit()):
-        raise web.HTTPNotFound(text=f"there is no cycle {text}")
+    return _counted(request.match_info["n"])
+
+
+def _counted(text: str) -> int:
+    """Read the number of a cycle."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
+        raise web.HTTPBadRequest(text=f"wanted the number of a cycle, found '{text:.40}'")
     return int(text)
 
 

@@ -14,13 +14,14 @@ from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.api.wording import nearest
+from pumice.cluster.embedded.pods import fixed_changes
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.fields import Key, path_text
 from pumice.webhooks.files import Files, refusals, resource_name, value_at
 from pumice.webhooks.lint import lint_object
-from pumice.webhooks.review import Finding, Operation
+from pumice.webhooks.review import Finding, Operation, children_of
 
 _READ: Final = frozenset(KINDS)
 _STAMPS: Final = {
@@ -32,8 +33,6 @@ _STAMPS: Final = {
 _PLAIN: Final = ("cpu", "memory", "pods", "ephemeral-storage", "storage", "count/pods")
 """Resources whose names need no domain."""
 _PREFIXED: Final = ("hugepages-", "attachable-volumes-", "requests.", "limits.", "count/")
-_MUTABLE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations")
-"""Fields of a pod's spec that may change, beside images and scheduling gates."""
 
 
 def admitted(
@@ -188,24 +187,18 @@ def _offered(world: ClusterState) -> set[str]:
 
 def _fixed_fields(new: Manifest, old: Manifest) -> Iterator[Finding]:
     """Find changed fields of a pod that an API server never changes."""
-    before, after = old.get("spec") or {}, new.get("spec") or {}
-    gated = bool(before.get("schedulingGates"))
-    for name in sorted({*before, *after}):
-        left, right = before.get(name), after.get(name)
-        if left == right or name in _MUTABLE:
-            continue
-        if name in ("containers", "initContainers") and _imageless(left) == _imageless(right):
-            continue
-        if name == "schedulingGates" and all(gate in (left or []) for gate in right or []):
-            continue
-        if name in ("nodeSelector", "affinity") and gated:
-            continue
+    before, after = (_imageless(one.get("spec") or {}) for one in (old, new))
+    for name in fixed_changes(before, after):
         wanted = "the value it has: it cannot change in a pod that exists (remove and add the pod)"
-        yield Finding("", ("spec", name), right, wanted)
+        yield Finding("", ("spec", name), new["spec"].get(name), wanted)
 
 
-def _imageless(containers: Any) -> list[Any]:
-    return [{**one, "image": ""} for one in containers or ()]
+def _imageless(spec: Manifest) -> Manifest:
+    parts = ("containers", "initContainers")
+    return {
+        **spec,
+        **{name: [{**one, "image": ""} for one in spec.get(name) or ()] for name in parts},
+    }
 
 
 class _Existing:
@@ -222,6 +215,9 @@ class _Existing:
 
     def queues(self) -> Iterable[Manifest]:
         return self._world.of_kind("Queue").values()
+
+    def below(self, name: str) -> list[Manifest]:
+        return children_of(name, self.queues())
 
     def namespace(self, name: str) -> Manifest | None:
         """Return a namespace; a dump may lack them, so each one exists."""

@@ -15,7 +15,7 @@ from pumice.api.cloning import clone
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.objects import in_namespace
-from pumice.cluster.embedded.patches import json_patch
+from pumice.cluster.embedded.patches import apply_patch
 from pumice.diagnosis.admission import admitted, check_removal
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.recounted import recounted
@@ -42,14 +42,14 @@ class Patch(msgspec.Struct, frozen=True, kw_only=True):
         """Patch the object as an API server would."""
         old = _found(world, self, change)
         try:
-            new = json_patch(clone(old), clone([dict(step) for step in self.patch]))
+            new = apply_patch(clone(old), list(self.patch), "json")
         except RejectedError as error:
             raise InputError(
                 wanted="a patch that can be applied",
                 found=error.problem,
                 field=_where(change, self),
             ) from None
-        if not isinstance(new, dict) or key_of(new) != key_of(old) or new["kind"] != old["kind"]:
+        if not _is_same(new, old):
             wanted = "a patch that leaves kind and name"
             raise InputError(wanted=wanted, found=list(self.patch), field=_where(change, self))
         if is_draft(old):
@@ -163,6 +163,10 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
     "object": (dict, "an object"),
     "pods": (list, "a list of pods"),
 }
+_ITEMS: Final[Mapping[str, tuple[type, str]]] = {
+    "patch": (dict, "a step of RFC 6902"),
+    "pods": (str, "a pod as namespace/name"),
+}
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -275,20 +279,25 @@ def _steps(before: Any, after: Any, path: str) -> list[dict[str, Any]]:
 
 
 def _read(data: Any, source: str) -> Operation:
-    if not isinstance(data, Mapping) or data.get("op") not in _FIELDS:
+    if not isinstance(data, Mapping) or str(data.get("op")) not in _FIELDS:
         found = data.get("op") if isinstance(data, Mapping) and "op" in data else data
         wanted = f"a change with op {', '.join(_FIELDS)}"
         raise InputError(wanted=wanted, found=found, file=source)
-    made, needed = _FIELDS[data["op"]]
-    fields = {name: value for name, value in data.items() if name != "op"}
+    made, needed = _FIELDS[str(data["op"])]
+    known = (*needed, "namespace") if "kind" in needed else needed
+    fields: dict[str, Any] = {name: value for name, value in data.items() if name != "op"}
     for name in needed:
         if name not in fields:
             raise InputError(wanted=_TYPES[name][1], file=source, field=name)
     for name, value in fields.items():
-        if name not in needed and name != "namespace":
-            raise InputError(wanted=f"the fields {', '.join(needed)}", found=name, file=source)
+        if name not in known:
+            raise InputError(wanted=f"the fields {', '.join(known)}", found=name, file=source)
         if not isinstance(value, _TYPES[name][0]):
             raise InputError(wanted=_TYPES[name][1], found=value, file=source, field=name)
+        for number, item in enumerate(value) if isinstance(value, list) else ():
+            if not isinstance(item, _ITEMS[name][0]):
+                place = f"{name}[{number}]"
+                raise InputError(wanted=_ITEMS[name][1], found=item, file=source, field=place)
     if made is Add:
         _check_named(fields["object"], source)
     return made(**fields)
@@ -313,6 +322,16 @@ def _found(world: ClusterState, op: Patch | Remove, change: str) -> Manifest:
         hint = world.suggestion(op.kind, key)
         raise InputError(wanted=f"a {op.kind} of this cluster", found=key, field=change, hint=hint)
     return found
+
+
+def _is_same(new: Any, old: Manifest) -> bool:
+    """Return whether a patched value is still the object that it was."""
+    meta = new.get("metadata") if isinstance(new, dict) else None
+    return (
+        isinstance(meta, dict)
+        and all(new.get(field) == old[field] for field in ("apiVersion", "kind"))
+        and all(meta.get(field) == old["metadata"].get(field) for field in ("namespace", "name"))
+    )
 
 
 def _is_alone(op: Operation) -> bool:

@@ -266,8 +266,8 @@ class Course:
             )
             return Forecast(state="never", text=f"{never}{hint}")
         if self.cycles >= MOST_CYCLES:
-            seen = span(timeline.now - timeline.start)
-            text = f"unknown: too much happens to look further than {seen}"
+            played = span(timeline.now - timeline.start)
+            text = f"unknown: too much happens to look further than {played}"
             return Forecast(state="unknown", text=text)
         return Forecast(state="never", text=f"{never} within {span(self.horizon_s)}")
 

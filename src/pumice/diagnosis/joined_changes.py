@@ -7,7 +7,7 @@ from typing import Any
 
 from pumice.api.cloning import clone
 from pumice.api.kinds import Manifest
-from pumice.cluster.embedded.patches import json_patch
+from pumice.cluster.embedded.patches import apply_patch
 from pumice.diagnosis.changes import (
     OWNED,
     Add,
@@ -63,7 +63,7 @@ def _merged(added: Manifest, patch: Sequence[Mapping[str, Any]]) -> Manifest | N
     """
     for some in ([dict(step) for step in patch], [adding(step) for step in patch]):
         with suppress(RejectedError):
-            merged: Manifest = json_patch(clone(added), clone(some))
+            merged: Manifest = apply_patch(clone(added), some, "json")
             return merged
     return None
 

@@ -230,7 +230,7 @@ def _put(value: Any, path: tuple[str, ...], new: Any) -> Any:
     if isinstance(value, list):
         names = [str(one.get("name")) if isinstance(one, Mapping) else "" for one in value]
         at = names.index(path[0]) if path[0] in names else path[0]
-        if not str(at).isdigit() or int(at) >= len(value):
+        if not (str(at).isdecimal() and len(str(at)) < 10) or int(at) >= len(value):
             known = ", ".join(name for name in names if name)
             raise InputError(wanted=f"one of {known or len(value)}", found=path[0])
         return [_put(one, path[1:], new) if i == int(at) else one for i, one in enumerate(value)]

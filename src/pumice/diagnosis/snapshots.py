@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
+from pumice.api.annotations import LAST_APPLIED
 from pumice.api.kinds import Manifest, queue_of
 from pumice.api.quantity import amount_text
 from pumice.api.times import rfc3339
@@ -36,7 +37,6 @@ _TOKEN: Final = re.compile(
 """The one secret that a scheduler configuration may hold: the token for measured use."""
 _PRIVATE_KEY: Final = "ssh-private-key"
 """The argument of the plugin `ssh` of a job that is a secret."""
-_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _PARTS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -89,8 +89,8 @@ def saved_objects(world: ClusterState) -> Iterator[Manifest]:
 def _without_secrets(manifest: Manifest) -> Manifest:
     meta = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
     marks = meta.get("annotations")
-    if marks and _APPLIED in marks:
-        meta["annotations"] = {key: value for key, value in marks.items() if key != _APPLIED}
+    if marks and LAST_APPLIED in marks:
+        meta["annotations"] = {key: value for key, value in marks.items() if key != LAST_APPLIED}
     out = {**manifest, "metadata": meta}
     if manifest["kind"] == "Pod":
         out["spec"] = _pod_without_secrets(manifest)

@@ -29,7 +29,15 @@ from pumice.diagnosis.object_pile import ObjectPile, alike_until
 from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
 from pumice.diagnosis.stored_configuration import scheduler_configuration
-from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError, Words
+from pumice.errors import (
+    ClusterError,
+    InputError,
+    ManifestError,
+    NotFoundError,
+    PumiceError,
+    UnavailableError,
+    Words,
+)
 
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
@@ -82,7 +90,8 @@ def _listed(
     except NotFoundError:
         return []
     except ClusterError as error:
-        if kind in _NEEDED:
+        silent = isinstance(error, UnavailableError) and not error.verbatim
+        if kind in _NEEDED or silent:  # a server that does not answer would not answer for others
             raise
         hidden[kind] = error.problem
         return []
@@ -119,6 +128,7 @@ class Documents:
 Source = Path | str | Documents | ReadableCluster
 """A file, a folder of files, a text, documents, or anything with the cluster protocol."""
 
+_NO_FILE: Final = Path("<input>")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
 _JOB_PARTS: Final = frozenset(
@@ -246,8 +256,8 @@ def _take_document(pile: ObjectPile, document: Document, source: Path | str) -> 
     content = document.content
     if isinstance(content, (dict, Mapping)) and "kind" not in content:
         if "objects" in content or "objectsFrom" in content:
-            path = Path(document.file) if isinstance(source, Path) else Path("<input>")
-            _take_scenario(pile, dict(content), path)
+            file = Path(document.file) if isinstance(source, Path) else None
+            _take_scenario(pile, dict(content), file)
             return
         raise ManifestError(
             wanted="manifests, a scenario or a snapshot",
@@ -264,8 +274,9 @@ def _keys(content: Mapping[str, Any]) -> Words:
     return Words(f"a mapping with {first_of(names, 4)}" if names else "an empty mapping")
 
 
-def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
+def _take_objects(pile: ObjectPile, content: dict[str, Any], file: Path | None) -> None:
     """Take the objects of a scenario; an error names the line of the object."""
+    path = file or _NO_FILE
     given = _part(content, "objects", (list, str), "a list of manifests", path) or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
@@ -278,16 +289,17 @@ def _take_objects(pile: ObjectPile, content: dict[str, Any], path: Path) -> None
                 error.file = lines[number].at(error.path)
             raise
     for name in _part(content, "objectsFrom", list, "file names", path) or []:
-        for root in named_manifests(path, str(name), ManifestError):
+        for root in named_manifests(file, str(name), ManifestError):
             for document in root.pack().documents():
                 pile.take(document.content, document.source)
 
 
-def _take_scenario(pile: ObjectPile, content: dict[str, Any], path: Path) -> None:
-    """Take a scenario or a saved snapshot."""
-    _take_objects(pile, content, path)
+def _take_scenario(pile: ObjectPile, content: dict[str, Any], file: Path | None) -> None:
+    """Take a scenario or a saved snapshot; ``file`` is None for a text."""
+    path = file or _NO_FILE
+    _take_objects(pile, content, file)
     if "confFrom" in content:
-        pile.conf = named_conf(path, str(content["confFrom"]))
+        pile.conf = named_conf(file, str(content["confFrom"]))
     elif "conf" in content:
         text = _part(content, "conf", (str, dict), "a configuration", path)
         text = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from pumice.api.times import moment_of
 from pumice.core.views import Queue
 from pumice.examine.job_outcome import waiting_lines
 from pumice.framework.columns import Jobs, Queues
@@ -146,7 +146,7 @@ def _queue_words(keys: Sequence[float]) -> str:
 def _deadline(keys: Sequence[float]) -> str:
     if keys[0] >= _NEVER:
         return "no deadline"
-    return f"due {datetime.fromtimestamp(keys[0], UTC):%Y-%m-%d %H:%M:%S}"
+    return f"due {moment_of(keys[0]):%Y-%m-%d %H:%M:%S}"
 
 
 def _span(seconds: float) -> str:

@@ -139,14 +139,18 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     def _weigh_tiers(self) -> list[tuple[float, NDArray[np.intp]]]:
         """Return the part of each tier in the score of a normal pod, with the nodes' domains."""
         tree = self._tree
-        tiers = range(tree.min_tier, tree.max_tier + 1)
-        weights = np.power(float(self.fading), np.array(tiers, dtype=float) - 1)
-        total = weights.sum()
+        parts: list[tuple[float, NDArray[np.intp]]] = []
+        after = tree.min_tier
+        for tier in np.unique(tree.tiers).tolist():
+            if tier > after:  # tiers without domains, however many
+                weight = _weight_of_tiers(self.fading, after, tier - 1)
+                parts.append((weight, np.full(len(tree.top.mask), -1, dtype=np.intp)))
+            parts.append((_weight_of_tiers(self.fading, tier, tier), tree.at_tier(tier)))
+            after = tier + 1
+        total = sum(weight for weight, _ in parts)
         if len(tree.domains) == 1 or not np.isfinite(total) or total <= 0:
             return []  # one domain for all: no node is better than another
-        return [
-            (float(weight), tree.at_tier(tier)) for weight, tier in zip(weights, tiers, strict=True)
-        ]
+        return parts
 
     # Which domains
 
@@ -294,6 +298,15 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
                 known[near.index] = 1.0
             self._near_scores[near.index] = known
         return known
+
+
+def _weight_of_tiers(fading: float, first: int, last: int) -> float:
+    """Add up the weights of tiers: each is ``fading`` times that of the tier below it."""
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        lowest, beyond = np.power(float(fading), np.array([first - 1, last], dtype=float))
+    if first == last:
+        return float(lowest)
+    return float(last - first + 1 if fading == 1 else (lowest - beyond) / (1.0 - fading))
 
 
 def _search_root(present: Domain, within: Domain, limit: int) -> Domain | None:

@@ -1,10 +1,14 @@
-"""Write test results as JUnit XML, the form that build servers read."""
+"""Write test results as JUnit XML, the form that build servers read.
+
+XML holds no control characters in any form, so texts from files are written with escapes.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from pumice.api.output_files import make_folder, write_file
+from pumice.api.shown_text import shown
 from pumice.scenarios.runner import CaseResult
 
 
@@ -22,16 +26,15 @@ def junit_xml(results: Sequence[CaseResult]) -> str:
         case = ET.SubElement(
             suite,
             "testcase",
-            classname=str(result.path.parent),
-            name=result.path.name,
+            classname=shown(str(result.path.parent)),
+            name=shown(result.path.name),
             time=f"{result.seconds:.3f}",
         )
         if result.outcome in {"failed", "error"}:
             tag = "failure" if result.outcome == "failed" else "error"
             first = result.differences[0] if result.differences else ""
-            ET.SubElement(case, tag, message=_legal(first)).text = _legal(
-                "\n".join(result.differences)
-            )
+            lines = "\n".join(map(shown, result.differences))
+            ET.SubElement(case, tag, message=shown(first)).text = lines
     suites = ET.Element("testsuites")
     suites.append(suite)
     ET.indent(suites)
@@ -42,8 +45,3 @@ def write_junit(results: Sequence[CaseResult], path: Path) -> None:
     """Write the document to a file, creating its folder if needed."""
     make_folder(path.parent)
     write_file(path, junit_xml(results))
-
-
-def _legal(text: str) -> str:
-    """Drop control characters, which XML cannot hold in any form."""
-    return "".join(char for char in text if char in "\t\n\r" or ord(char) >= 0x20)

@@ -220,6 +220,9 @@ def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
         return [m for i, one in enumerate(items) for m in _manifests(path, f"{where}[{i}]", one)]
     metadata = _typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
     _typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
+    for part in ("labels", "annotations"):
+        if metadata.get(part) is not None:
+            _typed(path, f"{where}.metadata.{part}", metadata[part], dict, "a mapping")
     return [dict(in_namespace(manifest))]
 
 

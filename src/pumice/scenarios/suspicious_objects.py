@@ -5,6 +5,7 @@ None of it stops a run: a policy test may well be about a queue that does not ex
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME
@@ -21,6 +22,10 @@ _MAPS: Final = frozenset({"capability", "deserved", "minResources", "minTaskMemb
 """Fields whose keys are names of users."""
 _LINKED: Final = {"Queue": "is below", "HyperNode": "contains"}
 """Kinds that form trees, and what a link from one to the next means."""
+_SHOWN: Final = 8
+"""Names of a circle that are written."""
+_MOST: Final = 20
+"""Circles that are followed, and names for which near ones are sought: both take long."""
 _OWN: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 
@@ -29,10 +34,12 @@ def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     names = [_name(one) for one in objects]
     known = set(names)
     yield from mistakes(objects)
+    hints = 0
     for number, one in enumerate(objects):
         for what, kind, wanted in _references(one):
             if (kind, wanted) not in known:
-                near = nearest(wanted, [key for each, key in names if each == kind])
+                same = [key for each, key in names if each == kind] if hints < _MOST else ()
+                hints, near = hints + 1, nearest(wanted, same)
                 hint = f" (did you mean '{near}'?)" if near else ""
                 named = f"{names[number][0]} {names[number][1]}"
                 yield number, f"{named} names {what} '{wanted}', which does not exist{hint}"
@@ -71,10 +78,12 @@ def _circles(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield queues below themselves, and hypernodes that contain themselves."""
     numbers = {_name(one): number for number, one in enumerate(objects) if one["kind"] in _LINKED}
     links = {name: _links(objects[number]) for name, number in numbers.items()}
-    for name, number in numbers.items():
+    links = _on_circles(links)
+    for name in islice(links, _MOST):
         way = _way_back(name[1], name[0], links)
         if way:
-            yield number, f"{' '.join(name)} {_LINKED[name[0]]} itself: {' -> '.join(way)}"
+            words = " -> ".join(way if len(way) <= _SHOWN else [*way[:_SHOWN], "…", name[1]])
+            yield numbers[name], f"{' '.join(name)} {_LINKED[name[0]]} itself: {words}"
 
 
 def _links(manifest: Mapping[str, Any]) -> list[str]:
@@ -90,17 +99,45 @@ def _links(manifest: Mapping[str, Any]) -> list[str]:
     return [str(one["name"]) for one in exact if isinstance(one, Mapping) and one.get("name")]
 
 
+def _on_circles(links: Mapping[tuple[str, str], list[str]]) -> dict[tuple[str, str], list[str]]:
+    """Leave out objects from which no way leads on for ever, and those that none leads to."""
+    left = {name: [one for one in to if (name[0], one) in links] for name, to in links.items()}
+    for _ in range(2):
+        backwards: dict[tuple[str, str], list[str]] = {name: [] for name in left}
+        for (kind, name), to in left.items():
+            for one in to:
+                backwards[kind, one].append(name)
+        numbers = {name: len(to) for name, to in left.items()}
+        ends = [name for name, number in numbers.items() if not number]
+        while ends:
+            kind, name = ends.pop()
+            for one in backwards[kind, name]:
+                numbers[kind, one] -= 1
+                if not numbers[kind, one]:
+                    ends.append((kind, one))
+        left = {
+            name: [one for one in to if numbers[name[0], one]]
+            for name, to in backwards.items()
+            if numbers[name]
+        }
+    return left
+
+
 def _way_back(start: str, kind: str, links: Mapping[tuple[str, str], list[str]]) -> list[str]:
     """Return the names on a way from an object back to it; none if there is no such way."""
-    ways = [[start, first] for first in links[kind, start]]
-    seen: set[str] = set()
-    while ways:
-        way = ways.pop()
-        if way[-1] == start:
-            return way
-        if way[-1] not in seen:
-            seen.add(way[-1])
-            ways += [[*way, after] for after in links.get((kind, way[-1]), ())]
+    before = dict.fromkeys(links[kind, start], start)
+    ahead = [*before]
+    while ahead:
+        last = ahead.pop()
+        if last == start:
+            way = [start]
+            while (last := before[last]) != start:
+                way.append(last)
+            return [start, *reversed(way[1:]), start]
+        for after in links.get((kind, last), ()):
+            if after not in before:
+                before[after] = last
+                ahead.append(after)
     return []
 
 
@@ -149,7 +186,8 @@ def _references(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if kind == "Queue" and spec.get("parent") not in (None, "", "root"):
         yield "queue", "Queue", str(spec["parent"])
     if kind == "Pod":
-        group = (meta.get("annotations") or {}).get(GROUP_NAME)
+        notes = meta.get("annotations")
+        group = notes.get(GROUP_NAME) if isinstance(notes, Mapping) else None
         if group:
             yield "pod group", "PodGroup", f"{meta.get('namespace')}/{group}"
         if spec.get("nodeName"):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -14,6 +15,7 @@ from pumice.controllers.hypernode import DISCOVERY_CONFIG
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.metrics import Metrics
+from pumice.serve.cache_gate import CacheGate
 from pumice.serve.options import ControllerOptions
 
 NAMES: Final[Mapping[str, str]] = {
@@ -28,6 +30,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """Controllers by their names in the flag ``--controllers``."""
 _FLUSH_S: Final = 5.0
+_WAIT_S: Final = 1.0
 _POLL_S: Final = 5.0
 """How often the ConfigMap of HyperNode discovery is read."""
 _HYPER_NODES: Final = 5
@@ -105,8 +108,11 @@ def run_controllers(
     """
     for name in unknown_controllers(options.controllers):
         _log.warning("unknown controller", controller=name)
-    if not _wait_synced(cluster, stop):
-        return
+    gate = CacheGate(cluster, metrics, _log, steady or time.monotonic)
+    while not gate.is_open(_WAIT_S):
+        on_look()
+        if stop.is_set():
+            return
     metrics.ready(is_ready=True)
     controllers = chosen_controllers(options)
     loop = ThreadedLoop(
@@ -117,6 +123,7 @@ def run_controllers(
         metrics=metrics,
         on_look=on_look,
         steady=steady,
+        is_current=gate.is_open,
     )
     loop.on_change.append(ControllerMetrics(metrics, loop.view).notice)
     names = ",".join(controller.name for controller in controllers)
@@ -137,13 +144,3 @@ def _workers(options: ControllerOptions) -> dict[str, int]:
         "queue": options.worker_threads_for_queue,
         "hypernode": _HYPER_NODES,
     }
-
-
-def _wait_synced(cluster: LiveCluster, stop: threading.Event) -> bool:
-    """Wait until all watched kinds are synced; return whether to continue."""
-    while not stop.is_set():
-        missing = cluster.wait_synced(1.0)
-        if not missing:
-            return True
-        _log.v(2).info("waiting for objects", kinds=",".join(missing))
-    return False

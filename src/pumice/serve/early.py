@@ -1,9 +1,10 @@
 """What a process does before anything large is imported: its logs, and a connection that listens.
 
-The API server prepares the first lists while the rest of the process is loaded.
+Without an election the API server prepares the first lists while the rest is loaded.
 """
 
 from contextlib import ExitStack
+from typing import Final
 
 from pumice import logs
 from pumice.api.objects import FOLLOWED
@@ -11,6 +12,9 @@ from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.kube.rate_limit import Timing
 from pumice.serve.options import CommonOptions, ProcessOptions
+
+_LEASE_S: Final = 1.0
+"""How long the first lists wait for the lease: what is listed before it is taken does not count."""
 
 
 def set_up_logs(options: CommonOptions) -> None:
@@ -40,6 +44,7 @@ def connect(
         qps=leader.kube_api_qps,
         burst=leader.kube_api_burst,
         timing=timing,
+        follow_after_s=_LEASE_S if leader.leader_elect else 0.0,
     )
     return stack.enter_context(cluster)
 

@@ -68,16 +68,17 @@ class _ProcessState:
         if self.cluster is None:
             return []
         troubles, absent = self.cluster.troubles(), {*self.cluster.absent()}
-        lines = {kind: f"[-]{kind}: {trouble}" for kind, trouble in troubles.items()}
+        lines = {kind: f"[-]{kind}: waits to be listed" for kind in self.cluster.wait_current(0)}
+        lines |= {kind: f"[-]{kind}: {trouble}" for kind, trouble in troubles.items()}
         lines |= {kind: f"[ ]{kind}: the server does not have it" for kind in absent}
         return [lines.get(kind, f"[+]{kind} ok") for kind in self.kinds]
 
     def metrics(self) -> str:
         metrics = self.process.metrics
         if self.cluster is not None:
-            troubles = self.cluster.troubles()
+            outdated = {*self.cluster.wait_current(0), *self.cluster.troubles()}
             for kind in self.kinds:
-                metrics.watching(kind, is_well=kind not in troubles)
+                metrics.watching(kind, is_well=kind not in outdated)
         return metrics.text()
 
 

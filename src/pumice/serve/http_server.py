@@ -5,7 +5,7 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from aiohttp import StreamReader, http_exceptions, web
 
 from pumice import logs
-from pumice.errors import ServiceError
+from pumice.serve.ports import Port
 
 _START_S: Final = 10.0
 """How long starting and stopping may take, beside the time that open requests get."""
@@ -21,8 +21,15 @@ _IDLE_S: Final = 75.0
 """How long a connection is kept on which no whole request arrives."""
 BODY_TIMEOUT_S: Final = 30.0
 """How long the body of a request may take."""
+_HANDSHAKE_S: Final = 10.0
+"""How long a TLS handshake may take."""
+_MOST_CONNECTIONS: Final = 512
+"""Open connections of a site; beyond, the oldest one without a request makes room."""
+_MOST_HANDSHAKES: Final = 128
+_NO_DESCRIPTOR_S: Final = 0.1
 _CHUNK: Final = 64 * 1024
 _log = logs.get("endpoints")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class _Malformed(logging.Filter):
@@ -53,6 +60,87 @@ class Site:
     sockets: Sequence[socket.socket] = ()
 
 
+class _Entrance:
+    """Accepts the connections of one site: any client can open many, and none must end us."""
+
+    def __init__(self, sockets: Sequence[socket.socket], tls: ssl.SSLContext | None) -> None:
+        self._sockets = sockets
+        self._tls = tls
+        self._asked: set[object] = set()
+        """Connections whose requests are being answered."""
+        self._greeted: dict[asyncio.Task[None], web.RequestHandler] = {}
+        """New connections, until the handshake is done."""
+        self._accepting: list[asyncio.Task[None]] = []
+
+    def open(self, server: web.Server) -> None:
+        """Begin to accept."""
+        self._accepting = [
+            asyncio.create_task(self._accept(sock, server)) for sock in self._sockets
+        ]
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Note which connections do something, and refuse requests that are no text."""
+        if not _is_text(request):
+            raise web.HTTPBadRequest(text="wanted headers in UTF-8\n")
+        protocol = request.protocol
+        self._asked.add(protocol)
+        try:
+            return await handler(request)
+        finally:
+            self._asked.discard(protocol)
+
+    def close(self) -> None:
+        """Accept no more."""
+        for task in (*self._accepting, *self._greeted):
+            task.cancel()
+        for sock in self._sockets:
+            sock.close()
+
+    async def _accept(self, sock: socket.socket, server: web.Server) -> None:
+        loop = asyncio.get_running_loop()
+        sock.settimeout(0)
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(sock)
+            except OSError as error:  # no free descriptor, or the client has left
+                _log.v(2).info("cannot accept a connection", error=error)
+                await asyncio.sleep(_NO_DESCRIPTOR_S)
+                continue
+            if not self._has_room(server):
+                connection.close()
+                continue
+            handler = server()
+            task = loop.create_task(self._greet(connection, handler))
+            self._greeted[task] = handler
+            task.add_done_callback(self._greeted.pop)
+            await asyncio.sleep(0)  # it is greeted before the next one is accepted
+
+    async def _greet(self, connection: socket.socket, handler: web.RequestHandler) -> None:
+        """Begin to serve a connection, after the handshake if there is one."""
+        timeout_s = None if self._tls is None else _HANDSHAKE_S
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: handler, connection, ssl=self._tls, ssl_handshake_timeout=timeout_s
+            )
+        except OSError as error:
+            _log.v(2).info("connection not served", error=error)
+            connection.close()
+
+    def _has_room(self, server: web.Server) -> bool:
+        """Make room for one more connection if need be; return whether there is some."""
+        new = sum(one.transport is None for one in self._greeted.values())
+        if new >= _MOST_HANDSHAKES:
+            return False
+        known = [one for one in server.connections if one.transport is not None]
+        if len(known) + new < _MOST_CONNECTIONS:
+            return True
+        idle = next((one for one in known if one not in self._asked), None)
+        if idle is not None:
+            idle.force_close()
+        return idle is not None
+
+
 class HttpServer:
     """Sites served from one thread; a context manager."""
 
@@ -63,6 +151,7 @@ class HttpServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._runners: list[web.AppRunner] = []
+        self._entrances: list[_Entrance] = []
         self.ports: list[int] = []
         """The address of each site; useful with port 0."""
 
@@ -90,8 +179,7 @@ class HttpServer:
     def stop(self) -> None:
         """End requests and release the addresses; harmless if nothing was started."""
         if self._thread.is_alive():
-            for runner in self._runners:
-                self._wait(runner.cleanup())
+            self._wait(self._end())
             self._wait(self._loop.shutdown_default_executor())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -109,6 +197,7 @@ class HttpServer:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_START_S + self._grace_s)
 
     async def _serve(self, site: Site) -> None:
+        sockets = site.sockets or Port(site.host, site.port).listen()
         runner = web.AppRunner(
             site.app,
             access_log=None,
@@ -117,32 +206,83 @@ class HttpServer:
             handler_cancellation=True,
             keepalive_timeout=_IDLE_S,
             shutdown_timeout=self._grace_s,
+            auto_decompress=False,  # a small body could become a large one
         )
+        entrance = _Entrance(sockets, site.tls)
+        site.app.middlewares.insert(0, entrance.middleware)
         await runner.setup()
         self._runners.append(runner)
-        place = f"{site.host or '*'}:{site.port}"
-        served: list[web.BaseSite] = [
-            web.SockSite(runner, sock, ssl_context=site.tls) for sock in site.sockets
-        ]
-        if not served:
-            served = [web.TCPSite(runner, site.host or None, site.port, ssl_context=site.tls)]
-        try:
-            for each in served:
-                await each.start()
-        except OSError as error:
-            raise ServiceError(place, f"cannot be listened on: {error.strerror}") from error
-        self.ports += [address[1] for address in runner.addresses[:1]]
-        _log.v(1).info("serves", address=place)
+        self._entrances.append(entrance)
+        if runner.server is not None:
+            entrance.open(runner.server)
+        host, port = sockets[0].getsockname()[:2]
+        self.ports.append(port)
+        _log.v(1).info("serves", address=f"{host}:{port}")
+
+    async def _end(self) -> None:
+        for entrance in self._entrances:
+            entrance.close()
+        for runner in self._runners:
+            await runner.cleanup()
+
+
+def _is_text(request: web.Request) -> bool:
+    """Return whether all headers are UTF-8: what is not can neither be shown nor compared."""
+    try:
+        for _, value in request.raw_headers:
+            value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""Names by which a client may call this machine."""
+
+
+def foreign_request(request: web.Request, hosts: Container[str]) -> str:
+    """Return what shows that a request was made by a page of another site, empty if nothing.
+
+    A browser sends the host of the address, which reveals a foreign name that leads here, and the
+    site that the request comes from.
+    """
+    sent = request.headers.getall("Host", [])
+    name, _, port = sent[0].rpartition(":") if sent else ("", "", "")
+    if len(sent) != 1 or (name if name and port.isdecimal() else sent[0]) not in hosts:
+        return "this host is not served here"
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    is_visit = request.headers.get("Sec-Fetch-Mode") == "navigate" and request.method == "GET"
+    if site not in ("same-origin", "none") and not is_visit:
+        return "requests of other sites are not answered"
+    return ""
+
+
+async def write_in_time(request: web.Request, response: web.StreamResponse, lines: bytes) -> None:
+    """Send a part of an answer that goes on.
+
+    Raises:
+        ConnectionResetError: the client has left, or does not read.
+    """
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            await response.write(lines)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the client does not read") from None
 
 
 async def read_body(request: web.Request, longest: int) -> bytes:
     """Read the body of a request; of one that is too long nothing is kept.
 
     Raises:
-        HTTPBadRequest: it is not encoded as it says.
+        HTTPBadRequest: it is malformed.
         HTTPRequestEntityTooLarge: it has more than ``longest`` bytes.
         HTTPRequestTimeout: it takes too long to arrive.
+        HTTPUnsupportedMediaType: it is compressed.
     """
+    if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+        raise web.HTTPUnsupportedMediaType(text="compressed request bodies are not read\n")
     if (request.content_length or 0) > longest:
         raise _too_long(longest)
     content = request.content

@@ -126,7 +126,10 @@ def _metric_groups(options: ProcessOptions) -> list[Group]:
 def _join_election(
     options: LeaderOptions, cluster: KubeCluster, stack: ExitStack, machine: Machine
 ) -> LeaseElector | None:
-    """Join the election, on a connection without fence and rate limit."""
+    """Join the election, on a connection without fence and rate limit.
+
+    What was known before the lease was taken may lack the last writes of the leader before.
+    """
     if not options.leader_elect:
         return None
     connection = load_connection(options.kubeconfig or None, options.master)
@@ -140,6 +143,7 @@ def _join_election(
         renew_s=options.leader_elect_renew_deadline_s,
         retry_s=options.leader_elect_retry_period_s,
         clock=machine.timing.clock,
+        on_won=cluster.start_over,
     )
     cluster.fence = elector.is_leader
     return elector

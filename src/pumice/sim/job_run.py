@@ -1,7 +1,6 @@
 """One job on its way through a simulation, and its objects as the scheduler sees them."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from enum import IntEnum
 from functools import lru_cache
 from math import inf, isnan, nan
@@ -20,6 +19,7 @@ from pumice.api.objects import (
     PodStatus,
 )
 from pumice.api.times import epoch as seconds_of
+from pumice.api.times import moment_of
 from pumice.sim.event_log import NONE
 from pumice.sim.job_classes import JobClass
 from pumice.sim.workload import JobSpec, TaskSpec
@@ -27,8 +27,6 @@ from pumice.sim.workload import JobSpec, TaskSpec
 EPOCH = 1704067200.0
 """Second 0 of a simulation, as the scheduler's clock reads it, unless the trace or the user states
 another: the first of January 2024."""
-_LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-"""The last day that a time can be written for."""
 
 _PENDING = PodStatus(phase="Pending")
 _SUCCEEDED = PodStatus(phase="Succeeded")
@@ -46,7 +44,7 @@ class State(IntEnum):
 @lru_cache(maxsize=64)  # many things happen at the same moment
 def time_text(epoch: float) -> str:
     """Write a moment, in seconds since 1970, as Kubernetes writes times."""
-    moment = datetime.fromtimestamp(min(epoch, _LAST), UTC)
+    moment = moment_of(epoch)
     return f"{moment.isoformat().removesuffix('+00:00')}Z"
 
 

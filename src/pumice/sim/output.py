@@ -3,7 +3,6 @@
 The same simulation writes the same bytes; its cost on this machine has a separate file.
 """
 
-import csv
 import io
 import json
 import math
@@ -18,6 +17,7 @@ from pumice.api.output_files import replacing, write_file
 from pumice.api.times import rfc3339
 from pumice.errors import InputError, Words
 from pumice.sim.comparing import Summary, are_comparable
+from pumice.sim.csv_cells import write_csv
 from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
@@ -48,9 +48,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
         return path
     with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        write_csv(text, columns, rows)
         text.detach()  # writes what is left; the file stays open
     return path
 

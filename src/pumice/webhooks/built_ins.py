@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from pumice.api.kinds import PRIORITY_CLASS, STORAGE_CLASS, Kind, Manifest
+from pumice.api.kinds import CUSTOM_KIND, PRIORITY_CLASS, STORAGE_CLASS, Kind, Manifest
 from pumice.api.quantity import amounts
 from pumice.webhooks.fields import (
     FieldError,
@@ -33,6 +33,7 @@ from pumice.webhooks.names import (
 )
 from pumice.webhooks.pods.resources import NOT_NEGATIVE, check_amount
 from pumice.webhooks.pods.template import check_pod_content
+from pumice.webhooks.schema.custom import check_definition
 
 _LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _LARGEST_DATA: Final = 1 << 20
@@ -220,9 +221,27 @@ def _replicated(given: Manifest) -> Iterator[FieldError]:
     yield from labels(metadata.get("labels"), ("spec", "template", "labels"))
 
 
+def _path_segment(value: str) -> Messages:
+    """Check a name that only has to fit into an address."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{sign}'" for sign in "/%" if sign in value]
+
+
+def _batch_job(given: Manifest) -> Iterator[FieldError]:
+    spec = (given.get("spec") or {}).get("template") or {}
+    policy = (spec.get("spec") or {}).get("restartPolicy") if isinstance(spec, dict) else None
+    if policy not in ("OnFailure", "Never"):
+        path = ("spec", "template", "spec", "restartPolicy")
+        text = 'valid values: "OnFailure", "Never"'
+        yield unsupported(path, policy, ("OnFailure", "Never")) if policy else required(path, text)
+
+
+_RIGHTS: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _NAME_RULES: Final[Mapping[str, Callable[[str], Messages]]] = {
     "Namespace": dns_label,
     "Service": _service_name,
+    **dict.fromkeys((f"{kind}.rbac.authorization.k8s.io" for kind in _RIGHTS), _path_segment),
 }
 _RULES: Final[Mapping[str, Rule]] = {
     "ConfigMap": _config_map,
@@ -233,5 +252,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "PersistentVolumeClaim": _claim,
     PRIORITY_CLASS: _priority_class,
     STORAGE_CLASS: _storage_class,
+    CUSTOM_KIND: check_definition,
+    "Job.batch": _batch_job,
     **dict.fromkeys(("Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"), _replicated),
 }

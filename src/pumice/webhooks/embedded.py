@@ -7,22 +7,35 @@ server with Volcano's webhooks.
 from collections.abc import Iterable
 from typing import Final, cast
 
-from pumice.api.kinds import JOB, QUEUE, Kind, Kinds, Manifest, kind_of
+from pumice.api.kinds import (
+    BUILT_IN_NAMES,
+    JOB,
+    QUEUE,
+    SCHEDULER_NAME,
+    Kind,
+    Kinds,
+    Manifest,
+    kind_of,
+)
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.api.schema.built_ins import notation_of
+from pumice.cluster.embedded.node_operations import registered
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.built_ins import check_built_in, check_head
 from pumice.webhooks.contents import HEAD, KnownContents
-from pumice.webhooks.fields import aggregate
-from pumice.webhooks.json_patch import applied
+from pumice.webhooks.fields import refused
+from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
-from pumice.webhooks.review import Operation, Options, Request
+from pumice.webhooks.review import Operation, Options, Request, children_of
+from pumice.webhooks.schema.custom import CustomSchemas
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_NO_SPEC: Final = "spec: Required value"
 _POD_STATUS: Final = "v1.RunningPod"
 
 
@@ -34,12 +47,17 @@ class EmbeddedAdmission:
         cluster: EmbeddedCluster,
         options: Options | None = None,
         paths: Iterable[str] = CHART_PATHS,
+        *,
+        is_default_scheduler: bool = False,
     ) -> None:
+        """Make one; with ``is_default_scheduler`` pods of the default scheduler become ours."""
         listed = tuple(paths)
         self._world, self._options = _World(cluster), options or Options()
         self._chain = Chain(self._world, self._options, listed)
         self._kinds = frozenset({*CHECKED_KINDS, *(SERVICES[path].kind for path in listed)})
         self._valid_pods = KnownContents[None]()
+        self.custom_schemas = CustomSchemas(cluster)
+        self._is_default_scheduler = is_default_scheduler
 
     def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
         """Return the object to store.
@@ -51,11 +69,14 @@ class EmbeddedAdmission:
         kind = kind_of(manifest)
         if operation == "STATUS":
             self._check_status(manifest)
-            return manifest
+            return self._fitted(kind, manifest, old)
         if kind not in self._kinds:
-            if operation != "DELETE":
-                self._check_built_in(manifest, old)
-            return manifest
+            if operation == "DELETE":
+                return manifest
+            self._check_built_in(manifest, old)
+            if operation == "CREATE" and kind in ("Node", "Pod"):
+                return self._completed(kind, manifest)
+            return self._fitted(kind, manifest, old)
         if operation == "UPDATE" and kind == JOB:
             manifest = self._filled(manifest)
         verdict = self._chain.judge(cast("Operation", operation), manifest, old)
@@ -63,9 +84,29 @@ class EmbeddedAdmission:
             judged: Manifest = verdict.object
             return judged
         place = _place(manifest)
+        if verdict.reason == "InternalError":  # a default of the webhook found no place
+            raise RejectedError(*place, _NO_SPEC)
         if verdict.reason == "Invalid" and _INVALID in verdict.message:
+            if verdict.errors:
+                raise refused(place, verdict.errors)
             raise RejectedError(*place, verdict.message.partition(_INVALID)[2])
         raise DeniedError(*place, verdict.message)
+
+    def _fitted(self, kind: str, manifest: Manifest, old: Manifest | None) -> Manifest:
+        """Complete and check an object of a kind that a client defined."""
+        if kind in BUILT_IN_NAMES:
+            return manifest
+        return self.custom_schemas.prepared(self._known(manifest), manifest, old)
+
+    def _completed(self, kind: str, manifest: Manifest) -> Manifest:
+        """Complete a new node, or a pod that names no scheduler."""
+        if kind == "Node":
+            return registered(manifest, self._world.version)
+        if not self._is_default_scheduler:
+            return manifest
+        named = manifest["spec"].get("schedulerName") or _DEFAULT_SCHEDULER
+        chosen = SCHEDULER_NAME if named == _DEFAULT_SCHEDULER else named
+        return {**manifest, "spec": {**manifest["spec"], "schedulerName": chosen}}
 
     def _check_built_in(self, manifest: Manifest, old: Manifest | None) -> None:
         """Check an object of Kubernetes' own kinds: types first, then values."""
@@ -78,7 +119,7 @@ class EmbeddedAdmission:
         else:
             found = list(check_built_in(kind, self._decoded(kind, manifest, notation), old))
         if found:
-            raise RejectedError(*_place(manifest), aggregate(found))
+            raise refused(_place(manifest), found)
         self._valid_pods.remember(content, None)
 
     def _check_status(self, manifest: Manifest) -> None:
@@ -103,7 +144,10 @@ class EmbeddedAdmission:
         """Fill in a changed job; the chain asks for changes of new objects only, as Volcano's."""
         request = Request(operation="UPDATE", object=job)
         patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
-        filled: Manifest = applied(job, patch) if patch else job
+        try:
+            filled: Manifest = applied(job, patch) if patch else job
+        except PatchError:
+            raise RejectedError(*_place(job), _NO_SPEC) from None
         return filled
 
 
@@ -124,6 +168,10 @@ class _World:
     def kinds(self) -> Kinds:
         return self._cluster.kinds
 
+    @property
+    def version(self) -> int:
+        return self._cluster.version
+
     def queue(self, name: str) -> Manifest | None:
         found = self._cluster.peek(QUEUE, "", name)
         if found is None or (found.get("status") or {}).get("state"):
@@ -132,6 +180,9 @@ class _World:
 
     def queues(self) -> Iterable[Manifest]:
         return self._cluster.list(QUEUE)[0]
+
+    def below(self, name: str) -> list[Manifest]:
+        return children_of(name, self.queues())
 
     def namespace(self, name: str) -> Manifest | None:
         return self._cluster.peek("Namespace", "", name)

@@ -4,10 +4,11 @@ Used by every check; carries enough for a message of the API and for a line of `
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from pumice.errors import RejectedError
 from pumice.webhooks.plain_words import plain_type, plainly
 
 
@@ -150,6 +151,27 @@ def aggregate(errors: Iterable[object]) -> str:
     """Join findings as Kubernetes does: one alone, several in brackets, none twice."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+_REASONS: Final = {
+    "Required value": "FieldValueRequired",
+    "Unsupported value": "FieldValueNotSupported",
+    "Duplicate value": "FieldValueDuplicate",
+    "Not found": "FieldValueNotFound",
+    "Forbidden": "FieldValueForbidden",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
+    "Wrong type": "FieldValueTypeInvalid",
+}
+
+
+def refused(place: tuple[str, str, str], found: Sequence[FieldError]) -> RejectedError:
+    """Make the error of an object, by kind, namespace and name, with findings."""
+    error = RejectedError(*place, aggregate(found))
+    error.causes = tuple(
+        (_REASONS.get(one.fault, "FieldValueInvalid"), one.field, one.body) for one in found
+    )
+    return error
 
 
 def required(path: Path, detail: str = "") -> FieldError:

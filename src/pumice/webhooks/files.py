@@ -11,7 +11,7 @@ from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
-from pumice.webhooks.fields import Key, Step, path_text
+from pumice.webhooks.fields import Key, Shown, Step, path_text
 from pumice.webhooks.job_checks import count_replicas
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import DEFAULT_JOB_REPLICAS, Finding, of_field, unreadable
@@ -35,11 +35,17 @@ def is_checked(manifest: Any) -> bool:
     return name in CHECKED_KINDS or name == "Pod"
 
 
+def _parent(queue: Manifest) -> str:
+    return str(queue["spec"].get("parent", ""))
+
+
 class Files:
     """The existing objects: the queues of the files, those named, and those that always exist."""
 
     def __init__(self, manifests: Iterable[Manifest], queues: Sequence[str] = ()) -> None:
         self._queues: dict[str, Manifest] = {}
+        self._below: dict[str, dict[str, None]] = {}
+        """Names of queues by their parent."""
         for name in (*_ALWAYS_THERE, *queues):
             self._put({**_BARE_QUEUE, "metadata": {"name": name}})
         for manifest in manifests:
@@ -54,7 +60,12 @@ class Files:
             queue["spec"] = decode({"spec": queue.get("spec") or {}}, _QUEUE)["spec"]
         except DecodeError:
             queue["spec"] = {}
-        self._queues[name_of(queue)] = queue
+        name = name_of(queue)
+        old = self._queues.get(name)
+        if old is not None and _parent(old) != _parent(queue):
+            del self._below[_parent(old)][name]
+        self._queues[name] = queue
+        self._below.setdefault(_parent(queue), {})[name] = None
 
     def queue(self, name: str) -> Manifest | None:
         """Return a queue."""
@@ -63,6 +74,10 @@ class Files:
     def queues(self) -> Iterable[Manifest]:
         """Return all queues."""
         return self._queues.values()
+
+    def below(self, name: str) -> list[Manifest]:
+        """Return the queues directly below one."""
+        return [self._queues[each] for each in self._below.get(name, ())]
 
     def namespace(self, name: str) -> Manifest | None:
         """Return a namespace; without a cluster all of them exist."""
@@ -132,8 +147,9 @@ def misread_metadata(manifest: Manifest) -> Iterator[Finding]:
 
 def missing_spec(manifest: Manifest) -> Iterator[Finding]:
     """Yield that an object states nothing, if it does: admission has nothing to complete then."""
-    if "spec" not in manifest:
-        yield Finding("spec: Required value", ("spec",), None, "an object")
+    if manifest.get("spec") is None:
+        found = Shown("null") if "spec" in manifest else None
+        yield Finding("spec: Required value", ("spec",), found, "an object")
 
 
 def value_at(manifest: Any, path: Sequence[Step]) -> Any:

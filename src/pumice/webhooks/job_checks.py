@@ -371,7 +371,7 @@ def _queue(name: str, existing: Existing) -> Iterator[Finding]:
         text = " can not submit job to root queue;"
         yield Finding(text, path, name, "a queue below root")
         return
-    children = sum((one.get("spec") or {}).get("parent") == name for one in existing.queues())
+    children = len(existing.below(name))
     if children:
         text = f" can only submit job to leaf queue, queue `{name}` has {children} child queues;"
         yield Finding(text, path, name, "a queue without child queues")

@@ -41,6 +41,6 @@ def _apply(document: Any, change: dict[str, Any]) -> None:
 
 
 def _item(holder: Any, step: str) -> Any:
-    if isinstance(holder, list) and step.isdigit() and int(step) < len(holder):
+    if isinstance(holder, list) and step.isascii() and step.isdecimal() and int(step) < len(holder):
         return holder[int(step)]
     return None

@@ -187,7 +187,8 @@ def _steps(text: str) -> tuple[Step, ...]:
     for part in text.split("."):
         name, *indices = part.split("[")
         steps.append(name)
-        steps += [int(index.rstrip("]")) for index in indices if index.rstrip("]").isdigit()]
+        numbers = (index.rstrip("]") for index in indices)
+        steps += [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
     return tuple(steps)
 
 

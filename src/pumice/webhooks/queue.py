@@ -207,11 +207,7 @@ def _check_deletion(request: Request, existing: Existing, options: Options) -> I
             text = f"queue {name} cannot be deleted because it has allocated Pods: {pods.value}"
             yield Finding(text)
             return
-    children = [
-        one["metadata"]["name"]
-        for one in existing.queues()
-        if (one.get("spec") or {}).get("parent") == name
-    ]
+    children = [one["metadata"]["name"] for one in existing.below(name)]
     if children:
         text = (
             f"queue {name} can not be deleted because it has {len(children)} child queues: "

@@ -29,7 +29,7 @@ def check_place(queue: Manifest, existing: Existing, options: Options) -> Findin
     if found is not None or above is None:
         return found
     pods = amounts((above.get("status") or {}).get("allocated")).get("pods")
-    if not children_of(parent, existing) and pods is not None and pods.nano:
+    if not existing.below(parent) and pods is not None and pods.nano:
         text = (
             f"queue {parent} cannot be the parent queue of queue {name} "
             f"because it has allocated Pods: {pods.value}"
@@ -58,11 +58,6 @@ def _check_depth(name: str, parent: str, existing: Existing, most: int) -> Findi
     return None
 
 
-def children_of(name: str, existing: Existing) -> list[Manifest]:
-    """Return the queues directly below one."""
-    return [one for one in existing.queues() if (one.get("spec") or {}).get("parent") == name]
-
-
 def check_tree(queue: Manifest, existing: Existing) -> Finding | None:
     """Find what does not fit the queues above and below."""
     name, parent = queue["metadata"].get("name", ""), queue["spec"].get("parent", "")
@@ -75,11 +70,11 @@ def check_tree(queue: Manifest, existing: Existing) -> Finding | None:
         found = _check_above(queue, existing)
         if found is not None:
             return found
-        others = [one for one in children_of(parent, existing) if _name(one) != name]
+        others = [one for one in existing.below(parent) if _name(one) != name]
         found = _check_sums([*others, queue], above, f"parent queue {parent}", of_child=True)
         if found is not None:
             return found
-    children = children_of(name, existing)
+    children = existing.below(name)
     if not children:
         return None
     return _check_below(queue, children, existing) or _check_sums(children, queue, f"queue {name}")
@@ -124,7 +119,7 @@ def _nearest(queue: Manifest, resource: str, existing: Existing) -> float | None
 def _check_below(queue: Manifest, children: list[Manifest], existing: Existing) -> Finding | None:
     own = bundle(queue["spec"].get("capability"))
     for resource in _names(own):
-        highest = max(_highest(child, resource, existing, frozenset()) for child in children)
+        highest = _highest(children, resource, existing)
         if own[resource] < highest:
             text = (
                 f"queue {_name(queue)} capability[{resource}]={_shown(resource, own[resource])} "
@@ -136,16 +131,17 @@ def _check_below(queue: Manifest, children: list[Manifest], existing: Existing) 
     return None
 
 
-def _highest(queue: Manifest, resource: str, existing: Existing, seen: frozenset[str]) -> float:
-    """Return the largest capability of a queue or, where it has none, of those below."""
-    own = bundle((queue.get("spec") or {}).get("capability")).get(resource, 0.0)
-    name = _name(queue)
-    if own > 0 or name in seen:
-        return own
-    below = (
-        _highest(child, resource, existing, seen | {name}) for child in children_of(name, existing)
-    )
-    return max(below, default=0.0)
+def _highest(queues: Iterable[Manifest], resource: str, existing: Existing) -> float:
+    """Return the largest capability of queues or, where one has none, of those below it."""
+    highest, ahead, seen = 0.0, [*queues], set[str]()
+    while ahead:  # a tree may be deep
+        queue = ahead.pop()
+        own = bundle((queue.get("spec") or {}).get("capability")).get(resource, 0.0)
+        highest = max(highest, own)
+        if own <= 0 and _name(queue) not in seen:
+            seen.add(_name(queue))
+            ahead += existing.below(_name(queue))
+    return highest
 
 
 def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
@@ -154,7 +150,7 @@ def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
     Admission stops at the first finding and leaves the root out; a scheduler warns about them all.
     """
     name = _name(queue)
-    children = children_of(name, existing)
+    children = existing.below(name)
     if name == "root":
         orphans = (one for one in existing.queues() if not (one.get("spec") or {}).get("parent"))
         children += [one for one in orphans if _name(one) != name]

@@ -33,8 +33,16 @@ class Existing(Protocol):
     def queues(self) -> Iterable[Manifest]:
         """Return all queues."""
 
+    def below(self, name: str) -> list[Manifest]:
+        """Return the queues directly below one."""
+
     def namespace(self, name: str) -> Manifest | None:
         """Return a namespace, None if there is none."""
+
+
+def children_of(name: str, queues: Iterable[Manifest]) -> list[Manifest]:
+    """Return those of some queues that are directly below one."""
+    return [one for one in queues if (one.get("spec") or {}).get("parent") == name]
 
 
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):

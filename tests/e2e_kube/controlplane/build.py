@@ -20,6 +20,7 @@ from typing import Final
 
 KUBERNETES: Final = "v1.36.1"
 KWOK: Final = "v0.8.0"
+HELM: Final = "v3.18.6"
 PACKAGES: Final[Mapping[str, str]] = {
     "etcd": "go.etcd.io/etcd/server/v3",  # of the version in the go.mod of Kubernetes
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -27,6 +28,14 @@ PACKAGES: Final[Mapping[str, str]] = {
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
+"""The programs of a control plane."""
+CLIENTS: Final[Mapping[str, str]] = {"helm": "helm.sh/helm/v3/cmd/helm"}
+"""Programs of other projects that tests run against `pumice up`."""
+_APART: Final[Mapping[str, tuple[str, str]]] = {
+    "kwok": ("sigs.k8s.io/kwok", KWOK),
+    "helm": ("helm.sh/helm/v3", HELM),
+}
+"""Modules and versions of the programs that are not of Kubernetes itself."""
 CACHE_VARIABLE: Final = "PUMICE_E2E_CACHE"
 PROGRAMS_VARIABLE: Final = "PUMICE_E2E_BIN"
 
@@ -110,20 +119,24 @@ class Programs:
     def _build(self, name: str) -> None:
         started = time.monotonic()
         _say(f"building {name} into {self._built}; the first time this takes minutes")
-        module = self._kwok_module() if name == "kwok" else self._kubernetes_module()
+        module = self._module_of(name)
         unfinished = self._built / f".{name}.{os.getpid()}"
-        flags = ["-s", "-w"] if name == "kwok" else ["-s", "-w", *_version_flags()]
+        package = CLIENTS.get(name) or PACKAGES[name]
+        flags = ["-s", "-w", *(_version_flags() if name not in _APART else ())]
         command = ["build", "-mod=mod", "-buildvcs=false", "-ldflags", " ".join(flags)]
-        _go(*command, "-o", str(unfinished), PACKAGES[name], directory=module)
+        _go(*command, "-o", str(unfinished), package, directory=module)
         unfinished.replace(self._built / name)
         _say(f"built {name} in {time.monotonic() - started:.0f} s")
 
-    def _kwok_module(self) -> Path:
-        module = self.cache / f"module-kwok-{KWOK}"
+    def _module_of(self, name: str) -> Path:
+        if name not in _APART:
+            return self._kubernetes_module()
+        required, version = _APART[name]
+        module = self.cache / f"module-{name}-{version}"
         module.mkdir(parents=True, exist_ok=True)
         if not (module / "go.mod").exists():
             (module / "go.mod").write_text(
-                f"module pumice.test/kwok\n\ngo 1.26.0\n\nrequire sigs.k8s.io/kwok {KWOK}\n"
+                f"module pumice.test/{name}\n\ngo 1.26.0\n\nrequire {required} {version}\n"
             )
         return module
 
@@ -186,7 +199,7 @@ def _say(text: str) -> None:
 def main() -> int:
     """Build everything; without Go only print what to install."""
     try:
-        found = Programs.from_environment().provide()
+        found = Programs.from_environment().provide((*PACKAGES, *CLIENTS))
     except MissingToolError as missing:
         _say(str(missing))
         return 0

@@ -1,5 +1,6 @@
 """Files that a scenario names are read if they are what it says, and otherwise never quoted."""
 
+import json
 import os
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import main
+from pumice.diagnosis.sources import load_world
+from pumice.errors import InputError
 
 SECRET = "hunter2"  # noqa: S105  # planted
 PRIVATE = {
@@ -102,3 +105,23 @@ def test_relative_names_may_lead_to_a_neighbour(tmp_path: Path) -> None:
         "objectsFrom: [../conf/nodes.yaml]\nconfFrom: ../conf/scheduler.conf\nexpect: {binds: {}}\n"
     )
     assert CliRunner().invoke(main, ["test", str(scenario)]).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["circle", "\0", "a" * 5000, ".", "..", "/dev/zero", "below"])
+def test_names_of_no_file_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    (tmp_path / "below").mkdir()
+    for content in ({"objectsFrom": [name]}, {"objects": [], "confFrom": name}):
+        scenario = tmp_path / "scenario.yaml"
+        scenario.write_text(json.dumps(content))
+        for command in COMMANDS:
+            said(command, scenario)
+        assert CliRunner().invoke(main, ["run", str(scenario)]).exit_code == 2
+
+
+def test_a_text_names_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nodes.yaml").write_text("")
+    for text in ("objectsFrom: [nodes.yaml]\n", "objects: []\nconfFrom: nodes.yaml\n"):
+        with pytest.raises(InputError, match="no names of files in a text"):
+            load_world([text])

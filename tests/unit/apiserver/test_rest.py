@@ -110,6 +110,34 @@ def test_every_kind_of_patch_is_taken(client: Any, kind: Any, patch: Any) -> Non
     assert (code, made["metadata"]["labels"]) == (200, {"x": "1"})
 
 
+def test_a_strategic_patch_keeps_its_directives(client: Any) -> None:
+    finalized = pod("a")
+    finalized["metadata"]["finalizers"] = ["x/a", "x/b"]
+    client.ask("POST", PODS, finalized)
+    patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x/a"]}}
+    kind = "application/strategic-merge-patch+json"
+    code, made = client.ask("PATCH", f"{PODS}/a", patch, kind=kind)
+    assert (code, made["metadata"]["finalizers"]) == (200, ["x/b"])
+
+
+def test_a_json_patch_is_applied_once(client: Any) -> None:
+    client.ask("POST", PODS, pod("a"))
+    patch = [
+        {"op": "add", "path": "/metadata/finalizers", "value": []},
+        {"op": "add", "path": "/metadata/finalizers/-", "value": "x/a"},
+    ]
+    code, made = client.ask("PATCH", f"{PODS}/a", patch, kind="application/json-patch+json")
+    assert (code, made["metadata"]["finalizers"]) == (200, ["x/a"])
+
+
+def test_a_patch_that_takes_all_memory_is_refused(client: Any) -> None:
+    client.ask("POST", PODS, pod("a", labels={"a": "b"}))
+    patch = [{"op": "copy", "from": "/metadata", "path": f"/metadata/{i}"} for i in range(40)]
+    for path in (f"{PODS}/a", f"{PODS}/a/status", f"{PODS}/a?dryRun=All"):
+        code, made = client.ask("PATCH", path, patch, kind="application/json-patch+json")
+        assert (code, made["reason"]) == (413, "RequestEntityTooLarge")
+
+
 def test_an_unknown_kind_of_patch_is_refused(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     assert client.ask("PATCH", f"{PODS}/a", {}, kind="text/plain")[0] == 415
@@ -352,7 +380,7 @@ def test_every_kind_leaves_validation_to_the_server(client: Any) -> None:
         "/api/v1/x/y/z/a",
         "/api/v2/pods",
         "/api/v1/pods/a",
-        "/openapi/v2",
+        "/openapi/v1",
         "/openapi/v3/none",
         "/apis/apps/v1/none",
     ],
@@ -367,3 +395,96 @@ def test_the_server_says_how_it_is(client: Any) -> None:
     assert client.get("/version")[1]["major"] == "1"
     assert "/api" in client.get("/")[1]["paths"]
     assert client.ask("POST", "/version", {})[0] == 405
+
+
+def test_a_dry_run_knows_the_version_that_is_stored(client: Any) -> None:
+    _, made = client.ask("POST", PODS, pod("a"))
+    client.ask("POST", PODS, pod("b"))
+    made["metadata"]["labels"] = {"x": "1"}
+    code, shown = client.ask("PUT", f"{PODS}/a?dryRun=All", made)
+    assert (code, shown["metadata"]["labels"]) == (200, {"x": "1"})
+    assert shown["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    patch = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"], "labels": {}}}
+    assert client.ask("PATCH", f"{PODS}/a?dryRun=All", patch, kind=MERGE)[0] == 200
+    patch["metadata"]["resourceVersion"] = "1"
+    assert client.ask("PATCH", f"{PODS}/a?dryRun=All", patch, kind=MERGE)[0] == 409
+    assert "labels" not in client.get(f"{PODS}/a")[1]["metadata"]
+    new = client.ask("POST", f"{PODS}?dryRun=All", pod("c"))[1]["metadata"]
+    assert (new["uid"] != "", "resourceVersion" in new) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("place", "answer"),
+    {
+        "authorization.k8s.io/v1/selfsubjectaccessreviews": ("allowed", True),
+        "authorization.k8s.io/v1/subjectaccessreviews": ("allowed", True),
+        "authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews": ("allowed", True),
+        "authorization.k8s.io/v1/selfsubjectrulesreviews": ("incomplete", False),
+        "authentication.k8s.io/v1/tokenreviews": ("authenticated", True),
+    }.items(),
+)
+def test_the_only_user_may_do_everything(client: Any, place: str, answer: Any) -> None:
+    code, made = client.ask("POST", f"/apis/{place}", {"spec": {"namespace": "default"}})
+    assert (code, made["status"][answer[0]]) == (201, answer[1])
+    assert made["spec"] == {"namespace": "default"}
+    assert client.get(f"/apis/{place}")[0] == 405
+
+
+def test_questions_are_discovered(client: Any) -> None:
+    found = client.get("/apis/authorization.k8s.io/v1")[1]["resources"]
+    assert {(one["name"], *one["verbs"]) for one in found} >= {
+        ("selfsubjectaccessreviews", "create")
+    }
+
+
+def test_events_are_served_in_their_newer_form_too(client: Any) -> None:
+    about = client.ask("POST", PODS, pod("a"))[1]
+    client.cluster.record(about, "Normal", "Started", "it runs", "kubelet")
+    events = "/apis/events.k8s.io/v1/namespaces/default/events"
+    (found,) = client.get(events)[1]["items"]
+    assert (found["apiVersion"], found["note"]) == ("events.k8s.io/v1", "it runs")
+    assert found["regarding"]["name"] == "a"
+    assert found["reportingController"] == "kubelet"
+    assert found["eventTime"].endswith(".000000Z")
+    made = {
+        "metadata": {"name": "e"},
+        "regarding": {"kind": "Pod", "name": "a", "namespace": "default"},
+        "note": "seen",
+        "reason": "Seen",
+        "type": "Normal",
+        "action": "Look",
+        "reportingController": "me",
+    }
+    assert client.ask("POST", events, made)[0] == 201
+    _, old = client.get("/api/v1/namespaces/default/events/e")
+    assert (old["apiVersion"], old["message"]) == ("v1", "seen")
+    assert old["involvedObject"]["name"] == "a"
+    code, again = client.ask("PATCH", f"{events}/e", {"note": "seen twice"}, kind=MERGE)
+    assert (code, again["note"]) == (200, "seen twice")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("word", ["exec", "attach", "portforward", "log"])
+def test_what_needs_containers_says_why_it_is_not_served(
+    client: Any, method: str, word: str
+) -> None:
+    client.ask("POST", PODS, pod("a"))
+    code, status = client.ask(method, f"{PODS}/a/{word}")
+    assert (code, status["reason"]) == (501, "NotImplemented")
+    assert "run nothing" in status["message"]
+
+
+def test_everything_is_described_in_the_older_form_too(client: Any) -> None:
+    _, found = client.get("/openapi/v2")
+    assert found["swagger"] == "2.0"
+    names = [one["x-kubernetes-group-version-kind"] for one in found["definitions"].values()]
+    assert [{"group": "", "version": "v1", "kind": "Pod"}] in names
+
+
+@pytest.mark.parametrize(
+    ("word", "watches"),
+    [("true", True), ("True", True), ("1", True), ("", True), ("False", False), ("0", False)],
+)
+def test_a_watch_is_asked_for_in_many_spellings(client: Any, word: str, watches: bool) -> None:
+    answer = client.api.answer(Request("GET", PODS, {"watch": word}))
+    assert (answer.watch is not None) == watches

@@ -77,6 +77,45 @@ def test_a_posted_job_is_scheduled_runs_and_completes(served: Any) -> None:
     assert served.summary().startswith("2 nodes, 1 job, pods: 2 succeeded; cycle ")
 
 
+def test_nodes_say_what_their_kubelet_reports(served: Any) -> None:
+    applied = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mine"}}
+    served.load([applied])
+    nodes = served.cluster.list("Node")[0]
+    assert [node["metadata"]["labels"]["kubernetes.io/hostname"] for node in nodes] == [
+        "mine",
+        "node-1",
+        "node-2",
+    ]
+    for node in nodes:
+        labels = node["metadata"]["labels"]
+        assert (labels["kubernetes.io/os"], labels["kubernetes.io/arch"]) == ("linux", "amd64")
+        assert node["status"]["nodeInfo"]["kubeletVersion"].startswith("v1.")
+    addresses = {node["status"]["addresses"][0]["address"] for node in nodes}
+    assert len(addresses) == 3
+
+
+@pytest.mark.parametrize("named", [{}, {"schedulerName": "default-scheduler"}])
+def test_pods_of_the_default_scheduler_are_placed_if_asked(named: Any) -> None:
+    cluster = ServedCluster(is_default_scheduler=True)
+    try:
+        containers = [{"name": "c", "image": "i"}]
+        plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+        cluster.load([plain | {"spec": {"containers": containers, **named}}])
+        cluster.load(
+            [
+                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}}
+                | {"spec": {"containers": containers, "schedulerName": "mine"}}
+            ]
+        )
+        cluster.add_nodes(1, {"cpu": "4", "memory": "8Gi"})
+        for _ in range(3):
+            cluster.plane.step()
+        assert cluster.cluster.get("Pod", "default", "p")["status"]["phase"] == "Running"
+        assert cluster.cluster.get("Pod", "default", "q")["status"]["phase"] == "Pending"
+    finally:
+        cluster.stop()
+
+
 def test_a_quota_holds_back_pods_of_a_job(served: Any) -> None:
     metadata = {"name": "team", "namespace": "default"}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}

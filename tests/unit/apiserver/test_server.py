@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -70,6 +71,13 @@ def test_one_connection_serves_many_requests(connection: Any) -> None:
     assert ask(connection, "GET", f"{PODS}/b")[0] == 404
 
 
+def test_clients_are_told_to_keep_no_answer(connection: Any) -> None:
+    connection.request("GET", "/apis")
+    answer = connection.getresponse()
+    assert answer.headers["Cache-Control"] == "no-cache, private"
+    answer.read()
+
+
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
@@ -77,6 +85,14 @@ def test_one_connection_serves_many_requests(connection: Any) -> None:
         ({"Host": "evil.example"}, 403),
         ({"Host": "evil.example:80"}, 403),
         ({"Origin": "https://evil.example"}, 403),
+        ({"Host": "localhost:1", "Origin": "http://localhost:1"}, 200),
+        ({"Host": "localhost:1", "Origin": "http://localhost:2"}, 403),
+        ({"Host": "localhost:1", "Origin": "https://localhost:1"}, 403),
+        ({"Host": "localhost:1", "Origin": "null"}, 403),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+        ({"Origin": ""}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 200),
     ],
 )
 def test_web_pages_are_not_let_in(connection: Any, headers: Any, code: int) -> None:
@@ -124,6 +140,18 @@ def test_who_sends_no_whole_request_is_not_waited_for(cluster: Any, monkeypatch:
             assert slow.recv(1) == b""
     finally:
         server.stop()
+
+
+def test_the_number_of_watches_is_bounded(server: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(api_server, "_MOST_WATCHES", 2)
+    with ExitStack() as stack:
+        codes = []
+        for _ in range(3):
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            stack.callback(client.close)
+            client.request("GET", f"{PODS}?watch=1")
+            codes.append(client.getresponse().status)
+        assert codes == [200, 200, 429]
 
 
 def test_a_fault_is_reported_and_does_not_end_the_server(

@@ -56,7 +56,7 @@ def test_others_are_taken_in_and_the_bad_one_is_reported_once(cluster: Any, spec
     cluster.compact()
     sync(informer)
     assert informer.skipped == {"Pod": 1}
-    cluster.patch("Pod", "default", "bad", {"metadata": {"labels": {"a": "b"}}})
+    cluster.restore([pod("bad", labels={"a": "b"}, spec=spec)])
     sync(informer)
     assert informer.skipped == {"Pod": 2}
 

@@ -108,11 +108,15 @@ def test_objects_are_read_and_written_at_their_addresses() -> None:
 
 
 def test_a_list_comes_in_pages_and_its_items_get_their_kind() -> None:
-    first = {"metadata": {"continue": "next", "resourceVersion": "7"}, "items": [{"a": 1}]}
-    last = {"metadata": {"resourceVersion": "7"}, "items": [{"a": 2}]}
+    first = {
+        "metadata": {"continue": "next", "resourceVersion": "7"},
+        "items": [{"metadata": {"name": "a"}}],
+    }
+    last = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "b"}}]}
     with serving((200, first), (200, last)) as (cluster, asked):
         items, version = cluster.list("Pod", "lab", {"app": "x"})
-    assert items == [{"apiVersion": "v1", "kind": "Pod", "a": number} for number in (1, 2)]
+    head = {"apiVersion": "v1", "kind": "Pod"}
+    assert items == [{**head, "metadata": {"name": name}} for name in ("a", "b")]
     assert version == "7"
     assert asked[0][1] == "/api/v1/namespaces/lab/pods?limit=500&labelSelector=app%3Dx"
     assert asked[1][1].endswith("&continue=next")

@@ -70,7 +70,7 @@ def test_no_server_at_all_is_one_line(doctor: Any) -> None:
 def test_a_cluster_that_shows_nothing_is_not_well(doctor: Any) -> None:
     result = doctor({"/version": 200, "*": 403})
     assert result.exit_code == 1
-    assert "11 unknown\n" in result.stdout
+    assert "12 unknown\n" in result.stdout
     assert "ok " not in result.stdout
 
 

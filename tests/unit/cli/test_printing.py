@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
+from pumice.api.shown_text import shown_json
 from pumice.cli.printing import print_data
 
 PLAIN = [None, True, 1, -5, 2**70, 1.5, 1e300, 0.1 + 0.2, "", "ü\t\\", "<\x7f"]
@@ -24,7 +25,9 @@ def drawn(rng: np.random.Generator, depth: int) -> Any:
 @pytest.mark.parametrize("data", [[], {}, {"a": []}, "plain"])
 def test_json_is_laid_out_by_lines(data: Any, capsys: pytest.CaptureFixture[str]) -> None:
     print_data(data, "json")
-    assert capsys.readouterr().out == json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    assert (
+        capsys.readouterr().out == shown_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
+    )
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
@@ -42,4 +45,5 @@ def test_drawn_data_is_laid_out_by_lines(capsys: pytest.CaptureFixture[str]) -> 
     for _ in range(200):
         data = drawn(rng, 5)
         print_data(data, "json")
-        assert capsys.readouterr().out == json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        wanted = shown_json(json.dumps(data, indent=1, ensure_ascii=False))
+        assert capsys.readouterr().out == f"{wanted}\n"

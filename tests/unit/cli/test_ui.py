@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from pumice.cli.demo.simulations import demo_runs
 from pumice.cli.main import main
+from pumice.dashboard.runs import RunLibrary
+from tests.unit.dashboard.test_live import eventually
 
 
 @pytest.fixture
@@ -63,3 +66,13 @@ def test_help_is_answered_without_loading_what_is_served() -> None:
     assert result.exit_code == 0
     for option in ("--demo", "--sim", "--listen", "--cluster-login", "--token-file"):
         assert option in result.output
+
+
+def test_the_demo_has_two_simulations_to_compare() -> None:
+    with demo_runs() as folder:
+        library = RunLibrary([folder])
+        eventually(lambda: list(folder.glob("*/report.html")))  # the last file that is written
+        runs = [each["id"] for each in library.list()["runs"]]
+        assert runs == ["demo:lending", "demo:reclaiming"]
+        assert all(library.run(each) for each in runs)
+    assert not folder.exists()

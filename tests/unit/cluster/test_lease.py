@@ -99,6 +99,28 @@ def test_who_begins_to_lead_is_logged_once(
     assert not second.led.is_set()
 
 
+def test_a_lease_that_is_taken_is_reported_before_its_holder_leads(
+    cluster: Any, clock: Any
+) -> None:
+    reported = []
+
+    def on_won() -> None:
+        reported.append((first.is_leader(), spec_of(cluster)["holderIdentity"]))
+        if len(reported) == 1:
+            raise ClusterError("Pod", problem="no connection")
+
+    first = LeaseElector(
+        cluster,
+        namespace="volcano-system",
+        name="volcano",
+        identity="a",
+        clock=clock.now,
+        on_won=on_won,
+    )
+    assert [first.step() for _ in range(4)] == [False, True, True, True]
+    assert reported == [(False, "a"), (False, "a")]
+
+
 def test_a_second_candidate_waits_as_long_as_the_lease_is_renewed(
     candidate: Any, clock: Any
 ) -> None:

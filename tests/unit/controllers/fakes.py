@@ -65,6 +65,9 @@ class FakeView:
             and wanted <= (manifest["metadata"].get("labels") or {}).items()
         ]
 
+    def below(self, kind: Any, parent: Any) -> Any:
+        return [one for one in self.list(kind) if one.get("spec", {}).get("parent") == parent]
+
     def owned_by(self, kind: Any, owner: Any) -> Any:
         return [
             manifest

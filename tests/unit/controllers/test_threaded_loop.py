@@ -423,6 +423,28 @@ def test_runs_of_like_effects_go_together_in_order() -> None:
     assert [effect for batch in batches(effects) for effect in batch] == effects
 
 
+def test_what_was_written_and_is_gone_before_its_answer_is_read_is_made_again(
+    cluster: Any, loop_of: Any
+) -> None:
+    loop = loop_of(Owner())
+    made = cluster.create(queue("q"))
+    cluster.update_status({**made, "status": {"pending": 3}})  # so that only pods are written
+    loop.turn()
+    while loop._done.empty():
+        loop._wake.wait(1)
+    for name in names(cluster):
+        cluster.delete("Pod", "default", name, grace_s=0)
+    cluster.create(Owner.child("other"))  # the watch goes past what it left out
+    passing = cluster.watch
+    cluster.watch = lambda *a, **k: (e for e in passing(*a, **k) if not of_q(e.object))
+    loop.run_until_quiet()
+    assert sum(of_q(each) for each in cluster.list("Pod")[0]) == 3
+
+
+def of_q(manifest: Any) -> bool:
+    return manifest["metadata"]["name"].startswith("q-")
+
+
 class TestExpecting:
     """The view applies answers to writes before the watch reports them."""
 

@@ -1,6 +1,7 @@
 """Clusters that live: one that is followed from outside, and that of a serving scheduler."""
 
 import dataclasses
+import gzip
 import json
 import time
 from concurrent.futures import Future
@@ -58,8 +59,8 @@ def test_a_cluster_is_followed_from_outside_and_nothing_is_written_to_it() -> No
             try:
                 eventually(lambda: source.feed.picture)
                 pages = Pages(source, Answers())
-                (revision, _), first = pages.overview(EVERYTHING, NOW), pages.revision
-                assert revision
+                (tag, *_), first = pages.overview(EVERYTHING, NOW), pages.revision
+                assert tag
                 served.cluster.create(pod_group("waits", phase=None))
                 served.cluster.create(pod("waits-0", group="waits", cpu=64))
 
@@ -331,12 +332,34 @@ def test_causes_that_cannot_be_computed_are_reported_and_asked_for_again(plane: 
         picture: Any = source.feed.picture
         bare = dataclasses.replace(picture, waiting={}, jobs=unmarked(picture.jobs))
         (row,) = View(bare).job_rows
-        told = View(bare, problem=pages._causes_problem).cause(row)
+        told = View(bare, problem=pages._causes.problem).cause(row)
         assert told == ("", "the cause is not known: the answering process ended; ask again")
-        answers.fails, pages._causes_at = False, -100.0
+        answers.fails, pages._causes._due = False, 0.0
         pages.overview(EVERYTHING, NOW)
-        eventually(lambda: not pages._causes_problem)
+        eventually(lambda: not pages._causes.problem)
         (job,) = json.loads(pages.overview(EVERYTHING, NOW)[1])["longest"]
         assert job["code"] == "InsufficientResource"
     finally:
         answers.close()
+
+
+def test_a_document_that_shows_the_same_is_not_sent_again_and_a_long_one_is_packed(
+    plane: Any,
+) -> None:
+    for number in range(200):
+        add_node(plane.cluster, f"node-{number}", {"cpu": "4", "memory": "8Gi"})
+    source = EmbeddedSource(plane, About(title="x", kind="embedded", decides=True))
+    source.feed._every_s = 0.0
+    plane.step()
+    pages = Pages(source, Answers())
+    try:
+        before, first = pages.nodes(EVERYTHING, NOW), pages.revision
+        assert gzip.decompress(before.packed) == before.body
+        assert len(before.packed) < len(before.body) / 5
+        plane.cluster.create(pod_group("g", phase=None))
+        plane.cluster.create(pod("p", group="g", cpu=99))
+        plane.step()
+        assert pages.revision != first  # a job waits, which no node shows
+        assert pages.nodes(EVERYTHING, NOW).tag == before.tag
+    finally:
+        pages.answers.close()

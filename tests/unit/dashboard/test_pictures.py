@@ -183,7 +183,7 @@ def test_who_sees_some_namespaces_sees_their_jobs_only(source: Any) -> None:
 
 
 def test_a_remedy_is_offered_without_the_templates_that_it_changes(source: Any) -> None:
-    reported = Why("ai/sweep", deep=True).answer(Asked(source.world))
+    reported = Why("ai/sweep", helps=True).answer(Asked(source.world))
     assert reported["remedies"]
     assert all(each.keys() == {"text", "result"} for each in reported["remedies"])
 

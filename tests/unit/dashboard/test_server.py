@@ -2,6 +2,10 @@
 
 import http.client
 import json
+import re
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ import pytest
 
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import StaticSource
+from pumice.dashboard.static_files import static_files
 from pumice.diagnosis.sources import load_world
 from pumice.errors import InputError
 
@@ -106,11 +111,67 @@ def test_nothing_runs_in_a_page_that_is_not_a_file_of_ours(place: Any) -> None:
     assert headers["Referrer-Policy"] == "no-referrer"
 
 
+@pytest.mark.parametrize("served", ["place", "closed"])
+@pytest.mark.parametrize("base", ["/static/", "/static/report/", "/static/report/vendor/", "/"])
+def test_only_files_of_pages_are_served(
+    request: Any, tmp_path: Any, served: str, base: str
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("do not hand out")
+    place = request.getfixturevalue(served)
+    for target in (str(secret), "/dev/zero", str(tmp_path), str(ROOT / "src/pumice/__init__.py")):
+        for path in spellings(target):
+            status, _, body = ask(place, f"{base}{path}")
+            assert status in (400, 403, 404), (path, status)
+            assert b"do not hand out" not in body
+
+
+def spellings(target: str) -> list[str]:
+    """Write an absolute path as attackers do."""
+    up = "/".join([".."] * 12)
+    return [
+        target,
+        target.replace("/", "%2f"),
+        target.replace("/", "%252f"),
+        target.replace("/", "\\"),
+        f"/{target}",
+        f"{up}{target}",
+        f"{up}{target}".replace(".", "%2e"),
+        f"pages/{up}{target}",
+        f"./{target}",
+        f"app.js{target}",
+        f"app.js%00{target}",
+        f"file://{target}",
+        f"{target}%00.js",
+        f"vendor/{target}",
+    ]
+
+
 @pytest.mark.parametrize(
-    "path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/report/../../__init__.py"]
+    "path",
+    [
+        *("", "server.py", "../server.py", "%2e%2e/server.py", "report/../../__init__.py"),
+        *("report/page.py", "report/report.html", "web/app.js", "pages", "pages/", "app.js/"),
+        *("./app.js", "pages/../app.js", "//app.js", "APP.JS", "app.js%00", "app.js%20", "app.js."),
+    ],
 )
-def test_only_files_of_pages_are_served(place: Any, path: Any) -> None:
-    assert ask(place, path)[0] in (403, 404)
+def test_a_file_has_one_name(place: Any, path: Any) -> None:
+    assert ask(place, f"/static/{path}")[0] == 404
+
+
+@pytest.mark.parametrize("served", ["place", "closed"])
+def test_every_file_that_a_page_asks_for_is_served_before_and_after_login(
+    request: Any, served: str
+) -> None:
+    place = request.getfixturevalue(served)
+    found = {name: ask(place, f"/static/{name}") for name in static_files()}
+    assert all(status == 200 for status, _, _ in found.values())
+    assert {name.rpartition(".")[2] for name in found} == {"js", "css", "svg", "html"}
+    for name in re.findall(rb'"/static/([^"]+)"', found["index.html"][2]):
+        assert name.decode() in found
+    script = found["app.js"]
+    assert script[1]["Content-Type"] == "text/javascript; charset=utf-8"
+    assert ask(place, "/")[2] == found["index.html"][2]
 
 
 def test_a_document_that_has_not_changed_is_not_sent_again(place: Any) -> None:
@@ -188,12 +249,12 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
     with served_dashboard(StaticSource(load_world([file]), "x"), ServingOptions()) as url:
         place = url.removeprefix("http://")
         headers = {"X-Pumice-Csrf": session(place)["csrf"]}
-        reported = json.loads(ask(place, "/api/jobs/ai/sweep/why?deep")[2])
+        reported = json.loads(ask(place, "/api/jobs/ai/sweep/why?helps")[2])
         bodies = [
             ask(place, path)[2]
             for path in (
                 *("/api/overview", "/api/jobs", "/api/jobs/ai/sweep", "/api/jobs/ai/sweep/why"),
-                *("/api/jobs/ai/sweep/why?deep", "/api/nodes/node-a", "/api/snapshot"),
+                *("/api/jobs/ai/sweep/why?helps", "/api/nodes/node-a", "/api/snapshot"),
                 *("/api/order", "/api/cycles/1", "/api/queues"),
             )
         ]
@@ -204,3 +265,77 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
             bodies.append(body)
         assert len(bodies) > 10
         assert all(b"hush" not in body for body in bodies)
+
+
+def test_long_documents_are_compressed_and_sent_only_when_they_differ(place: Any) -> None:
+    plain = ask(place, "/api/nodes")
+    assert "Content-Encoding" not in plain[1]
+    tag = {"If-None-Match": plain[1]["ETag"]}
+    assert ask(place, "/api/nodes", headers=tag)[0] == 304
+
+
+def test_an_unknown_page_shows_people_where_to_go_and_programs_the_status(place: Any) -> None:
+    status, headers, body = ask(place, "/nowhere/at/all")
+    assert (status, headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert b"/static/app.js" in body
+    for path in ("/api/nowhere", "/static/nothing.js"):
+        status, headers, body = ask(place, path)
+        assert status == 404
+        assert json.loads(body)["problem"]
+
+
+@pytest.mark.parametrize("field", ["objectsFrom: [{}]", "objects: []\nconfFrom: {}"])
+def test_a_question_names_no_file(place: Any, tmp_path: Any, field: Any) -> None:
+    secret = tmp_path / "secret.yaml"
+    secret.write_text("- do not hand out\n")
+    headers = {"X-Pumice-Csrf": session(place)["csrf"]}
+    body = json.dumps({"manifest": field.format(secret)})
+    status, _, found = ask(place, "/api/whatif", "POST", headers, body)
+    assert status == 422
+    assert "no names of files in a text" in json.loads(found)["problem"]
+
+
+@pytest.mark.parametrize("at", ["9" * 5000, "-1", "x", "1.5", "%D9%A3", "1e3"])
+def test_a_cycle_is_named_by_a_number(place: Any, at: Any) -> None:
+    for path in (f"/api/jobs?at={at}", f"/api/order?at={at}", f"/api/cycles/{at}"):
+        status, _, body = ask(place, path)
+        assert status == 400, path
+        assert "the number of a cycle" in json.loads(body)["problem"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Authorization", "Cookie", "X-Pumice-Csrf", "Origin", "Accept", "X-Other"]
+)
+def test_headers_that_are_no_text_are_refused(closed: Any, name: Any) -> None:
+    for method, path in (("GET", "/api/overview"), ("POST", "/api/whatif"), ("GET", "/")):
+        headers = {name: b"Bearer \xff\xfe"}
+        assert ask(closed, path, method, headers)[0] == 400
+
+
+def test_a_wrong_token_takes_its_time_however_it_is_sent(closed: Any) -> None:
+    for method, path, headers, body in (
+        ("GET", "/api/overview", {"Authorization": "Bearer wrong"}, None),
+        ("GET", "/", {"Authorization": "Bearer wrong"}, None),
+        ("POST", "/api/login", None, '{"token": "wrong"}'),
+        ("POST", "/api/login", None, '{"token": ""}'),
+    ):
+        started = time.monotonic()
+        ask(closed, path, method, headers, body)
+        assert time.monotonic() - started > 0.4, path
+    started = time.monotonic()
+    assert ask(closed, "/api/session", headers={"Authorization": f"Bearer {TOKEN}"})[0] == 200
+    assert time.monotonic() - started < 0.4
+
+
+def test_few_tokens_are_tried_at_once_and_a_known_one_does_not_wait(closed: Any) -> None:
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    assert ask(closed, "/api/session", headers=right)[0] == 200
+    started = time.monotonic()
+    with ThreadPoolExecutor(120) as pool:
+        wrong = {"Authorization": "Bearer wrong"}
+        tried = [pool.submit(ask, closed, "/api/session", "GET", wrong) for _ in range(100)]
+        time.sleep(0.3)
+        assert ask(closed, "/api/session", headers=right)[0] == 200
+        found = Counter(each.result()[0] for each in tried)
+    assert set(found) == {401, 429}
+    assert found[401] <= 16 * (time.monotonic() - started) + 8

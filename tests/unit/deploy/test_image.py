@@ -43,11 +43,6 @@ def test_packages_come_with_hashes_or_from_the_build_itself() -> None:
         assert "--require-hashes" in one or "--no-index" in one
 
 
-def test_the_base_is_a_version_not_whatever_is_latest() -> None:
-    (base,) = [argument for name, argument in STEPS if name == "ARG"]
-    assert re.fullmatch(r"PYTHON=python:\d+\.\d+-slim-\w+", base)
-
-
 def test_all_that_is_copied_exists_and_is_not_ignored() -> None:
     kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     sources = [
@@ -63,3 +58,21 @@ def test_all_that_is_copied_exists_and_is_not_ignored() -> None:
 
 def test_it_exposes_the_ports_of_the_processes() -> None:
     assert {*words("EXPOSE")[0].split()} == {"8080", "8081", "8443", "11251"}
+
+
+def test_the_base_is_named_by_version_and_digest() -> None:
+    bases = [step[1] for step in STEPS if step[0] == "FROM"]
+    assert all(one.split()[0] == "${PYTHON}" for one in bases)
+    (given,) = [step[1] for step in STEPS if step[0] == "ARG"]
+    assert re.fullmatch(r"PYTHON=python:\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", given)
+
+
+def test_actions_of_workflows_are_named_by_commit() -> None:
+    used = [
+        line.split("uses:")[1].strip()
+        for file in (ROOT / ".github" / "workflows").glob("*.yml")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert used
+    assert [one for one in used if not re.match(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d", one)] == []

@@ -409,3 +409,51 @@ def test_nodes_that_several_changes_add_are_counted_together(world: Any) -> None
     assert chain([first, more]).text == "add 4 nodes like n1"
     assert len(chain([first, more])(there).of_kind("Node")) == 1 + 4
     assert chain([first, large]).text == "add a node like n1 and 2 nodes like n1 with cpu 64"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"op": ["patch"]}, "a change with op"),
+        ({"op": "wait", "pods": [1]}, r"pods\[0\]: wanted a pod as namespace/name"),
+        ({"op": "wait", "pods": [], "namespace": "a"}, "wanted the fields pods, found 'namespace'"),
+        (
+            {"op": "patch", "kind": "Queue", "name": "default", "patch": ["x"]},
+            r"patch\[0\]: wanted a step of RFC 6902",
+        ),
+    ],
+)
+def test_what_is_no_change_is_refused(change: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Change.from_data([change])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"op": "remove", "path": ""},
+        {"op": "remove", "path": "/metadata"},
+        {"op": "remove", "path": "/metadata/name"},
+        {"op": "remove", "path": "/kind"},
+        {"op": "remove", "path": "/apiVersion"},
+        {"op": "add", "path": "/apiVersion", "value": "v1"},
+        {"op": "add", "path": "/metadata", "value": 1},
+        {"op": "add", "path": "", "value": []},
+        {"op": "remove", "path": "/kind/0"},
+        {"op": "remove", "path": 1},
+    ],
+)
+def test_a_patch_leaves_the_object_that_it_is(step: Any) -> None:
+    patch = Patch(kind="Queue", name="default", patch=[step])
+    with pytest.raises(InputError, match="wanted a patch that"):
+        Change("x", (patch,))(loaded())
+
+
+def test_a_patch_cannot_take_all_memory() -> None:
+    steps = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 20}}]
+    steps += [
+        {"op": "copy", "from": "/metadata", "path": f"/metadata/annotations/{i}"} for i in range(40)
+    ]
+    change = Change("x", (Patch(kind="Queue", name="default", patch=steps),))
+    with pytest.raises(InputError, match="bytes to copy"):
+        change(loaded())

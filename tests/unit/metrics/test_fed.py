@@ -40,6 +40,9 @@ class Cluster(EmbeddedCluster):
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
 
+    def wait_current(self, timeout_s: Any) -> Any:
+        return []
+
     def wait_synced(self, timeout_s: Any) -> Any:
         return []
 

@@ -37,7 +37,7 @@ def test_differences_are_the_text_of_the_failure() -> None:
     failure = present(cases[1].find("failure"))
     assert failure.get("message") == "ns/a: <bound>"
     assert failure.text == "ns/a: <bound>\nand & more"
-    assert present(cases[2].find("error")).text == "KeyError: ''"
+    assert present(cases[2].find("error")).text == r"KeyError: '\u0000'"
 
 
 def test_the_folder_of_the_report_is_made(tmp_path: Path) -> None:

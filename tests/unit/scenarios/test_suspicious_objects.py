@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.scenarios.suspicious_objects import doubts, mistakes
+from pumice.scenarios.suspicious_objects import _on_circles, doubts, mistakes
 from pumice.testing import node, pod, pod_group, queue
 
 
@@ -89,3 +89,15 @@ def test_trees_that_lead_back_to_themselves_are_named() -> None:
 )
 def test_odd_trees_are_left_alone(spec: Any) -> None:
     assert texts({**hyper_node("s0"), "spec": spec}) == []
+
+
+def test_only_what_is_on_a_circle_is_followed() -> None:
+    """Chains, however deep, lead nowhere; nor do those that end in a circle."""
+    chain = {("Queue", f"q{i}"): [f"q{i + 1}"] for i in range(3000)}
+    assert _on_circles(chain) == {}
+    ring = {("Queue", "a"): ["b"], ("Queue", "b"): ["a"], ("Queue", "c"): ["a"]}
+    assert _on_circles({**chain, **ring, ("Queue", "q3000"): ["c"]}) == {
+        ("Queue", "a"): ["b"],
+        ("Queue", "b"): ["a"],
+    }
+    assert _on_circles({("HyperNode", "a"): ["a", "x"]}) == {("HyperNode", "a"): ["a"]}

@@ -82,7 +82,7 @@ class Cluster(EmbeddedCluster):
         self.missing: list[Any] = []
         self.wakes: list[Any] = []
 
-    def wait_synced(self, timeout_s: Any) -> Any:
+    def wait_current(self, timeout_s: Any) -> Any:
         return self.missing
 
     def new_wake(self) -> Any:
@@ -162,6 +162,33 @@ def test_nothing_runs_before_all_is_known() -> None:
         stop.set()
         return ["Pod"]
 
-    cluster.wait_synced = missing
+    cluster.wait_current = missing
     run_controllers(cluster, ControllerOptions(), Metrics(), stop)
     assert cluster.list(GROUP)[0] == []
+
+
+def test_nothing_is_reconciled_while_a_watch_is_lost() -> None:
+    cluster: Any = Cluster()
+    stop = threading.Event()
+    looks: list[int] = []
+    cluster.create(queue("default"))
+
+    def lose_a_watch(kind: Any, event: Any) -> None:
+        if kind == GROUP and event.type == "ADDED":
+            cluster.missing = ["Pod"]
+            name = event.object["metadata"]["name"]
+            cluster.patch(GROUP, "default", name, {"status": {"phase": "Inqueue"}})
+
+    def look() -> None:
+        looks.append(len(cluster.list("Pod")[0]))
+        if cluster.missing and len(looks) > 200:
+            stop.set()
+
+    cluster.listeners.append(lose_a_watch)
+    cluster.create(job(3))
+    limit = threading.Timer(60, stop.set)
+    limit.start()
+    run_controllers(cluster, ControllerOptions(), Metrics(), stop, on_look=look)
+    limit.cancel()
+    assert cluster.missing
+    assert cluster.list("Pod")[0] == []

@@ -1,9 +1,14 @@
 """Connections that do nothing are closed, and malformed HTTP leaves no traceback."""
 
+import asyncio
+import gzip
 import logging
 import socket
+import ssl
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +36,7 @@ async def echo(request: web.Request) -> web.Response:
 def port(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Ports of the three kinds of server, with little patience."""
     monkeypatch.setattr(http_server, "_IDLE_S", IDLE_S)
-    monkeypatch.setattr("asyncio.constants.SSL_HANDSHAKE_TIMEOUT", IDLE_S)
+    monkeypatch.setattr(http_server, "_HANDSHAKE_S", IDLE_S)
     if request.param == "api":
         api = ApiServer(RestApi(EmbeddedCluster()))
         api.start()
@@ -116,3 +121,126 @@ def test_a_fault_of_ours_is_still_logged(caplog: pytest.LogCaptureFixture) -> No
     with HttpServer([Site(app, "127.0.0.1", 0)]) as server, caplog.at_level(logging.ERROR):
         assert b" 500 " in answers(server.ports[0], request)
     assert "KeyError: 'ours'" in caplog.text
+
+
+@contextmanager
+def served(tls: Any = None) -> Iterator[int]:
+    app = health_app(str, str)
+    app.router.add_post("/echo", echo)
+    with HttpServer([Site(app, "127.0.0.1", 0, tls)]) as server:
+        yield server.ports[0]
+
+
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def test_connections_that_ask_nothing_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 10)
+    with served() as port, ExitStack() as stack:
+        idle = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(50)
+        ]
+        for each in idle[:25]:
+            with suppress(OSError):
+                each.sendall(HALF)
+        assert b" 200 " in answers(port, HEALTHZ)
+        open_ = [each for each in idle if not is_closed(each)]
+        assert len(open_) <= 10
+        assert idle[-1] in open_  # the oldest were closed
+
+
+def is_closed(client: socket.socket) -> bool:
+    client.settimeout(0.2)
+    try:
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+def test_a_connection_whose_request_is_answered_is_not_closed_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 5)
+    asked, ready = threading.Semaphore(0), asyncio.Event()
+
+    async def slow(_: web.Request) -> web.Response:
+        asked.release()
+        await ready.wait()
+        return web.Response(text="done")
+
+    app = web.Application()
+    app.router.add_get("/healthz", slow)
+    with HttpServer([Site(app, "127.0.0.1", 0)]) as server, ExitStack() as stack:
+        place = ("127.0.0.1", server.ports[0])
+        busy = [stack.enter_context(socket.create_connection(place, SOON_S)) for _ in range(5)]
+        for each in busy:
+            each.sendall(HEALTHZ)
+        for _ in busy:
+            assert asked.acquire(timeout=SOON_S)
+        with socket.create_connection(place, SOON_S) as other:
+            assert other.recv(1) == b""
+        server.call_soon(ready.set)
+        for each in busy:
+            assert b" 200 " in each.recv(4096)
+
+
+def test_unfinished_handshakes_do_not_use_up_all_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_server, "_MOST_HANDSHAKES", 5)
+    monkeypatch.setattr(http_server, "_HANDSHAKE_S", 1.0)
+    tls = watch_certificate(str(TLS / "cert.pem"), str(TLS / "key.pem")).current
+    client = ssl.create_default_context()
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    with served(tls) as port, ExitStack() as stack:
+        mute = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(30)
+        ]
+        assert sum(map(is_closed, mute)) >= 25
+        time.sleep(1.5)
+        plain = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        with client.wrap_socket(plain) as secure:
+            secure.sendall(HEALTHZ)
+            assert b" 200 " in secure.recv(4096)
+
+
+def test_compressed_bodies_are_not_unpacked() -> None:
+    body = gzip.compress(b" " * 1_000_000)
+    for encoding in (b"gzip", b"deflate", b"br", b"zstd", b"GZIP", b"identity, gzip"):
+        head = b"Host: localhost\r\nConnection: close\r\nContent-Encoding: " + encoding
+        sent = b"POST /echo HTTP/1.1\r\n%s\r\nContent-Length: %d\r\n\r\n" % (head, len(body))
+        with served() as port:
+            assert b" 415 " in answers(port, sent + body)
+
+
+def test_headers_are_utf8() -> None:
+    with served() as port:
+        sent = HEALTHZ.replace(b"\r\n\r\n", b"\r\nX-Name: \xff\r\n\r\n")
+        assert b" 400 " in answers(port, sent)
+        sent = HEALTHZ.replace(b"\r\n\r\n", "\r\nX-Name: é\r\n\r\n".encode())
+        assert b" 200 " in answers(port, sent)
+
+
+def test_a_client_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "BODY_TIMEOUT_S", 0.5)
+    ended = threading.Event()
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await http_server.write_in_time(request, response, b"x" * 1_000_000)
+        finally:
+            ended.set()
+
+    app = web.Application()
+    app.router.add_get("/", endless)
+    with (
+        HttpServer([Site(app, "127.0.0.1", 0)]) as server,
+        socket.create_connection(("127.0.0.1", server.ports[0])) as client,
+    ):
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert ended.wait(SOON_S)

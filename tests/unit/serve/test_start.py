@@ -43,6 +43,7 @@ class Kube(DirectWriter):
         burst: Any = 100,
         timeout_s: Any = 30.0,
         timing: Any = None,
+        follow_after_s: Any = 0.0,
     ) -> None:
         super().__init__(self.stored)
         self.connection, self.kinds, self.qps, self.burst = connection, kinds, qps, burst
@@ -59,8 +60,14 @@ class Kube(DirectWriter):
     def __getattr__(self, name: Any) -> Any:
         return getattr(self.stored, name)
 
+    def wait_current(self, timeout_s: Any) -> Any:
+        return []
+
     def wait_synced(self, timeout_s: Any) -> Any:
         return []
+
+    def start_over(self) -> None:
+        self.started_over = True
 
     def troubles(self) -> Any:
         return {QUEUE: "no, because"}
@@ -129,6 +136,7 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
     assert "Pod" in work.kinds
     assert not election.kinds
     assert work.fence() is False  # the fence is the lease, which is released
+    assert work.started_over  # what it knew from before the lease counts for nothing
     assert election.fence() is True
     assert work.closed
     assert election.closed

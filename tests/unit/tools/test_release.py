@@ -62,4 +62,7 @@ def test_the_wheel_holds_what_a_command_needs_and_no_test(made: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "pumice/cli/entry.py" in names
     assert "pumice/cli/demo/story.yaml" in names
+    assert "pumice/dashboard/web/vendor/htm-3.1.1/LICENSE-preact" in names
+    for folder in {name.rpartition("/")[0] for name in names if "/vendor/" in name}:
+        assert any(name.startswith(f"{folder}/LICENSE") for name in names), folder
     assert not [name for name in names if name.startswith(("tests", "tools"))]

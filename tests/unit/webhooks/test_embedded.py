@@ -203,10 +203,35 @@ def test_a_bad_pod_is_refused_in_the_same_words_after_a_good_one(
 
 def test_what_a_changed_pod_may_hold_does_not_count_for_new_ones(cluster: Any) -> None:
     cluster.create(pod("a"))
-    cluster.patch("Pod", "default", "a", {"spec": {"restartPolicy": "Sometimes"}})
+    cluster.patch("Pod", "default", "a", {"spec": {"tolerations": [{"operator": "Perhaps"}]}})
     stored = cluster.get("Pod", "default", "a")
     with pytest.raises(RejectedError):
         cluster.create({**stored, "metadata": {"name": "b"}})
+
+
+@pytest.mark.parametrize("spec", [{}, {"spec": None}])
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"},
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"},
+    ],
+)
+def test_an_object_without_a_spec_is_refused_in_clear_words(
+    cluster: Any, head: Any, spec: Any
+) -> None:
+    with pytest.raises(RejectedError, match="spec: Required value") as refused:
+        cluster.create({**head, "metadata": {"name": "a"}, **spec})
+    assert refused.value.code == 422
+
+
+def test_a_job_cannot_lose_its_spec(cluster: Any) -> None:
+    made = cluster.create(job("a"))
+    with pytest.raises(RejectedError, match="spec: Required value"):
+        cluster.patch("Job.batch.volcano.sh", "default", "a", {"spec": None})
+    del made["spec"]
+    with pytest.raises(RejectedError, match="spec: Required value"):
+        cluster.update(made)
 
 
 @pytest.mark.parametrize("annotations", [["a"], "x", 5])

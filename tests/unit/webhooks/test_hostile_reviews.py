@@ -30,6 +30,9 @@ class OneQueue:
     def queues(self) -> Any:
         return [queue("default")]
 
+    def below(self, name: str) -> Any:
+        return []
+
     def namespace(self, name: str) -> Any:
         return None
 

@@ -23,6 +23,9 @@ class _World:
     def queues(self) -> Any:
         return []
 
+    def below(self, name: str) -> Any:
+        return []
+
     def namespace(self, name: str) -> Any:
         return None
 

@@ -115,6 +115,19 @@ apps.ReplicaSet kind
   spec apps.ReplicatedSpec, status any
 apps.StatefulSet kind
   spec apps.ReplicatedSpec, status any
+apiextensions.Names
+  plural! string, singular string, shortNames []string, kind! string, listKind string
+  categories []string
+apiextensions.Column
+  name! string, type! string, format string, description string, priority int32, jsonPath! string
+apiextensions.Version
+  name! string, served! bool, storage! bool, deprecated bool, deprecationWarning *string
+  schema any, subresources any, additionalPrinterColumns []apiextensions.Column
+apiextensions.Spec
+  group! string, names! apiextensions.Names, scope! string, versions! []apiextensions.Version
+  conversion any, preserveUnknownFields bool
+apiextensions.CustomResourceDefinition kind
+  spec apiextensions.Spec, status any
 meta.Preconditions
   uid *string, resourceVersion *string
 meta.DeleteOptions kind
@@ -139,6 +152,7 @@ _PACKAGES: Final = {
     "scheduling.k8s.io": "priority",
     "storage.k8s.io": "storage",
     "coordination.k8s.io": "coordination",
+    "apiextensions.k8s.io": "apiextensions",
 }
 
 

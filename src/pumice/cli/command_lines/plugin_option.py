@@ -39,5 +39,6 @@ plugin_option = click.option(
     metavar="FILE.py|MODULE[:CLASS]",
     multiple=True,
     callback=_check,
-    help="A plugin of your own that the configuration may name; may be given several times.",
+    help="A plugin of your own that the configuration may name; may be given several times. "
+    "It is code that runs with your rights: name only files that you trust.",
 )

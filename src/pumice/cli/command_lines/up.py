@@ -21,6 +21,11 @@ _MOST_NODES = 10_000
 @click.option("--node-memory", metavar="AMOUNT", default="32Gi", show_default=True, help="Memory.")
 @click.option("--nodes-file", metavar="FILE", type=_FILE, help="Manifests to start with.")
 @click.option("--conf", metavar="FILE", type=_FILE, help="The scheduler configuration.")
+@click.option(
+    "--default-scheduler",
+    is_flag=True,
+    help="Schedule pods that name no scheduler, too, such as those of kubectl run.",
+)
 @click.option("--port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Port to use.")
 @click.option("--ui/--no-ui", "with_ui", default=True, help="Serve the dashboard.  [default: on]")
 @click.option("--ui-port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Its port.")

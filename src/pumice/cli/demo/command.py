@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from pumice.api.output_files import make_folder
 from pumice.cli.demo.narration import ChapterText, narrate
 from pumice.cli.demo.player import Player
 from pumice.cli.demo.report import write_report
 from pumice.cli.demo.story import load_story
-from pumice.cli.printing import print_text
+from pumice.cli.terminal import echo, print_heading, print_text
 
 
 def demo(*, report: Path) -> None:
@@ -23,13 +21,15 @@ def demo(*, report: Path) -> None:
     make_folder(report.parent)
     page, table = write_report(played, chapters, report)
     ended = sum(phase == "Completed" for phase in played.phases.values())
-    click.echo(f"\nAll {ended} jobs completed after {played.cycles} cycles.")
-    click.echo(f"report: {page.resolve()}\ndecisions: {table.resolve()}")
+    echo()
+    echo(f"All {ended} jobs completed after {played.cycles} cycles.")
+    echo(f"report: {page.resolve()}")
+    echo(f"decisions: {table.resolve()}")
 
 
 def _print(chapters: Sequence[ChapterText]) -> None:
     for number, chapter in enumerate(chapters, start=1):
-        click.secho(f"\n{number}. {chapter.title}", bold=True)
+        print_heading(f"{number}. {chapter.title}")
         print_text(chapter.text, indent="   ")
         for line in chapter.lines:
             print_text(line, indent="     ", first="   • ")

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from pumice.cli.connect import connect
+from pumice.cli.terminal import echo_lines
 from pumice.cli.vcctl.plain_help import option_help, summary_of
 from pumice.cli.vcctl.verbs import Flag, Verb, VerbGroup, perform
 
@@ -31,7 +32,7 @@ def _command(group: VerbGroup, verb: Verb) -> click.Command:
                 verb,
                 ctx.obj or connect,
                 options={name.replace("_", "-"): value for name, value in given.items()},
-                echo=lambda text: click.echo(text, nl=False),
+                echo=echo_lines,
                 output=output,
                 headers=headers,
             )

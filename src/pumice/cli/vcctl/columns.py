@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pumice.api.kinds import Manifest, kind_of
-from pumice.api.times import DAY, epoch, human_duration
+from pumice.api.shown_text import has_marks, shown, shown_json
+from pumice.api.times import DAY, epoch, human_duration, moment_of
 from pumice.cli.vcctl.verbs import Call
 
 NOTHING = "No resources found\n"
@@ -46,9 +46,9 @@ def show(
         call.echo(NOTHING)
     else:
         wide = call.output == "wide"
-        shown = [column for column in columns if wide or not column.wide]
+        chosen = [column for column in columns if wide or not column.wide]
         least = _ROOM if wide else None
-        lines = table(shown, items, gap, gap if title_gap is None else title_gap, least=least)
+        lines = table(chosen, items, gap, gap if title_gap is None else title_gap, least=least)
         call.echo("".join(lines if call.headers else lines[1:]))
 
 
@@ -66,7 +66,7 @@ def table(
     spaces separate any two.
     """
     rows = [[column.title for column in columns]]
-    rows += [[str(column.value(item)) for column in columns] for item in items]
+    rows += [[shown(str(column.value(item))) for column in columns] for item in items]
     widths = []
     for at, column in enumerate(columns):
         lengths = [len(row[at]) for row in rows]
@@ -83,7 +83,7 @@ def print_objects(call: Call, items: Sequence[Manifest], *, single: bool) -> Non
     """Print whole objects, or names; one requested by name is printed alone."""
     if call.output == "name":
         for item in items:
-            call.echo(f"{kind_of(item).lower()}/{item['metadata']['name']}\n")
+            call.line(f"{kind_of(item).lower()}/{item['metadata']['name']}")
         return
     clean = [{**item, "metadata": without_managed_fields(item["metadata"])} for item in items]
     content = clean[0] if single else {"apiVersion": "v1", "kind": "List", "items": clean}
@@ -94,8 +94,8 @@ def print_written(call: Call, item: Manifest, sentence: str = "") -> None:
     """Print an object that was written as the caller wants it, else a sentence about it."""
     if call.output:
         print_objects(call, [item], single=True)
-    else:
-        call.echo(sentence)
+    elif sentence:
+        call.line(sentence)
 
 
 def reference(version: str, kind: str, name: str, namespace: str = "") -> Manifest:
@@ -111,7 +111,7 @@ def without_managed_fields(metadata: Manifest) -> Manifest:
 
 def as_json(content: Any) -> str:
     """Write JSON as Go indents and escapes it."""
-    return escape(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    return shown_json(escape(json.dumps(content, indent=2, ensure_ascii=False))) + "\n"
 
 
 def escape(text: str) -> str:
@@ -131,7 +131,9 @@ def as_yaml(content: Any) -> str:
 
     def text(dumper: Any, value: str) -> yaml.ScalarNode:
         style = None
-        if "\n" in value:
+        if has_marks(value):  # an escape of the terminal is one of YAML inside quotes
+            style = '"'
+        elif "\n" in value:
             style = "|"
         elif value in _BOOLS or dumper.resolve(yaml.ScalarNode, value, (True, False)) != _TEXT:
             style = '"'
@@ -164,5 +166,5 @@ def go_time(moment: Any) -> str:
     """Print a timestamp of a manifest as Go does, in UTC."""
     if not moment:
         return "0001-01-01 00:00:00 +0000 UTC"
-    when = datetime.fromisoformat(moment).astimezone(UTC)
+    when = moment_of(epoch(moment))
     return f"{when:%Y-%m-%d %H:%M:%S} +0000 UTC"

@@ -2,16 +2,19 @@
 
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import click
 
 from pumice import __version__
+from pumice.api.shown_text import shown
 from pumice.cli.connect import connect
 from pumice.cli.job import JOB
 from pumice.cli.jobflow import JOBFLOW, JOBTEMPLATE
 from pumice.cli.pod import POD
 from pumice.cli.queue import QUEUE
+from pumice.cli.terminal import echo_lines
 from pumice.cli.vcctl.pflags import HELP, FlagError, Parsed, first_argument, parse
 from pumice.cli.vcctl.verbs import Call, Connect, Flag, Verb, VerbGroup, perform
 
@@ -125,7 +128,7 @@ _COMMANDS: Final = (
 @click.pass_context
 def vcctl(ctx: click.Context, *, words: tuple[str, ...]) -> None:
     """Do what the command line of Volcano does, in its syntax."""
-    ctx.exit(run_vcctl(words, ctx.obj or connect, _write, lambda text: _write(text, err=True)))
+    ctx.exit(run_vcctl(words, ctx.obj or connect, echo_lines, partial(echo_lines, err=True)))
 
 
 def run_vcctl(words: Sequence[str], connect: Connect, out: Echo, err: Echo) -> int:
@@ -133,7 +136,7 @@ def run_vcctl(words: Sequence[str], connect: Connect, out: Echo, err: Echo) -> i
     try:
         return _run(list(words), connect, out, err)
     except FlagError as error:
-        err(f"Error: {error}\n")
+        err(f"Error: {shown(error.message)}{error.suggestions}\n")
         return 1
 
 
@@ -153,7 +156,7 @@ def _run(words: list[str], connect: Connect, out: Echo, err: Echo) -> int:
             VERSION.run(Call(options={}, cluster=None, echo=out))  # type: ignore[arg-type]
         return 0
     if name not in GROUPS:
-        raise FlagError(f'unknown command "{name}" for "vcctl"{_suggestions(name)}')
+        raise FlagError(f'unknown command "{name}" for "vcctl"', _suggestions(name))
     return _run_group(GROUPS[name], words, connect, out)
 
 
@@ -182,7 +185,7 @@ def _help(words: Sequence[str], out: Echo, err: Echo) -> int:
     elif names[0] == VERSION.name:
         out(verb_help("vcctl version", VERSION, "vcctl version"))
     elif group is None:
-        topics = " ".join(f"`{name}`" for name in names)
+        topics = " ".join(f"`{shown(name)}`" for name in names)
         err(f"Unknown help topic [{topics}]\n{_root_help()}")
     elif len(names) > 1 and names[1] in verbs:
         out(verb_help(f"vcctl {group.name} {names[1]}", verbs[names[1]]))
@@ -217,7 +220,3 @@ def _distance(one: str, other: str) -> int:
             changed = before + (letter != opposite)
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, changed)
     return row[-1]
-
-
-def _write(text: str, *, err: bool = False) -> None:
-    click.echo(text, nl=False, err=err)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pumice.api.kinds import Manifest
+from pumice.api.shown_text import shown
 from pumice.api.wording import counted
 from pumice.api.wording import verb as verb_form
 from pumice.cli.vcctl.columns import (
@@ -93,7 +94,7 @@ class Filed:
         if not call.text("name"):
             raise VerbError(f"{self.called} name must be specified")
         item = call.cluster.get(self.kind, call.text("namespace"), call.text("name"))
-        print_written(call, self._remove(call, item), f"Deleted {self.title}: {_place(item)}\n")
+        print_written(call, self._remove(call, item), f"Deleted {self.title}: {_place(item)}")
 
     def _remove(self, call: Call, item: Manifest) -> Manifest:
         metadata = item["metadata"]
@@ -109,11 +110,11 @@ class Filed:
             try:
                 written.append(act(item))
             except ClusterError as error:
-                complain(f"Failed to {verb} {self.title}: {message_of(error)}\n")
+                complain(f"Failed to {verb} {self.title}: {shown(message_of(error))}\n")
                 failed += 1
             else:
                 if not call.output:
-                    call.echo(f"{verb.capitalize()}d {self.title}: {_place(item)}\n")
+                    call.line(f"{verb.capitalize()}d {self.title}: {_place(item)}")
         if call.output:
             print_objects(call, written, single=len(written) == 1)
         if failed and not call.exact:  # a script must be able to tell

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.shown_text import shown_lines
 from pumice.cli.vcctl.columns import age, escape, go_time
 from pumice.cli.vcctl.verbs import canonical
 
@@ -24,7 +25,7 @@ _COUNTS: Final = (
     ("Min Available:", "minAvailable"),
     ("Version:      ", "version"),
 )
-_EVENT: Final = "{:<15}\t{:<40}\t{:<30}\t{:<40}\t{}\n"
+_EVENT: Final = "{:<15}\t{:<40}\t{:<30}\t{:<40}\t{}"
 
 Line = tuple[int, str]
 """How deep a line is indented, and its text."""
@@ -33,7 +34,12 @@ Line = tuple[int, str]
 def job_view(job: Manifest, events: Sequence[Manifest], now: float) -> str:
     """Describe a job and what happened to it."""
     lines = [*_head(job), *_spec(job.get("spec") or {}), *_status(job.get("status") or {})]
-    return "".join(f"{'  ' * depth}{text}\n" for depth, text in lines) + _events(events, now)
+    return "".join(f"{'  ' * depth}{_line(text)}\n" for depth, text in lines) + _events(events, now)
+
+
+def _line(text: str) -> str:
+    """Write one line; the tabs are those of the layout."""
+    return shown_lines(text).replace("\n", "\\n")
 
 
 def _head(job: Manifest) -> Iterator[Line]:
@@ -131,7 +137,8 @@ def _events(events: Sequence[Manifest], now: float) -> str:
         return "Events: \t<none>\n"
     dashes = _EVENT.format(*["-------"] * 5)
     head = _EVENT.format("Type", "Reason", "Age", "Form", "Message")
-    return f"Events:\n{head}{dashes}" + "".join(_event(event, now) for event in events)
+    lines = (head, dashes, *(_line(_event(event, now)) for event in events))
+    return "Events:\n" + "".join(f"{line}\n" for line in lines)
 
 
 def _event(event: Manifest, now: float) -> str:

@@ -20,7 +20,11 @@ HELP: Final = Flag("help", "h", kind="bool", default=False)
 
 
 class FlagError(Exception):
-    """Words that cannot be read as options."""
+    """Words that cannot be read as options; ``suggestions`` follow on lines of their own."""
+
+    def __init__(self, message: str, suggestions: str = "") -> None:
+        super().__init__(message)
+        self.message, self.suggestions = message, suggestions
 
 
 @dataclass

@@ -16,7 +16,10 @@ import click
 from pumice.api.commands import command
 from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.quantity import QuantityFormError, amount
+from pumice.api.shown_text import shown
+from pumice.api.wording import crash_text
 from pumice.cli.connect import ConnectOptions, is_out_of_reach, trouble
+from pumice.cli.terminal import echo_lines
 from pumice.cluster.base import Cluster
 from pumice.errors import (
     AlreadyExistsError,
@@ -71,6 +74,10 @@ class Call:
     def text(self, name: str) -> str:
         """Return the value of a text option."""
         return str(self.options[name])
+
+    def line(self, text: str) -> None:
+        """Print one line."""
+        self.echo(f"{shown(text)}\n")
 
     @property
     def scope(self) -> str:
@@ -153,15 +160,21 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
             raise
         if is_out_of_reach(error) and not call.get("exact"):
             raise click.ClickException(trouble(error)) from error
-        tell = complaints(call["echo"], call.get("output", ""))
-        tell(f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
-        return FAILED
-    return 0
+        problem = message_of(error)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if os.environ.get("PUMICE_DEBUG") == "1":
+            raise
+        problem = f"an object of the cluster cannot be read: {crash_text(error)}"
+    else:
+        return 0
+    tell = complaints(call["echo"], call.get("output", ""))
+    tell(f"Failed to {verb.name} {group.name}: {shown(problem)}\n")
+    return FAILED
 
 
 def complaints(echo: Callable[[str], None], output: str) -> Callable[[str], None]:
     """Return what prints failures: where results go, but not between data for programs."""
-    return partial(click.echo, nl=False, err=True) if output else echo
+    return partial(echo_lines, err=True) if output else echo
 
 
 def message_of(error: Exception) -> str:

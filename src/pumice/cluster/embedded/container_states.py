@@ -1,5 +1,7 @@
 """What the status of a pod says of its containers: since when they run, how often they started."""
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
@@ -37,6 +39,47 @@ def readiness(pod: Manifest, now: str, *, ready: bool) -> list[Any]:
     return list(conditions or ())
 
 
+def started(pod: Manifest, host: str, now: str) -> Manifest:
+    """Return the status of a pod that starts on a node with an address."""
+    spec = pod["spec"]
+    images = tuple((one["name"], one.get("image") or "") for one in spec.get("containers") or ())
+    status: Manifest = {
+        "phase": "Running",
+        "startTime": now,
+        "conditions": readiness(pod, now, ready=True),
+        "containerStatuses": _first_run(images, now),
+    }
+    if host:
+        status["hostIP"] = host
+    status["podIP"] = host if host and spec.get("hostNetwork") else _pod_ip(pod)
+    return status
+
+
+@lru_cache(maxsize=256)  # pods of one job start together and share what is equal
+def _first_run(images: Sequence[tuple[str, str]], now: str) -> list[Manifest]:
+    running = {"running": {"startedAt": now}}
+    return [_container_state(name, image, running, ready=True) for name, image in images]
+
+
+def _pod_ip(pod: Manifest) -> str:
+    """Return an address that no other pod has: versions are not assigned twice."""
+    version = str(pod["metadata"].get("resourceVersion") or "")
+    number = int(version) if version.isdecimal() else 0
+    return f"10.{128 + number // 65024 % 128}.{number // 254 % 256}.{number % 254 + 1}"
+
+
+def _container_state(name: str, image: str, state: Manifest, *, ready: bool) -> Manifest:
+    """Return the status of one container; its image is known by its name alone."""
+    return {
+        "name": name,
+        "image": image,
+        "imageID": image,
+        "ready": ready,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
 def container_states(pod: Manifest, state: Manifest, *, ready: bool) -> list[Manifest]:
     """Return the statuses of the containers of a pod, all in one state."""
     known = (pod.get("status") or {}).get("containerStatuses") or ()
@@ -44,14 +87,9 @@ def container_states(pod: Manifest, state: Manifest, *, ready: bool) -> list[Man
     out = []
     for container in pod["spec"].get("containers") or ():
         old = before.get(container["name"], {})
-        made = {
-            "name": container["name"],
-            "image": container.get("image", ""),
-            "ready": ready,
-            "restartCount": old.get("restartCount", 0),
-            "state": state,
-        }
-        out.append({**made, **({"lastState": old["lastState"]} if "lastState" in old else {})})
+        made = _container_state(container["name"], container.get("image") or "", state, ready=ready)
+        kept = {key: old[key] for key in ("restartCount", "lastState") if key in old}
+        out.append({**made, **kept})
     return out
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pumice.api.annotations import NAMESPACE_NAME
-from pumice.api.kinds import CRON_JOB, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
+from pumice.api.annotations import CONTROLLER_UID, NAMESPACE_NAME
+from pumice.api.cloning import clone
+from pumice.api.kinds import CRON_JOB, CUSTOM_KIND, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
 from pumice.api.pod_resources import default_requests
 from pumice.api.quantity import amount_or_nothing
 
@@ -32,6 +33,8 @@ _KEPT: Final = (
     "resourceVersion",
 )
 """Metadata that only the server writes."""
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer that keeps a definition until no object of its kind is left."""
 _GATED: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "type": "PodScheduled",
@@ -129,6 +132,61 @@ def _replicated(owner: Manifest) -> None:
     _part(owner, "spec").setdefault("replicas", 1)
 
 
+def _deployment(owner: Manifest) -> None:
+    _replicated(owner)
+    spec = owner["spec"]
+    _fill(spec, {"revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
+    strategy = _part(spec, "strategy")
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        _fill(_part(strategy, "rollingUpdate"), {"maxSurge": "25%", "maxUnavailable": "25%"})
+
+
+def _stateful_set(owner: Manifest) -> None:
+    _replicated(owner)
+    spec = owner["spec"]
+    _fill(spec, {"podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10})
+    _part(spec, "updateStrategy").setdefault("type", "RollingUpdate")
+
+
+def _batch_job(job: Manifest) -> None:
+    spec = _part(job, "spec")
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    defaults = {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False}
+    _fill(spec, {"parallelism": 1, **defaults})
+
+
+def select_own_pods(job: Manifest) -> None:
+    """Write the selector of a new job of ``batch/v1``, in place: its pods name its uid."""
+    spec = job["spec"]
+    if not spec.get("manualSelector") and not spec.get("selector"):
+        uid = job["metadata"]["uid"]
+        spec["selector"] = {"matchLabels": {CONTROLLER_UID: uid}}
+
+
+def _custom_kind(definition: Manifest) -> None:
+    """Accept the names of a new kind; its objects are served at once."""
+    spec = _part(definition, "spec")
+    names = _part(spec, "names")
+    if not names.get("kind"):
+        return  # admission refuses it
+    _fill(spec, {"conversion": {"strategy": "None"}})
+    _fill(names, {"singular": names["kind"].lower(), "listKind": f"{names['kind']}List"})
+    finalizers = definition["metadata"].setdefault("finalizers", [])
+    if CLEANUP not in finalizers:
+        finalizers.append(CLEANUP)
+    accepted = {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}
+    definition["status"] = {
+        "acceptedNames": clone(names),
+        "conditions": [
+            {"type": kind, "status": "True", "reason": reason, "message": ""}
+            for kind, reason in accepted.items()
+        ],
+        "storedVersions": [one["name"] for one in spec.get("versions") or () if one.get("storage")],
+    }
+
+
 def _claim(claim: Manifest) -> None:
     claim["status"] = {"phase": "Pending"}
 
@@ -139,7 +197,11 @@ _BY_KIND: Final[Mapping[str, Callable[[Manifest], None]]] = MappingProxyType(
         "Namespace": _namespace,
         "PersistentVolumeClaim": _claim,
         "Service": _service,
-        **dict.fromkeys(("Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"), _replicated),
+        "Deployment.apps": _deployment,
+        "ReplicaSet.apps": _replicated,
+        "StatefulSet.apps": _stateful_set,
+        "Job.batch": _batch_job,
+        CUSTOM_KIND: _custom_kind,
         JOB: _job,
         CRON_JOB: _cron_job,
         POD_GROUP: _pod_group,

@@ -22,9 +22,10 @@ from pumice.cluster.embedded.container_states import (
     readiness,
     restarts,
     run_span,
+    started,
     state_of,
 )
-from pumice.cluster.embedded.node_operations import lose_pods
+from pumice.cluster.embedded.node_operations import address_of, lose_pods
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError
 
@@ -242,16 +243,11 @@ class Kubelet:
         pod = self._mine(run, place)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
-        if self._cluster.peek("Node", "", pod["spec"]["nodeName"]) is None:
+        node = self._cluster.peek("Node", "", pod["spec"]["nodeName"])
+        if node is None:
             self._confirm(run, place)
             return
-        now = rfc3339(self._cluster.now())
-        status = {
-            "phase": "Running",
-            "startTime": now,
-            "conditions": readiness(pod, now, ready=True),
-            "containerStatuses": container_states(pod, {"running": {"startedAt": now}}, ready=True),
-        }
+        status = started(pod, address_of(node), rfc3339(self._cluster.now()))
         self._cluster.merge_status("Pod", *place, status)
         self._let_run(pod, run)
 

@@ -1,14 +1,28 @@
-"""Operations on nodes: add and lose; on the embedded store."""
+"""Operations on nodes: add, register and lose; on the embedded store."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from pumice.api.annotations import HOSTNAME
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import EMBEDDED_BUILD, Manifest
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 _OVER = frozenset({"Succeeded", "Failed"})
+_SYSTEM: Final[Mapping[str, str]] = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+_INFO: Final[Mapping[str, str]] = {
+    "architecture": "amd64",
+    "bootID": "",
+    "containerRuntimeVersion": "pumice://none",
+    "kernelVersion": "",
+    "kubeProxyVersion": "",
+    "kubeletVersion": f"v1.32.0{EMBEDDED_BUILD}",
+    "machineID": "",
+    "operatingSystem": "linux",
+    "osImage": "simulated",
+    "systemUUID": "",
+}
 
 
 def add_node(
@@ -26,7 +40,7 @@ def add_node(
     node: Manifest = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {HOSTNAME: name, **(labels or {})}},
+        "metadata": {"name": name, "labels": dict(labels or {})},
         "spec": {"taints": list(taints)} if taints else {},
         "status": {
             "capacity": dict(amounts),
@@ -34,7 +48,39 @@ def add_node(
             "conditions": with_condition((), ready, now),
         },
     }
-    return cluster.create(node)
+    return cluster.create(registered(node, cluster.version))
+
+
+def registered(node: Manifest, number: int) -> Manifest:
+    """Return a new node with what its kubelet reports of it; ``number`` makes its address."""
+    metadata, status = node.get("metadata"), node.get("status") or {}
+    if not isinstance(metadata, dict) or not isinstance(status, dict):
+        return node  # it will be refused
+    name = metadata.get("name")
+    address = f"172.{16 + number // 65024 % 16}.{number // 254 % 256}.{number % 254 + 1}"
+    addresses = [
+        {"type": "InternalIP", "address": address},
+        {"type": "Hostname", "address": name},
+    ]
+    labels = {HOSTNAME: name, **_SYSTEM, **_known(metadata.get("labels"))}
+    status = {
+        "addresses": addresses,
+        **status,
+        "nodeInfo": {**_INFO, **_known(status.get("nodeInfo"))},
+    }
+    return {**node, "metadata": {**metadata, "labels": labels}, "status": status}
+
+
+def address_of(node: Manifest) -> str:
+    """Return the address of a node inside the cluster, empty if it states none."""
+    for one in (node.get("status") or {}).get("addresses") or ():
+        if one.get("type") == "InternalIP":
+            return str(one.get("address") or "")
+    return ""
+
+
+def _known(part: Any) -> Mapping[str, Any]:
+    return part if isinstance(part, dict) else {}
 
 
 def lose(cluster: EmbeddedCluster, name: str) -> list[str]:

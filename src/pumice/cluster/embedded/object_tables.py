@@ -259,6 +259,18 @@ class ObjectTables:
             table.history.forgotten = self._resumed_at
         return table
 
+    def define(self, kind: Kind) -> bool:
+        """Serve a kind, new or changed; return False for one that is built in."""
+        if not self.kinds.define(kind):
+            return False
+        if kind.name in self._tables:
+            self._tables[kind.name].kind = kind
+        return True
+
+    def undefine(self, name: str) -> None:
+        """Serve a kind no more; the history of its objects is kept for those who watch them."""
+        self.kinds.forget(name)
+
     def resume(self, manifests: Iterable[Manifest], version: int) -> None:
         """Load objects as they were at a version; nothing before it is remembered."""
         self.version = self._resumed_at = version

@@ -1,39 +1,119 @@
-"""An API server's work on pods beyond storing them: priority, binding, disruption.
+"""An API server's work on pods beyond storing them: priority, fixed fields, binding, disruption.
 
 Pure functions on manifests; used by the store, which stores the results.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from types import NoneType
+from typing import Any, Final
 
 from pumice.api.kinds import SYSTEM_PRIORITIES, Manifest
-from pumice.errors import ConflictError, RejectedError
+from pumice.errors import ConflictError, ForbiddenError, RejectedError
+
+_MUTABLE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations")
+"""Fields of a pod's spec that may change, beside parts of containers and scheduling gates."""
+_CONTAINERS: Final = ("containers", "initContainers")
 
 
 def prioritised(pod: Manifest, classes: Iterable[Manifest]) -> None:
-    """Write the priority of a new pod by its priority class, in place.
+    """Write the priority of a new pod by its priority class, in place, as admission does.
 
     Raises:
-        RejectedError: there is no such priority class.
+        ForbiddenError: there is no such priority class, or the pod states another priority.
     """
     spec = pod["spec"]
-    name = spec.get("priorityClassName") or ""
-    known = {c["metadata"]["name"]: c for c in classes}
-    if not name and "priority" not in spec:
-        defaults = (name for name, one in known.items() if one.get("globalDefault"))
-        name = min(defaults, key=lambda one: int(known[one].get("value", 0)), default="")
-    if not name:
-        spec.setdefault("priority", 0)
-        return
-    found = known.get(name)
-    value = SYSTEM_PRIORITIES.get(name) if found is None else found.get("value", 0)
-    if value is None:
-        meta = pod["metadata"]
-        problem = f"no PriorityClass with name {name} was found"
+    known = {one["metadata"]["name"]: one for one in classes}
+    name = spec.get("priorityClassName") or _default_class(known)
+    found = known.get(name, {})
+    value = int(found.get("value") or 0)
+    if name and name not in known:
+        if name not in SYSTEM_PRIORITIES:
+            raise _forbidden(pod, f"no PriorityClass with name {name} was found")
+        value = SYSTEM_PRIORITIES[name]
+    if name:
+        spec["priorityClassName"] = name
+    policy = found.get("preemptionPolicy") or "PreemptLowerPriority"
+    _settle(pod, "priority", "integer value of priority", value)
+    _settle(pod, "preemptionPolicy", "string value of PreemptionPolicy", policy)
+
+
+def _settle(pod: Manifest, field: str, what: str, computed: Any) -> None:
+    """Write a field that a pod may state only as it is computed."""
+    given = pod["spec"].get(field)
+    if given is not None and given != computed:
+        problem = (
+            f"the {what} ({given}) must not be provided in pod spec; priority admission "
+            f"controller computed {computed} from the given PriorityClass name"
+        )
+        raise _forbidden(pod, problem)
+    pod["spec"][field] = computed
+
+
+def _default_class(known: Mapping[str, Manifest]) -> str:
+    """Name the class of pods that name none; of several the lowest, empty if there is none."""
+    defaults = (name for name, one in known.items() if one.get("globalDefault"))
+    return min(defaults, key=lambda name: int(known[name].get("value") or 0), default="")
+
+
+def _forbidden(pod: Manifest, problem: str) -> ForbiddenError:
+    meta = pod["metadata"]
+    message = f'pods "{meta["name"]}" is forbidden: {problem}'
+    return ForbiddenError("Pod", meta["namespace"], meta["name"], message)
+
+
+def fixed_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Name the fields of a pod's spec that differ although they never change in a pod."""
+    gated = bool(old.get("schedulingGates"))
+    changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    return [
+        name
+        for name in changed
+        if name not in _MUTABLE
+        and not (name in ("nodeSelector", "affinity") and gated)
+        and not (name == "schedulingGates" and _only_removed(old.get(name), new.get(name)))
+    ]
+
+
+def keep_spec(old: Manifest, new: Manifest) -> None:
+    """Complete the spec of a changed pod by the stored one, in place.
+
+    Raises:
+        RejectedError: it changes a field that never changes.
+    """
+    before, given = old.get("spec") or {}, new.get("spec")
+    if given is before or not isinstance(given, Mapping | NoneType):
+        return  # unchanged, or refused by its type
+    kept = {name: each for name, each in before.items() if name != "schedulingGates"}
+    after = {**kept, **{name: each for name, each in (given or {}).items() if each is not None}}
+    compared = [_unsized(before), _unsized(after)]
+    for name in fixed_changes(*compared):
+        meta = old["metadata"]
+        problem = (
+            "spec: Forbidden: pod updates may not change fields other than images and resources "
+            "of containers, `spec.activeDeadlineSeconds`, `spec.tolerations` and "
+            f"`spec.terminationGracePeriodSeconds`; found another `spec.{name}`"
+        )
         raise RejectedError("Pod", meta["namespace"], meta["name"], problem)
-    spec["priorityClassName"], spec["priority"] = name, value
-    policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
-    spec.setdefault("preemptionPolicy", policy)
+    new["spec"] = after
+
+
+def _unsized(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec without what may change in its containers."""
+    return {
+        name: [{**one, "image": "", "resources": {}} for one in each]
+        if name in _CONTAINERS and _are_mappings(each)
+        else each
+        for name, each in spec.items()
+    }
+
+
+def _are_mappings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+
+
+def _only_removed(old: Any, new: Any) -> bool:
+    """Return whether a list lost items and got none."""
+    return all(item in (old or ()) for item in new or ())
 
 
 def with_condition(

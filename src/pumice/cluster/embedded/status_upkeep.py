@@ -75,12 +75,16 @@ def _is_healthy(pod: Manifest) -> bool:
     return any(one["type"] == "Ready" and one.get("status") == "True" for one in conditions)
 
 
+_DIGITS = 10
+"""Of a number of pods; more is no number of 32 bits."""
+
+
 def _scaled(bound: Any, expected: int) -> int:
     """Read a number, or a percentage of the expected pods, rounded up."""
-    text = str(bound)
-    if text.endswith("%") and text[:-1].isdecimal():
-        return -(-expected * int(text[:-1]) // 100)
-    return int(text) if text.isdecimal() else 0
+    number, percent, rest = str(bound).partition("%")
+    if rest or not number.isdecimal() or len(number) > _DIGITS:
+        return 0
+    return -(-expected * int(number) // 100) if percent else int(number)
 
 
 def refusal(pod: Manifest, budgets: Iterable[Manifest]) -> str:

@@ -14,7 +14,12 @@ from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation
 from pumice.cluster.embedded.claim_changes import check_claim_status
-from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in, keep_fields
+from pumice.cluster.embedded.defaults import (
+    assign_cluster_ip,
+    fill_in,
+    keep_fields,
+    select_own_pods,
+)
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
 from pumice.cluster.embedded.limit_ranges import give_amounts
@@ -30,7 +35,7 @@ from pumice.cluster.embedded.object_tables import (
     visible,
 )
 from pumice.cluster.embedded.patches import apply_patch
-from pumice.cluster.embedded.pods import bound, disrupted, prioritised
+from pumice.cluster.embedded.pods import bound, disrupted, keep_spec, prioritised
 from pumice.cluster.embedded.restoring import restore
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
@@ -175,6 +180,8 @@ class EmbeddedCluster:
                 self._services += 1
                 assign_cluster_ip(new, self._services)
             self._identity.stamp(new["metadata"], self.now())
+            if kind.name == "Job.batch":
+                select_own_pods(new)
             self._tables.put(table, new, None)
             if count is not None:
                 count()
@@ -361,6 +368,8 @@ class EmbeddedCluster:
     def _replace(self, kind: Kind, old: Manifest, new: Manifest) -> Manifest:
         """Write all of an object except the fields of the server and the kubelet."""
         keep_fields(new, old, has_status=kind.has_status)
+        if kind.name == "Pod":
+            keep_spec(old, new)
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
         check_owners(kind.name, new)

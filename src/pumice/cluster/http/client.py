@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pumice import __version__
+from pumice.api.shown_text import without_secrets
 from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Outcome, Reply
 from pumice.cluster.http.response import ResponseHead
 from pumice.cluster.http.tls import RenewableTls, tls_context
@@ -89,7 +90,9 @@ class HttpClient:
     def __init__(
         self, url: str, *, tls: ssl.SSLContext | RenewableTls | None = None, tls_name: str = ""
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url = without_secrets(url).rstrip("/")
+        """The address for messages."""
+        self._url = url.rstrip("/")
         self._given_tls = tls
         self._tls_name = tls_name
         self._pool = ConnectionPool(_IDLE_S)
@@ -252,18 +255,18 @@ class HttpClient:
     def _address(self) -> _Address:
         wanted = "wanted an address that begins with http:// or https://"
         try:
-            parts = urlsplit(self.url)
+            parts = urlsplit(self._url)
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError as error:
-            raise UnavailableError(problem=f"{wanted}: {error}", sent=False) from error
-        known = parts.scheme in ("http", "https") and _PRINTABLE.fullmatch(self.url)
+            raise UnavailableError(problem=wanted, sent=False) from error
+        known = parts.scheme in ("http", "https") and _PRINTABLE.fullmatch(self._url)
         if not parts.hostname or not known:
             raise UnavailableError(problem=wanted, sent=False)
         return _Address(parts.hostname, port, parts.netloc.rpartition("@")[2], parts.path)
 
     @cached_property
     def _is_tls(self) -> bool:
-        return self.url.startswith("https:")
+        return self._url.startswith("https:")
 
     @cached_property
     def _tls(self) -> ssl.SSLContext | None:

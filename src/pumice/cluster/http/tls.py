@@ -4,6 +4,7 @@ Used by clients.  Certificates are replaced on disk while programs run; new conn
 current files, and a file that cannot be used leaves the settings as they were.
 """
 
+import errno
 import logging
 import os
 import ssl
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from pumice.api.secret_files import read_secret
 from pumice.errors import InputError
 from pumice.logs import warn_once
 
@@ -29,13 +31,25 @@ def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLCo
     Raises:
         OSError: the file cannot be read, or holds no certificate.
     """
-    context = ssl.create_default_context(cafile=ca_file)
+    context = trusting(read_secret(Path(ca_file))) if ca_file else ssl.create_default_context()
     if not verify:
         text = "certificates are NOT verified: anyone on the network path can read and change all"
         warn_once(log, text)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def trusting(authorities: bytes) -> ssl.SSLContext:
+    """Make TLS settings that trust certificates in PEM, and no others.
+
+    Raises:
+        OSError: there are none.
+    """
+    text = authorities.decode("ascii", "ignore")  # notes between certificates are left out
+    if not text.strip():
+        raise OSError(errno.EINVAL, "no certificates in an empty file")
+    return ssl.create_default_context(cadata=text)
 
 
 def load_client(tls: ssl.SSLContext, pem: bytes) -> None:

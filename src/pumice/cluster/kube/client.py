@@ -4,6 +4,7 @@ Used by KubeCluster.  Limits its own rate, repeats what is safe to repeat, and s
 the fence is closed.  Keeps no objects.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -33,6 +34,10 @@ from pumice.cluster.kube.write_lanes import Continue
 from pumice.errors import ClusterError, ConflictError, GoneError, NotFoundError, UnavailableError
 
 _PAGE: Final = 500
+_LIST_S: Final = 300.0
+"""Seconds for all parts of a list together; 100,000 pods take one."""
+_EMPTY_PAGES: Final = 100
+"""Parts without objects after which a list has no end."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -83,9 +88,10 @@ class KubeClient(RetryingSender):
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Return one object."""
-        return await self._object(
-            ApiRequest("GET", (kind, namespace, name), path_of(kind, namespace, name))
-        )
+        key = (kind, namespace, name)
+        found = await self._object(ApiRequest("GET", key, path_of(*key)))
+        _check_name(found, key)
+        return found
 
     async def get_once(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
         """Return one object by a single attempt of limited time, for callers that cannot wait."""
@@ -126,6 +132,7 @@ class KubeClient(RetryingSender):
         if labels:
             query["labelSelector"] = selector_of(labels)
         path = path_of(kind, namespace)
+        guard = _EndlessList((kind, namespace, ""), asyncio.get_running_loop().time() + _LIST_S)
         while True:
             target = f"{path}?{urlencode(query)}" if query else path
             try:
@@ -137,11 +144,14 @@ class KubeClient(RetryingSender):
                 yield None
                 continue
             for item in page.items or ():
+                _check_name(item, (kind, namespace, ""))
                 item["apiVersion"], item["kind"] = known.api_version, known.kind
             yield page
-            if not page.metadata.get("continue"):
+            token = page.metadata.get("continue")
+            if not token:
                 return
-            query["continue"] = page.metadata["continue"]
+            guard.check(page, str(token), asyncio.get_running_loop().time())
+            query["continue"] = str(token)
 
     async def create(self, manifest: Manifest) -> Manifest:
         """Add an object; return it as stored."""
@@ -357,6 +367,34 @@ class KubeClient(RetryingSender):
             raise UnavailableError(*request.key, problem=f"no list came back: {error}") from error
 
 
+class _EndlessList:
+    """Notices a list that never ends: a server must not hold a command or a scheduler for ever."""
+
+    def __init__(self, key: ObjectKey, until: float) -> None:
+        self._key = key
+        self._until = until
+        self._tokens: set[str] = set()
+        self._empty = 0
+
+    def check(self, page: Page, token: str, now: float) -> None:
+        """Look at a part that announces another.
+
+        Raises:
+            UnavailableError: there is no end to be expected.
+        """
+        problem = ""
+        self._empty += not page.items
+        if token in self._tokens:
+            problem = "the server repeats a continue token"
+        elif self._empty > _EMPTY_PAGES:
+            problem = f"the server sent {self._empty} parts without objects"
+        elif now > self._until:
+            problem = f"it was not complete after {_LIST_S:g} s"
+        self._tokens.add(token)
+        if problem:
+            raise UnavailableError(*self._key, problem=f"the list has no end: {problem}")
+
+
 def _binding(
     namespace: str, pod: str, node: str, annotations: Mapping[str, str], uid: str
 ) -> ApiRequest:
@@ -376,3 +414,9 @@ def _object(content: bytes, key: ObjectKey) -> Manifest:
         return _decode_object(content)
     except msgspec.MsgspecError as error:
         raise UnavailableError(*key, problem=f"no object came back: {error}") from error
+
+
+def _check_name(item: Manifest, key: ObjectKey) -> None:
+    metadata = item.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        raise UnavailableError(*key, problem="an object without metadata.name came back")

@@ -89,8 +89,12 @@ class KubeCluster:
         attempts: int = ATTEMPTS,
         timing: Timing | None = None,
         by_server: bool = False,
+        follow_after_s: float = 0.0,
     ) -> None:
-        """Make one; its time is the machine's, or ``by_server`` that of the server's answers."""
+        """Make one; its time is the machine's, or ``by_server`` that of the server's answers.
+
+        Kinds are listed first so much later, or with the first ``start_over`` if that is earlier.
+        """
         self.wake = threading.Event()
         """Set when an object was added or changed; a waiter clears it before it reads."""
         self.server = connection.server
@@ -120,6 +124,8 @@ class KubeCluster:
             is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
         )
         self._thread = LoopThread("kube-cluster", _GATHER_S if kinds else 0.0)
+        self._follow_after_s = follow_after_s
+        self._first_follow: asyncio.TimerHandle | None = None
         self._following: list[asyncio.Task[None]] = []
         self._sync = threading.Condition()
         self._first_load = FirstLoad()
@@ -166,6 +172,19 @@ class KubeCluster:
         with self._sync:
             self._sync.wait_for(lambda: not self._incomplete(), timeout_s)
         return self._incomplete()
+
+    def start_over(self) -> None:
+        """List and watch every kind again, at once, and call none current before.
+
+        A watch that is open is no proof: it may be behind, or in truth lost.
+        """
+        self._thread.run(self._start_over())
+
+    def wait_current(self, timeout_s: float) -> _Names:
+        """Wait until all kinds are listed since ``start_over`` and watched; return the others."""
+        with self._sync:
+            self._sync.wait_for(lambda: not self._outdated(), timeout_s)
+        return self._outdated()
 
     def troubles(self) -> dict[str, str]:
         """Return by kind why it is not being watched; empty when all is well."""
@@ -311,13 +330,28 @@ class KubeCluster:
 
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
-        self._following = [loop.create_task(r.run()) for r in self._reflectors.values()]
+        self._first_follow = loop.call_later(self._follow_after_s, self._reflect)
         loop.call_later(_FIRST_LIST_S, self._first_load.end)
 
-    async def _stop(self) -> None:
+    def _reflect(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._following = [loop.create_task(r.run()) for r in self._reflectors.values()]
+
+    async def _start_over(self) -> None:
+        await self._unfollow()
+        for reflector in self._reflectors.values():
+            reflector.start_over()
+        self._reflect()
+
+    async def _unfollow(self) -> None:
+        if self._first_follow is not None:
+            self._first_follow.cancel()
         for task in self._following:
             task.cancel()
         await asyncio.gather(*self._following, return_exceptions=True)
+
+    async def _stop(self) -> None:
+        await self._unfollow()
         await self._lanes.close()
         await self._client.close()
 
@@ -345,6 +379,9 @@ class KubeCluster:
 
     def _incomplete(self) -> _Names:
         return [kind for kind, store in self._stores.items() if not store.synced]
+
+    def _outdated(self) -> _Names:
+        return [kind for kind, reflector in self._reflectors.items() if not reflector.current]
 
     def _complete(self, kind: str) -> ObjectCache | None:
         """Return the store of a kind once it is complete; None if the kind is not watched."""

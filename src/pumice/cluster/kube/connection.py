@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from pumice.cluster.http.tls import RenewableTls, load_client, tls_context
+from pumice.api.secret_files import read_secret
+from pumice.api.shown_text import without_secrets
+from pumice.cluster.http.tls import RenewableTls, load_client, tls_context, trusting
 from pumice.cluster.kube.credentials import (
     Credentials,
     ExecCredentials,
@@ -103,13 +105,14 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
             raise user.wrong(key, "a token, a client certificate or exec", key, hint)
     if cluster.content.get("proxy-url"):
         raise cluster.wrong("proxy-url", "a server without a proxy", "a proxy")
-    server = _address(master or cluster.text("server"))
+    given = _address(master or cluster.text("server"))
+    server = _without_user(given)
     if not server:
         raise cluster.wrong("server", "the address of an API server")
-    if not master and not _is_usable(server):
-        raise cluster.wrong("server", _AN_ADDRESS, cluster.text("server"))
+    if not master and not _is_usable(given):
+        raise cluster.wrong("server", _AN_ADDRESS, without_secrets(cluster.text("server")))
     tls = _tls(server, cluster, user)
-    credentials = _credentials(chosen, tls, server)
+    credentials = _credentials(chosen, tls, server, given)
     if tls is None and credentials != StaticCredentials():
         warn_once(log, f"{user.file}: {server}: a secret is sent over plain HTTP: use https://")
     return Connection(
@@ -127,16 +130,27 @@ def from_master(master: str) -> Connection:
     Raises:
         InputError: it is no address.
     """
-    server = _address(master)
-    if not _is_usable(server):
-        raise InputError(wanted=_AN_ADDRESS, found=master, field="--master")
-    return Connection(server, RenewableTls(tls_context) if server.startswith("https://") else None)
+    given = _address(master)
+    if not _is_usable(given):
+        found = without_secrets(master)
+        raise InputError(wanted=_AN_ADDRESS, found=found, field="--master")
+    server = _without_user(given)
+    tls = RenewableTls(tls_context) if server.startswith("https://") else None
+    return Connection(server, tls, credentials=_basic(given))
 
 
 def _address(server: str) -> str:
     if server and "://" not in server:
         server = f"http://{server}"
     return server.rstrip("/")
+
+
+def _without_user(address: str) -> str:
+    """Return an address as it is called and shown: without user, password and query."""
+    if not _is_usable(address):
+        return without_secrets(address)
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
 
 
 def _is_usable(server: str) -> bool:
@@ -151,7 +165,9 @@ def _is_usable(server: str) -> bool:
 def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
     """Make a connection with the service account of the pod this runs in."""
     host, port = env["KUBERNETES_SERVICE_HOST"], env.get("KUBERNETES_SERVICE_PORT") or "443"
-    server = _address(master) or f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    server = (
+        _without_user(_address(master)) or f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    )
     authority = account / "ca.crt"
 
     def make() -> ssl.SSLContext:
@@ -162,7 +178,7 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
     except OSError as error:
         raise InputError(wanted="certificates", found=str(error), file=str(authority)) from None
     try:
-        namespace = (account / "namespace").read_text(encoding="utf-8").strip()
+        namespace = read_secret(account / "namespace").decode().strip()
     except OSError:
         namespace = ""
     if tls is None:  # an address of --master; anyone on the network path would get the token
@@ -173,7 +189,22 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
     return Connection(server, tls, "", namespace or "default", credentials)
 
 
-def _credentials(chosen: ActiveContext, tls: RenewableTls | None, server: str) -> Credentials:
+def _basic_of(user: str, password: str) -> StaticCredentials:
+    pair = f"{user}:{password}".encode()
+    return StaticCredentials(f"Basic {base64.b64encode(pair).decode('ascii')}")
+
+
+def _basic(address: str) -> StaticCredentials:
+    """Return the user and password of an address, which is shown without them."""
+    parts = urlsplit(address) if _is_usable(address) else None
+    if parts is None or not parts.username:
+        return StaticCredentials()
+    return _basic_of(unquote(parts.username), unquote(parts.password or ""))
+
+
+def _credentials(
+    chosen: ActiveContext, tls: RenewableTls | None, server: str, address: str
+) -> Credentials:
     """Choose the Authorization header, in kubectl's order."""
     user = chosen.user
     if user.text("token"):
@@ -186,11 +217,10 @@ def _credentials(chosen: ActiveContext, tls: RenewableTls | None, server: str) -
             raise user.wrong("tokenFile", "a file with a token", error.found) from None
         return found
     if user.text("username"):
-        pair = f"{user.text('username')}:{user.text('password')}".encode()
-        return StaticCredentials(f"Basic {base64.b64encode(pair).decode('ascii')}")
+        return _basic_of(user.text("username"), user.text("password"))
     program = user.mapping("exec")
     if not program:
-        return StaticCredentials()
+        return _basic(address)
     about = _cluster_info(chosen.cluster, server)
     login = ExecPlugin.from_kubeconfig(program, user.folder, user.file, about)
 
@@ -264,7 +294,7 @@ def _lenient(tls: ssl.SSLContext) -> ssl.SSLContext:
 
 def _trusting(cluster: Section, authority: bytes) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cadata=authority.decode("ascii"))
+        return trusting(authority)
     except (OSError, ValueError) as error:
         raise cluster.wrong("certificate-authority", "PEM certificates", str(error)) from None
 
@@ -279,7 +309,7 @@ def _pem(part: Section, key: str) -> bytes:
             raise part.wrong(f"{key}-data", "base64", str(error)) from None
     file = part.text(key)
     try:
-        return (part.folder / file).read_bytes() if file else b""
+        return read_secret(part.folder / file) if file else b""
     except OSError as error:
         hint = str(error.strerror or error)
         raise part.wrong(key, "a file that can be read", file, hint) from None

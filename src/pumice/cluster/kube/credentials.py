@@ -3,17 +3,22 @@
 Used by connections, from any thread.  Secrets appear in no message and no log.
 """
 
+import errno
 import json
 import logging
 import os
+import selectors
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, cast
 
+from pumice.api.secret_files import MOST_BYTES, read_secret
 from pumice.api.times import lenient_epoch
 from pumice.clock import wall_time
 from pumice.errors import InputError, ServiceError
@@ -23,6 +28,9 @@ log = logging.getLogger(__name__)
 _REREAD_S: Final = 60.0
 _MARGIN_S: Final = 10.0
 _LOGIN_S: Final = 60.0
+_PIECE: Final = 1 << 16
+_SHOWN: Final = 400
+"""Bytes of the complaint of a program."""
 _API_VERSIONS: Final = tuple(
     f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1")
 )
@@ -90,7 +98,7 @@ class TokenFile:
 
     def _read(self) -> None:
         try:
-            token = self._file.read_text(encoding="utf-8").strip()
+            token = read_secret(self._file).decode().strip()
         except (OSError, ValueError) as error:
             token, found = "", str(error)
         else:
@@ -210,29 +218,20 @@ class ExecCredentials:
         info = {"apiVersion": login.api_version, "kind": "ExecCredential", "spec": spec}
         environment = {**self._environment, **login.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
         try:
-            done = subprocess.run(  # noqa: S603  # the kubeconfig's owner chose the program
-                [login.command, *login.args],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_LOGIN_S,
-                check=False,
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            late = isinstance(error, subprocess.TimeoutExpired)
+            code, printed, complaint = _outcome([login.command, *login.args], environment)
+        except (OSError, ValueError) as error:
+            late = isinstance(error, TimeoutError)
             found = getattr(error, "strerror", None) or str(error)
             unusable = f"wanted a program that can be run, found '{login.command}' ({found})"
-            problem = "it did not end in time" if late else f"{login.place}{unusable}"
+            problem = found if late else f"{login.place}{unusable}"
             hint = f" ({login.hint.strip()})" if login.hint else ""
             raise ServiceError(login.command, f"cannot log in: {problem}{hint}") from None
-        if done.returncode != 0:
-            output = done.stderr.decode("utf-8", "replace").strip()[-400:]
-            raise ServiceError(
-                login.command, f"cannot log in: it ended with {done.returncode}: {output}"
-            )
+        if code != 0:
+            output = complaint.decode("utf-8", "replace").strip()
+            raise ServiceError(login.command, f"cannot log in: it ended with {code}: {output}")
         try:
-            return json.loads(done.stdout)
-        except ValueError:
+            return json.loads(printed)
+        except (ValueError, RecursionError):
             raise ServiceError(login.command, "cannot log in: it printed no JSON") from None
 
     def _take(self, output: Any) -> None:
@@ -270,6 +269,57 @@ class ExecCredentials:
         except ValueError:
             log.warning("%s: an expiry that is not a time: %s", self._login.command, text)
             return None
+
+
+def _outcome(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
+    """Run a program; return its exit code, its output and the end of its complaint.
+
+    Raises:
+        OSError, ValueError: it cannot be run.
+        TimeoutError: it did not end in time, or printed too much.
+    """
+    with subprocess.Popen(  # noqa: S603  # the kubeconfig's owner chose the program
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # a group of its own, to end what it has started with it
+    ) as process:
+        try:
+            printed, complaint = _read_all(process, time.monotonic() + _LOGIN_S)
+            return process.returncode, printed, complaint
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _read_all(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, bytes]:
+    """Return what a program prints until it ends; of its complaint the end."""
+    output, complaint = (
+        cast("IO[bytes]", pipe).fileno() for pipe in (process.stdout, process.stderr)
+    )
+    kept = {output: b"", complaint: b""}
+    with selectors.DefaultSelector() as selector:
+        for pipe in kept:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(until - time.monotonic(), 0.0))
+            if not ready:
+                raise TimeoutError(errno.ETIMEDOUT, "it did not end in time")
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE)
+                if not piece:
+                    selector.unregister(key.fd)
+                kept[key.fd] += piece
+            kept[complaint] = kept[complaint][-_SHOWN:]
+            if len(kept[output]) > MOST_BYTES:
+                raise TimeoutError(errno.EFBIG, f"it printed more than {MOST_BYTES >> 20} MiB")
+    try:
+        process.wait(max(until - time.monotonic(), 0.0))
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(errno.ETIMEDOUT, "it did not end in time") from None
+    return kept[output], kept[complaint]
 
 
 def _not_after(certificate: str) -> float | None:

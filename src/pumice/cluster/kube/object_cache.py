@@ -114,6 +114,13 @@ class ObjectCache:
         entry = self._entries.get((namespace, name))
         return None if entry is None else entry.object
 
+    def known(self, item: Manifest) -> Manifest:
+        """Return the object here if it is the very same version, so that one is kept of two."""
+        entry = self._entries.get(_key(item))
+        if entry is None or entry.changed != _version(item["metadata"]):
+            return item
+        return entry.object
+
     def list(
         self, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
@@ -135,7 +142,7 @@ class ObjectCache:
             GoneError: some of it is forgotten, or the version is still to come.
             RejectedError: no version at all.
         """
-        if text and not text.isdecimal():
+        if text and not (text.isdecimal() and len(text) < 20):
             problem = f"wanted a resourceVersion of this cluster, found '{text}'"
             raise RejectedError(self.kind, problem=problem)
         start = int(text or 0)

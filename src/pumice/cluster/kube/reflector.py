@@ -45,10 +45,17 @@ class Reflector:
         self._streams = True
         self._lists_next = False
         self._started_over = False
+        self.current = False
+        """Whether the store has the kind as it was since ``start_over`` and the last gap."""
         self.trouble = ""
         """Why the kind is not being watched; empty when it is."""
         self.absent = False
         """Whether the server does not have the kind, so that there is nothing to watch."""
+
+    def start_over(self) -> None:
+        """Have the next run begin from scratch and at once, whatever is known and went wrong."""
+        self.current = self._listed = self._lists_next = False
+        self._progress()
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -62,7 +69,7 @@ class Reflector:
                 await self.watch_once()
             except GoneError as error:  # too far back: start over, the second time in a row later
                 log.info("%s: %s; listing again", self._store.kind, error.problem)
-                self._listed = False
+                self.current = self._listed = False
                 if self._started_over:
                     await self._backoff.wait()
                 self._started_over = True
@@ -86,7 +93,7 @@ class Reflector:
                 continue
             for item in page.items or ():
                 item["metadata"].pop("managedFields", None)
-                items.append(item)
+                items.append(self._store.known(item))
             version = str(page.metadata.get("resourceVersion") or "")
         self._take_all(items, version)
 
@@ -135,14 +142,20 @@ class Reflector:
                 if event.type == "DELETED":
                     found.pop(key, None)
                 elif event.type != "BOOKMARK":
-                    found[key] = event.object
+                    found[key] = self._store.known(event.object)
 
     def _take_all(self, items: list[Manifest], version: str) -> None:
         """Replace the store by a complete list."""
-        if self._store.replace(items, version):
-            self._changed()
+        differs = self._store.replace(items, version)
         self._listed, self._lists_next = True, False
-        self.trouble, self.absent = "", False
+        self._is_watched(differs=differs)
+
+    def _is_watched(self, *, differs: bool = False) -> None:
+        """Note that the store is current, and whether something in it has changed."""
+        is_news = differs or not self.current
+        self.current, self.trouble, self.absent = True, "", False
+        if is_news:
+            self._changed()
 
     async def watch_once(self) -> None:
         """Apply one watch from the store's version on, until the server ends it."""
@@ -161,7 +174,7 @@ class Reflector:
         if self._store.apply(first):
             self._changed()
         async for events in watch:
-            self.trouble = ""
+            self._is_watched()
             steps += len(events)
             if steps:
                 self._progress()
@@ -182,17 +195,16 @@ class Reflector:
         """Treat a kind that the server does not have as empty, and ask again later."""
         if not self.trouble:
             log.info("%s: the server does not have it", self._store.kind)
-        self.trouble, self.absent = str(error), True
         self._listed = False
-        if self._store.replace((), "0"):
-            self._changed()
+        self._is_watched(differs=self._store.replace((), "0"))
+        self.trouble, self.absent = str(error), True
         await self._timing.sleep(_ABSENT_S * (0.9 + 0.2 * self._timing.jitter()))
 
     async def _failed(self, problem: str, at_least_s: float = 0.0) -> None:
         """Wait, then resume; after many failures in a row the version itself may be at fault."""
         if problem != self.trouble:
             log.warning("%s: %s; retrying", self._store.kind, problem)
-        self.trouble, self.absent = problem, False
+        self.current, self.trouble, self.absent = False, problem, False
         await self._backoff.wait(min(at_least_s, _LONGEST_S))
         if self._backoff.failures >= _PATIENCE:
             self._listed = False

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
+from pumice.api.secret_files import read_secret
+from pumice.api.shown_text import without_secrets
 from pumice.api.usage_conf import UsageConf, is_token
 from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import HttpError
 
-_TOKEN_BYTES: Final = 1 << 15
 _SHOWN: Final = 200
 
 
@@ -54,7 +55,7 @@ class Endpoint:
         timeout_s: float = UsageConf().timeout_s,
         max_answer: int = MAX_ANSWER,
     ) -> None:
-        self.address = address
+        self.address = without_secrets(address)
         self._http = BlockingClient(address, tls=tls)
         self._token = token
         self._token_file = token_file
@@ -118,8 +119,7 @@ class Endpoint:
 
     def _read_token(self, file: Path) -> str:
         try:
-            with file.open("rb") as stream:
-                return stream.read(_TOKEN_BYTES).decode("ascii", "replace").strip()
+            return read_secret(file).decode("ascii", "replace").strip()
         except OSError as error:
             raise HttpError(self.address, f"token file {file}: {error.strerror}") from error
 

@@ -14,6 +14,7 @@ import yaml
 
 from pumice.api.annotations import HOSTNAME
 from pumice.api.duration import parse_duration
+from pumice.api.shown_text import without_secrets
 from pumice.api.wording import name_hint
 from pumice.errors import ABSENT, InputError, Words
 
@@ -178,7 +179,7 @@ class _Reader:
         except ValueError:
             usable = False
         if not usable or not _ADDRESS.fullmatch(text):
-            shown = "one with a user" if "@" in text else given
+            shown = "one with a user" if "@" in text else without_secrets(str(given))
             self._note(where, "an address such as https://ufm:8080", shown)
         return text.rstrip("/")
 

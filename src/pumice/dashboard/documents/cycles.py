@@ -15,7 +15,6 @@ _LISTED: Final = 500
 def cycles(view: View, records: Sequence[CycleRecord], moments: Collection[int]) -> Document:
     """Write the last cycles, the latest first, each in a line."""
     return {
-        "now": view.picture.now,
         "actions": list(view.picture.actions),
         "cycles": [_line(each, moments) for each in reversed(records)],
     }

@@ -1,6 +1,6 @@
 """Jobs: what runs, what waits, and why."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -32,9 +32,10 @@ def jobs(view: View) -> Document:
     at = np.array(rows, dtype=np.intp)
     counts = columns.counts[:, at] if rows else columns.counts[:, :0]
     promised = _promised(view)
-    causes = [view.cause(row) if view.states[row] == WAITING else ("", "") for row in rows]
+    pairs = [(row, view.states[row] == WAITING) for row in rows]
+    causes = [view.cause(row) if waits else ("", "") for row, waits in pairs]
+    starts = [view.start(row) if waits else (None, "") for row, waits in pairs]
     return {
-        "now": view.picture.now,
         "job": [view.titles[row] for row in rows],
         "queue": [view.queue_name(row) for row in rows],
         "state": [view.states[row] for row in rows],
@@ -50,6 +51,8 @@ def jobs(view: View) -> Document:
         "promised": [promised.get(row, 0) for row in rows],
         "code": [code for code, _ in causes],
         "why": [text for _, text in causes],
+        "start": [at for at, _ in starts],
+        "startText": [text for _, text in starts],
     }
 
 
@@ -74,9 +77,8 @@ def job(
     pods = pods[picture.pods.status[pods] != Status.GONE]
     order = sorted(pods.tolist(), key=lambda each: _natural(picture.pods.keys[each]))
     code, text = view.cause(row) if view.states[row] == WAITING else ("", "")
-    names = {columns.keys[row], view.titles[row], *(picture.pods.keys[each] for each in order)}
+    names = {key: key for key in (view.titles[row], *(picture.pods.keys[each] for each in order))}
     return {
-        "now": picture.now,
         "job": view.titles[row],
         "group": columns.keys[row],
         "queue": view.queue_name(row),
@@ -90,14 +92,14 @@ def job(
         "why": text,
         "resources": view.resources,
         "allocated": view.amounts(columns.allocated[:, row]),
-        "pending": view.amounts(columns.pending[:, row]),
+        "pending": view.amounts(columns.pending[:, row] + view.unmade_amounts[:, row]),
         "total": len(order),
         "pods": [_pod(view, each) for each in order[:_PODS]],
         "conditions": [
             {"type": one.type, "reason": one.reason, "message": one.message, "status": one.status}
             for one in group.status.conditions
         ],
-        "events": _events(events, names),
+        "events": _events(events, {**names, columns.keys[row]: view.titles[row]}),
         "decisions": _decisions(cycles, {picture.pods.keys[each] for each in order}),
     }
 
@@ -134,26 +136,39 @@ def pod_word(view: View, row: int) -> str:
     return _WORDS.get(status, "unknown")
 
 
-def _events(events: Iterable[Manifest], names: set[str]) -> list[Document]:
-    """List the events about a job, its pod group and its pods, the latest first."""
-    found = []
+def _events(events: Iterable[Manifest], names: Mapping[str, str]) -> list[Document]:
+    """List the events about a job, its pod group and its pods, the latest first.
+
+    ``names`` are the objects, with their display names.  Equal events about several pods are one.
+    """
+    found: dict[tuple[str, ...], Document] = {}
     for event in events:
         about = event.get("involvedObject") or {}
-        if f"{about.get('namespace')}/{about.get('name')}" not in names:
+        key = f"{about.get('namespace')}/{about.get('name')}"
+        if key not in names:
             continue
-        last = event.get("lastTimestamp") or event.get("eventTime") or ""
-        found.append(
+        kind, name = str(about.get("kind", "")), names[key].partition("/")[2]
+        message = str(event.get("message", ""))
+        words = (kind, str(event.get("type", "")), str(event.get("reason", "")))
+        row = found.setdefault(
+            (*words, message.replace(str(about.get("name")), "")),
             {
-                "at": lenient_epoch(str(last)) if last else 0,
-                "kind": str(about.get("kind", "")),
-                "name": str(about.get("name", "")),
-                "type": str(event.get("type", "")),
-                "reason": str(event.get("reason", "")),
-                "message": str(event.get("message", "")),
-                "count": int(event.get("count") or 1),
-            }
+                "at": 0.0,
+                **dict(zip(("kind", "type", "reason"), words, strict=True)),
+                "name": name,
+                "names": set(),
+                "message": message,
+                "count": 0,
+            },
         )
-    return sorted(found, key=lambda each: -float(each["at"]))[:_EVENTS]
+        last = event.get("lastTimestamp") or event.get("eventTime") or ""
+        at = lenient_epoch(str(last)) if last else 0.0
+        if at >= row["at"]:
+            row |= {"at": at, "name": name, "message": message}
+        row["names"].add(name)
+        row["count"] += int(event.get("count") or 1)
+    rows = sorted(found.values(), key=lambda each: -float(each["at"]))[:_EVENTS]
+    return [{**each, "names": len(each["names"])} for each in rows]
 
 
 def _decisions(cycles: Sequence[CycleRecord], pods: set[str]) -> list[dict[str, Any]]:

@@ -36,12 +36,11 @@ def closed_reasons(node: Any) -> list[str]:
 
 def nodes(view: View) -> Document:
     """Write all nodes in columns, for a map that may have very many cells."""
-    columns, picture = view.picture.nodes, view.picture
+    columns = view.picture.nodes
     promised = _promised_amounts(view)
     closed = [closed_reasons(node) for node in columns.objects]
     rows = view.shown
     return {
-        "now": picture.now,
         "resources": view.resources,
         "names": columns.names,
         "allocatable": [_plain_row(view, row, columns.allocatable[row]) for row in rows],
@@ -153,7 +152,6 @@ def node(view: View, row: int) -> Document:
     held = np.flatnonzero((pods.node == row) & (pods.status != Status.GONE)).tolist()
     seen = [each for each in held if view.scope.sees(pods.keys[each])]
     return {
-        "now": view.picture.now,
         "name": columns.names[row],
         "resources": view.resources,
         "allocatable": view.amounts(columns.allocatable[:, row]),

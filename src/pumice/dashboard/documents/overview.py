@@ -33,7 +33,6 @@ def overview(
     used, total = picture.nodes.used.sum(axis=1), picture.nodes.allocatable.sum(axis=1)
     amounts = zip(view.resources, view.amounts(used), view.amounts(total), strict=True)
     return {
-        "now": picture.now,
         "resources": [
             {**resource, "used": have, "total": whole}
             for resource, have, whole in (amounts if view.scope.cluster else ())
@@ -53,7 +52,9 @@ def _pods(view: View) -> dict[str, int]:
     pods, sees = view.picture.pods, view.scope.sees
     visible = np.array([bool(key) and sees(key) for key in pods.keys], dtype=bool)
     status = pods.status[visible] if len(visible) else pods.status
-    return {name: int(np.isin(status, codes).sum()) for name, codes in _POD_STATES.items()}
+    found = {name: int(np.isin(status, codes).sum()) for name, codes in _POD_STATES.items()}
+    found["waiting"] += int(view.unmade[view.job_rows].sum())
+    return found
 
 
 def _nodes(view: View) -> Document:
@@ -101,12 +102,26 @@ def _cycles(cycles: Sequence[CycleRecord], now: float) -> Document:
     recent = [each for each in cycles if each.at > now - _MINUTE_S] or list(cycles[-1:])
     took = np.array([each.took_s for each in recent])
     if not len(took):
-        return {"perMinute": 0, "mean": None, "longest": None}
+        return {"perMinute": None, "mean": None, "longest": None}
     return {
-        "perMinute": len([each for each in cycles if each.at > now - _MINUTE_S]),
+        "perMinute": _per_minute(cycles, now),
         "mean": round(float(took.mean()), 6),
         "longest": round(float(took.max()), 6),
     }
+
+
+def _per_minute(cycles: Sequence[CycleRecord], now: float) -> float | None:
+    """Return how many cycles a minute has: over the last minute, or as far as cycles are known.
+
+    Only so many cycles are remembered, so that fast ones may cover less than a minute.
+    None: one cycle has no rate.
+    """
+    until = max(now, cycles[-1].at)
+    since = max(until - _MINUTE_S, cycles[0].at)
+    if until <= since:
+        return None
+    counted = sum(each.at > since for each in cycles)
+    return round(counted * _MINUTE_S / (until - since), 1)
 
 
 def evictions(view: View, cycles: Sequence[CycleRecord], now: float) -> Document:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pumice.api.groups import Queue
+from pumice.core.resources import Column
 from pumice.core.tables import NOWHERE
 from pumice.dashboard.documents.shared import Document, View
 
@@ -31,15 +32,30 @@ def queues(view: View) -> Document:
         home = int(columns.parent[row])
         if home in rows and home != row and row in jobs:
             jobs[home] = jobs.get(home, Counter()) + jobs[row]
+    asked = columns.request + _unmade(view)
     return {
         "resources": view.resources,
         "total": view.amounts(total),
         "divides": columns.deserved is not None,
         "queues": [
-            {**_queue(view, row, depth, jobs.get(row, Counter())), "leaf": row not in children}
+            {
+                **_queue(view, row, depth, jobs.get(row, Counter())),
+                "request": view.amounts(asked[:, row]),
+                "leaf": row not in children,
+            }
             for row, depth in ordered
         ],
     }
+
+
+def _unmade(view: View) -> Column:
+    """Add up by queue what pods will ask for that are not made yet (R, Q), as ``request`` is."""
+    found = np.zeros_like(view.picture.queues.request)
+    for row in np.flatnonzero(view.unmade).tolist():
+        queue = int(view.picture.jobs.queue[row])
+        if queue != NOWHERE:
+            found[:, queue] += view.unmade_amounts[:, row]
+    return view.picture.queues.tree.sum_up(found)
 
 
 def _walk(
@@ -70,7 +86,6 @@ def _queue(view: View, row: int, depth: int, jobs: Counter[str]) -> Document:
         "weight": int(columns.weight[row]),
         "reclaimable": queue.spec.reclaimable is not False,
         "allocated": view.amounts(columns.allocated[:, row]),
-        "request": view.amounts(columns.request[:, row]),
         "guarantee": view.amounts(columns.guarantee[:, row]),
         "capability": view.amounts(columns.capability[:, row]),
         "deserved": None if deserved is None else view.amounts(deserved),

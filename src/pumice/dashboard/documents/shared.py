@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ from pumice.core.tables import NOWHERE
 from pumice.dashboard.picture import Picture, title_of
 
 Document = dict[str, Any]
+Starts = Mapping[str, Mapping[str, Any]]
+"""Pod group to when it is expected to start: the time, None for never, and a sentence."""
 Causes = Mapping[str, Mapping[str, str]]
 """Pod group to the code and the text of its decisive cause."""
 
@@ -77,6 +79,8 @@ class View:
     scope: Scope = EVERYTHING
     problem: str = ""
     """Why causes could not be computed."""
+    starts: Starts = field(default_factory=dict)
+    """Of the waiting jobs whose start was computed."""
 
     @cached_property
     def shown(self) -> list[int]:
@@ -159,6 +163,22 @@ class View:
         return found
 
     @cached_property
+    def unmade(self) -> NDArray[Any]:
+        """Pods that waiting jobs need and do not have yet (n,): a job that is not admitted."""
+        jobs = self.picture.jobs
+        made = jobs.counts.sum(axis=0) - jobs.counts[Status.GONE]
+        pairs = zip(self.states, jobs.objects, strict=True)
+        waits = np.array([state == WAITING and group is not None for state, group in pairs], bool)
+        return np.asarray(np.where(waits, np.maximum(jobs.min_member - made, 0), 0))
+
+    @cached_property
+    def unmade_amounts(self) -> Column:
+        """What those pods will ask for (R, n): what pods do not ask for of ``minResources``."""
+        jobs = self.picture.jobs
+        rest = np.maximum(jobs.min_resources - jobs.allocated - jobs.pending, 0.0)
+        return np.where(self.unmade > 0, rest, 0.0)
+
+    @cached_property
     def waiting_rows(self) -> list[int]:
         """Jobs that wait, the one that waits longest first."""
         jobs, states = self.picture.jobs, self.states
@@ -185,6 +205,14 @@ class View:
             return marks[WAITING_CAUSE], marks.get(WAITING_WHY, "")
         written = self.picture.waiting.get(key, "")
         return "", written or (f"the cause is not known: {self.problem}" if self.problem else "")
+
+    def start(self, row: int) -> tuple[float | None, str]:
+        """Return when a waiting job is expected to start, and a sentence; empty: not known."""
+        key = self.picture.jobs.keys[row]
+        if key in self.picture.starting:
+            return self.picture.now, "it starts in the next cycle"
+        known = self.starts.get(key)
+        return (known["at"], known["text"]) if known is not None else (None, "")
 
 
 def plain(resource: str, amount: float) -> float | None:

@@ -1,8 +1,8 @@
 // The frame of all pages: which page an address shows, the bar above, and what goes wrong with all.
 import { html, render, useEffect, useErrorBoundary, useReducer, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
-import { answer, clusterNow, connect, get, news, useDocument, useNews, useTick } from "./data.js";
-import { clock, duration, utc } from "./format.js";
-import { go, jobPage, learnQueues, Link, onMove, Problem, query, source, to } from "./parts.js";
+import { answer, clusterNow, connect, get, news, useNews, useTick } from "./data.js";
+import { clock, duration, number, utc } from "./format.js";
+import { go, learnQueues, Link, onMove, Problem, query, to } from "./parts.js";
 import { CyclePage, Cycles } from "./pages/cycles.js";
 import { JobPage } from "./pages/job.js";
 import { Jobs } from "./pages/jobs.js";
@@ -10,6 +10,7 @@ import { NodePage } from "./pages/node.js";
 import { Nodes } from "./pages/nodes.js";
 import { Overview } from "./pages/overview.js";
 import { QueuePage, Queues } from "./pages/queues.js";
+import { Nothing, SearchPage, useFound } from "./pages/search.js";
 import { Simulations } from "./pages/simulations.js";
 import { WhatIf } from "./pages/whatif.js";
 
@@ -17,12 +18,13 @@ const PAGES = [["/", "Overview"], ["/queues", "Queues"], ["/jobs", "Jobs"], ["/n
 const ROUTES = [
   [/^\/$/, Overview], [/^\/queues$/, Queues], [/^\/queues\/([^/]+)$/, QueuePage], [/^\/jobs$/, Jobs], [/^\/jobs\/([^/]+\/[^/]+)$/, JobPage],
   [/^\/nodes$/, Nodes], [/^\/nodes\/([^/]+)$/, NodePage], [/^\/cycles$/, Cycles], [/^\/cycles\/(\d+)$/, CyclePage],
-  [/^\/simulations$/, Simulations], [/^\/whatif$/, WhatIf],
+  [/^\/simulations$/, Simulations], [/^\/whatif$/, WhatIf], [/^\/search$/, SearchPage],
 ];
+function decoded(text) { try { return decodeURIComponent(text); } catch { return text; } }
 function found(path) {
   for (const [pattern, page] of ROUTES) {
     const match = path.match(pattern);
-    if (match) return [page, match[1] === undefined ? "" : decodeURIComponent(match[1])];
+    if (match) return [page, match[1] === undefined ? "" : decoded(match[1])];
   }
   return [null, ""];
 }
@@ -38,15 +40,14 @@ function Live() {
   return html`<span class=${still ? "live still" : "live"}><time title=${utc(now)}>${clock(now)}</time> ${still ? "as in the files" : "live"}<i aria-hidden="true"></i></span>`;
 }
 
+const SHOWN = 8;
 /** Jumps to a job, a node or a queue by a part of its name. */
 function Search() {
   const [words, set] = useState("");
   const [chosen, choose] = useState(0);
   const [open, setOpen] = useState(false);
   const box = useRef(null);
-  const jobs = useDocument(open && source("/api/jobs"));
-  const nodes = useDocument(open && source("/api/nodes"));
-  const queues = useDocument(open && source("/api/queues"));
+  const { found: all, busy } = useFound(words, open);
   useEffect(() => {
     const heed = (event) => {
       const typing = event.target.closest?.("input,textarea,select");
@@ -55,18 +56,14 @@ function Search() {
     addEventListener("keydown", heed);
     return () => removeEventListener("keydown", heed);
   }, []);
-  const text = words.trim().toLowerCase();
-  const hits = [];
-  const look = (names, kind, page) => { for (const name of names || []) { if (hits.length >= 8) return; if (name.toLowerCase().includes(text)) hits.push([kind, name, page(name)]); } };
-  if (text) {
-    look(queues.data?.queues.map((queue) => queue.name), "queue", (name) => `/queues/${encodeURIComponent(name)}`);
-    look(jobs.data?.job, "job", jobPage);
-    look(nodes.data?.names, "node", (name) => `/nodes/${encodeURIComponent(name)}`);
-  }
-  const take = (hit) => { if (hit) { go(to(hit[2])); set(""); setOpen(false); box.current?.blur(); } };
+  const text = words.trim();
+  const hits = all.slice(0, SHOWN).map((hit) => [hit.kind, hit.name, hit.href]);
+  if (text && !busy && all.length > SHOWN) hits.push(["all", `${number(all.length)} with “${text}”`, to("/search", { q: text })]);
+  if (text && !busy && !all.length) hits.push(["", html`<${Nothing} words=${text} />`, to("/search", { q: text })]);
+  const take = (hit) => { if (hit) { go(hit[2]); set(""); setOpen(false); box.current?.blur(); } };
   const keys = (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); choose((n) => Math.min(Math.max(n + (event.key === "ArrowDown" ? 1 : -1), 0), Math.max(hits.length - 1, 0))); }
-    if (event.key === "Enter") take(hits[chosen]);
+    if (event.key === "Enter") take(hits[chosen] || (text && ["", "", to("/search", { q: text })]));
     if (event.key === "Escape") { set(""); box.current?.blur(); }
   };
   return html`<div class="search"><input ref=${box} type="search" role="combobox" aria-expanded=${hits.length ? "true" : "false"} aria-controls="hits" aria-label="Find a job, node or queue" placeholder="Find a job, node or queue  ( / )"
@@ -120,7 +117,7 @@ function Page({ path }) {
   useEffect(() => { if (error) reset(); }, [path]);
   const [page, name] = found(path);
   if (error) return html`<${Problem} error=${error} again=${reset} />`;
-  if (!page) return html`<${Problem} error=${{ status: 404, message: `there is no page ${path}` }} />`;
+  if (!page) return html`<h1 tabindex="-1">No such page</h1><${Problem} error=${{ status: 404, message: `there is no page ${path}` }} />`;
   return html`<${page} name=${name} key=${path} />`;
 }
 

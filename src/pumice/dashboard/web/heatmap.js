@@ -1,5 +1,5 @@
 // A map of nodes on a canvas: one cell a node, in groups; it stays smooth with many thousands.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
 import { colour, showTip } from "./parts.js";
 
 const HEAD = 20;
@@ -33,10 +33,12 @@ function place(groups, width, size) {
   return { blocks, height: y + high };
 }
 
+let maps = 0;
 /** ``groups`` are {name, rows}; ``part`` returns the fill of a row from 0 to 1 or null, ``shade`` a
  *  colour instead of it; ``mark`` whether a node is closed. */
 export function HeatMap({ groups, part, shade, mark, words, onOpen, label }) {
   const canvas = useRef(null);
+  const [id] = useState(() => `map${(maps += 1)}`);
   const [width, setWidth] = useState(0);
   const [at, setAt] = useState(-1);
   const [theme, setTheme] = useState(0);
@@ -68,6 +70,8 @@ export function HeatMap({ groups, part, shade, mark, words, onOpen, label }) {
     }
     return -1;
   };
+  const rows = useMemo(() => groups.flatMap((group) => group.rows), [groups]);
+  const named = useMemo(() => rows.map((row) => html`<li role="option" id=${`${id}-${row}`} key=${row} aria-selected="false">${words(row).replaceAll("\n", ", ")}</li>`), [rows, part]);
   const flat = () => place.current.blocks.flatMap(({ group }) => group.rows);
   const point = (row) => {
     setAt(row);
@@ -86,9 +90,9 @@ export function HeatMap({ groups, part, shade, mark, words, onOpen, label }) {
     event.preventDefault();
     point(rows[Math.min(Math.max(now + step, 0), rows.length - 1)]);
   };
-  return html`<div class="map"><canvas ref=${canvas} role="img" tabindex="0" aria-label=${`${label}. Arrow keys move from node to node, Enter opens one.`}
+  return html`<div class="map"><canvas ref=${canvas} role="listbox" tabindex="0" aria-label=${`${label}. Arrow keys move from node to node, Enter opens one.`} aria-activedescendant=${at >= 0 ? `${id}-${at}` : undefined}
       onMouseMove=${(e) => { const row = rowAt(e); showTip(row < 0 ? "" : words(row), e.clientX, e.clientY); canvas.current.style.cursor = row < 0 ? "" : "pointer"; }} onMouseLeave=${() => showTip("")}
-      onClick=${(e) => { const row = rowAt(e); if (row >= 0) { showTip(""); onOpen(row); } }} onKeyDown=${keys} onBlur=${() => { setAt(-1); showTip(""); }}></canvas></div>`;
+      onClick=${(e) => { const row = rowAt(e); if (row >= 0) { showTip(""); onOpen(row); } }} onKeyDown=${keys} onBlur=${() => { setAt(-1); showTip(""); }}><ul role="presentation">${named}</ul></canvas></div>`;
 }
 function where(placed, row) {
   for (const { group, x, y, across } of placed.blocks) {

@@ -1,5 +1,5 @@
 // Pieces that several pages are made of.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
+import { html, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
 import { clusterNow, useTick } from "./data.js";
 import { amount, coarse, moment, number, percent, plural, resourceName, sentence, unitFor, utc } from "./format.js";
 
@@ -46,7 +46,8 @@ export function queueColour(name) {
 }
 export const QueueName = ({ queue, plain }) => {
   const swatch = html`<i class=${`swatch q${queueColour(queue)}`} aria-hidden="true"></i>`;
-  return plain ? html`<span class="queue">${swatch}${queue}</span>` : html`<${Link} class="queue" href=${to(`/queues/${part(queue)}`)}>${swatch}${queue}<//>`;
+  const name = html`<span class="queuename">${queue}</span>`;
+  return plain ? html`<span class="queue">${swatch}${name}</span>` : html`<${Link} class="queue" href=${to(`/queues/${part(queue)}`)} title=${queue}>${swatch}${name}<//>`;
 };
 
 // States, always with a word
@@ -89,10 +90,12 @@ export function Use({ resource, used, total, large }) {
 
 export const Loading = ({ what }) => html`<p class="loading" role="status"><i></i>${what || "Loading"} …</p>`;
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+/** Where to go from a page that has nothing to show. */
+export const Elsewhere = () => html`<p>Go to the ${[["/", "overview"], ["/jobs", "jobs"], ["/queues", "queues"], ["/nodes", "nodes"], ["/cycles", "cycles"]].map(([href, name], i, all) => html`${i ? (i === all.length - 1 ? " or " : ", ") : ""}<${Link} href=${to(href)}>${name}<//>`)}, or press <kbd>/</kbd> to find a job, node or queue by a part of its name.</p>`;
 export function Problem({ error, again }) {
   const missing = error.status === 404;
   return html`<div class="problem" role="alert"><h2>${missing ? "Not there" : error.status === 503 ? "Not ready yet" : error.status === 504 ? "This takes too long" : "This did not work"}</h2>
-    <p>${sentence(error.message)}</p>${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
+    <p>${sentence(error.message)}</p>${missing && html`<${Elsewhere} />`}${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
 }
 /** A page that needs a document: what it shows before, and when there is trouble. */
 export function Needs({ of, what, children }) {
@@ -118,21 +121,45 @@ export function useNarrow() {
   useEffect(() => { const heed = () => set(narrow.matches); narrow.addEventListener("change", heed); return () => narrow.removeEventListener("change", heed); }, []);
   return is;
 }
-/** ``columns`` are {key, title, sort, cell(row), align, width}; rows are numbers. */
+/** Where rows begin, and the end: as high as each was when it was seen, else as expected. */
+function offsets(rows, heights, each) {
+  const found = new Float64Array(rows.length + 1);
+  rows.forEach((row, i) => { found[i + 1] = found[i] + (heights.get(row) ?? each); });
+  return found;
+}
+/** The row at a height: the last one that begins at or above it. */
+function rowAt(tops, y) {
+  let [low, high] = [0, tops.length - 1];
+  while (high - low > 1) { const middle = (low + high) >> 1; if (tops[middle] <= y) low = middle; else high = middle; }
+  return low;
+}
+/** ``columns`` are {key, title, sort, cell(row), align, width, card, whole}; rows are numbers. A row is
+ *  as high as its cells need: ``whole`` ones are never cut. */
 export function LongTable({ label, columns, rows, sort, onSort, href, rowHeight = 36, cardHeight = 104 }) {
   const isNarrow = useNarrow();
-  const each = isNarrow ? cardHeight : rowHeight;
   const host = useRef(null);
-  const [view, setView] = useState({ top: 0, height: 700 });
+  const [view, setView] = useState({ top: 0, height: 700, width: 0 });
+  const heights = useRef({ of: new Map(), width: 0 });
+  const [measured, again] = useReducer((n) => n + 1, 0);
   useLayoutEffect(() => {
-    const look = () => host.current && setView({ top: host.current.scrollTop, height: host.current.clientHeight });
+    const look = () => host.current && setView({ top: host.current.scrollTop, height: host.current.clientHeight, width: host.current.clientWidth });
     look();
     const watcher = new ResizeObserver(look);
     watcher.observe(host.current);
     return () => watcher.disconnect();
   }, []);
-  const first = Math.max(0, Math.floor(view.top / each) - 6);
-  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / each) + 6);
+  if (heights.current.width !== view.width) heights.current = { of: new Map(), width: view.width };
+  const tops = useMemo(() => offsets(rows, heights.current.of, isNarrow ? cardHeight : rowHeight), [rows, isNarrow, measured, view.width]);
+  useLayoutEffect(() => { // rows that turned out higher or lower than expected move the others
+    let differs = false;
+    for (const row of host.current.querySelectorAll(".whole > .row")) {
+      const [key, high] = [Number(row.dataset.row), row.offsetHeight];
+      if (high && heights.current.of.get(key) !== high) { heights.current.of.set(key, high); differs = true; }
+    }
+    if (differs) again();
+  });
+  const first = Math.max(0, rowAt(tops, view.top) - 6);
+  const last = Math.min(rows.length, rowAt(tops, view.top + view.height) + 7);
   const grid = { gridTemplateColumns: columns.map((column) => column.width || "1fr").join(" ") };
   const shown = [];
   for (let i = first; i < last; i += 1) shown.push(i);
@@ -140,11 +167,11 @@ export function LongTable({ label, columns, rows, sort, onSort, href, rowHeight 
     ${column.sort ? html`<button type="button" onClick=${() => onSort(column.key)}>${column.title}${sort && sort.key === column.key ? (sort.down ? " ↓" : " ↑") : ""}</button>` : column.title}</div>`);
   return html`<div class="long" role="table" aria-label=${label} aria-rowcount=${rows.length + 1}>
     <div role="rowgroup" class="head"><div role="row" class="row" style=${grid}>${head}</div></div>
-    <div role="rowgroup" class="body" tabindex="0" aria-label=${`${label}: ${number(rows.length)} rows`} ref=${host} onScroll=${(e) => setView({ top: e.currentTarget.scrollTop, height: e.currentTarget.clientHeight })}>
-      <div class="whole" role="presentation" style=${{ height: `${rows.length * each}px` }}>
-      ${shown.map((i) => html`<div role="row" class="row" key=${rows[i]} aria-rowindex=${i + 2} style=${{ ...(isNarrow ? {} : grid), top: `${i * each}px`, height: `${each}px` }}
+    <div role="rowgroup" class="body" tabindex="0" aria-label=${`${label}: ${number(rows.length)} rows`} ref=${host} onScroll=${(e) => setView({ ...view, top: e.currentTarget.scrollTop, height: e.currentTarget.clientHeight })}>
+      <div class="whole" role="presentation" style=${{ height: `${tops[rows.length]}px` }}>
+      ${shown.map((i) => html`<div role="row" class="row" key=${rows[i]} data-row=${rows[i]} aria-rowindex=${i + 2} style=${{ ...(isNarrow ? {} : grid), top: `${tops[i]}px`, minHeight: `${isNarrow ? 0 : rowHeight}px` }}
         onClick=${(e) => { if (href && !e.target.closest("a,button")) go(href(rows[i])); }}>
-        ${columns.map((column) => html`<div role="cell" class=${`${column.align || ""} ${column.card || ""}`} data-title=${column.title}>${column.cell(rows[i])}</div>`)}</div>`)}
+        ${columns.map((column) => html`<div role="cell" class=${`${column.align || ""} ${column.card || ""} ${column.whole ? "uncut" : ""}`} data-title=${column.title}>${column.cell(rows[i])}</div>`)}</div>`)}
       </div></div></div>`;
 }
 /** Rows of a plain table in an order that clicks choose; kept in the address. */

@@ -84,13 +84,19 @@ class DomainTree:
         self._home = self.at_tier(self.min_tier)
         self._of_row: list[NDArray[np.intp]] | None = None
 
-    def _number(self, domain: Domain) -> None:
-        domain.index = len(self.domains)
-        domain.rows = np.flatnonzero(domain.mask)
-        self.domains.append(domain)
-        for child in sorted(domain.children, key=lambda each: (each.tier, each.name)):
-            self._number(child)
-        domain.end = len(self.domains)
+    def _number(self, top: Domain) -> None:
+        """Number all domains, parents first; chains of them may be deep."""
+        ahead = [(top, False)]
+        while ahead:
+            domain, is_done = ahead.pop()
+            if is_done:
+                domain.end = len(self.domains)
+                continue
+            domain.index = len(self.domains)
+            domain.rows = np.flatnonzero(domain.mask)
+            self.domains.append(domain)
+            children = sorted(domain.children, key=lambda each: (each.tier, each.name))
+            ahead += [(domain, True), *((child, False) for child in reversed(children))]
 
     def sums(self, values: Column) -> Column:
         """Add node columns (R, N) up to domain columns (R, D)."""

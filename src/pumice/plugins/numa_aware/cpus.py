@@ -12,6 +12,8 @@ from pumice.api.quantity import milli_value
 
 Cpus = frozenset[int]
 NOTHING: Cpus = frozenset()
+_DIGITS = 20
+"""Of the number of a cpu; nothing that is longer is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +168,16 @@ def _lowest(counts: dict[int, int], wanted: int, size: int) -> frozenset[int]:
     return frozenset(chosen)
 
 
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) <= _DIGITS
+
+
 def parse_cpus(text: str, known: Iterable[int]) -> Cpus:
     """Read a list such as "0,2-5"; only known cpus count, and a malformed list is empty."""
     ranges = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)) or len(part) > 20:
+        if not (_is_number(first) and (_is_number(last) or not dash)):
             return NOTHING
         ranges.append((int(first), int(last or first)))
     return frozenset(cpu for cpu in known if any(low <= cpu <= high for low, high in ranges))
@@ -180,7 +186,7 @@ def parse_cpus(text: str, known: Iterable[int]) -> Cpus:
 def read_layout(topology: Numatopology) -> CpuLayout:
     """Lay out the cpus that a Numatopology lists."""
     detail = topology.spec.cpu_detail
-    places = {int(cpu): place for cpu, place in detail.items() if cpu.isdecimal()}
+    places = {int(cpu): place for cpu, place in detail.items() if _is_number(cpu)}
     totals: dict[int, int] = {}
     for place in places.values():
         totals[place.numa] = totals.get(place.numa, 0) + 1

@@ -81,11 +81,10 @@ class ConfFile(Generic[_T]):
         return True
 
     def _first(self, *, strict: bool) -> _T:
-        default = parse_conf(DEFAULT_CONF, source="built-in configuration")
         if not self._path:
             if self._metrics is not None:
                 self._metrics.conf_good(is_good=True)
-            return self._build(default)
+            return self._built_in()
         self._look = self._seen()
         try:
             made = self._read()
@@ -95,9 +94,12 @@ class ConfFile(Generic[_T]):
             self._report(error, "using the built-in one")
             made = None
         if made is None:
-            return self._build(default)
+            return self._built_in()
         self._good()
         return made
+
+    def _built_in(self) -> _T:
+        return self._build(parse_conf(DEFAULT_CONF, source="built-in configuration"))
 
     def _seen(self) -> _Look:
         """Return what changes with the file, nothing if it is missing."""

@@ -1,7 +1,8 @@
 """The loop of a served scheduler: ready, leading, one cycle a period, whatever happens.
 
 Its owner closes the cluster's fence when the lease is lost; the loop then decides nothing,
-and starts from the cluster's state when it leads again.
+and starts from the cluster's state when it leads again.  No cycle begins while a cache may be
+behind: before each kind was listed since the lease was taken, and while a watch is lost.
 """
 
 import threading
@@ -18,6 +19,7 @@ from pumice.errors import ConfError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Observers, Scheduler
+from pumice.serve.cache_gate import CacheGate
 from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics
 from pumice.serve.scheduler.default_queues import DefaultQueues
@@ -73,6 +75,7 @@ class SchedulerLoop:
         self._cycle_metrics = CycleMetrics(metrics, clock, self._waiting_causes)
         self._process = ProcessMemory(started_at=cluster.now())
         self._log = LoopLog()
+        self._gate = CacheGate(cluster, metrics, _log, clock)
         self._shadow = Shadow(metrics, options.shadow_report) if options.shadow else None
         self._queues = DefaultQueues(cluster, options.default_queue, clock)
         self._live: LiveScheduler | None = None
@@ -126,12 +129,21 @@ class SchedulerLoop:
         if not self._is_leader():
             self._stand_down()
             return min(period, _POLL_S)
+        if not self._is_current():
+            return 0.0
         try:
             self._cycle()
         except Exception as error:  # noqa: BLE001  # whatever it is, the next cycle may do better
             return self._back_off(error)
         self._failures, self._failure = 0, ""
         return period
+
+    def _is_current(self) -> bool:
+        """Wait a moment for caches as new as the lease, without a gap; return whether they are."""
+        if self._gate.is_open(_POLL_S):
+            return True
+        self._log.troubles(self._cluster.troubles())
+        return False
 
     def _back_off(self, error: Exception) -> float:
         """Report a failed cycle; return the seconds to the next, each time more."""

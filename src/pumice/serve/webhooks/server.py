@@ -29,7 +29,7 @@ from pumice.serve.options import QUEUE_GATES, WebhookOptions
 from pumice.serve.webhooks.ca_bundle import register
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES, Service
-from pumice.webhooks.review import Options, ResourceGroup, read_groups
+from pumice.webhooks.review import Options, ResourceGroup, children_of, read_groups
 
 _T = TypeVar("_T")
 _Look = tuple[tuple[int, int, int], ...]
@@ -128,6 +128,10 @@ class ClusterView:
     def queues(self) -> Iterable[Manifest]:
         """Return all queues."""
         return self._cluster.list(QUEUE)[0]
+
+    def below(self, name: str) -> list[Manifest]:
+        """Return the queues directly below one."""
+        return children_of(name, self.queues())
 
     def namespace(self, name: str) -> Manifest | None:
         """Return a namespace."""

@@ -9,6 +9,7 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.quantity import WANTED_QUANTITY, parse_quantity
 from pumice.api.wording import nearest
 from pumice.errors import ABSENT, InputError, QuantityError
+from pumice.sim.csv_cells import unguarded
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.options import is_number
 from pumice.sim.readers.node_sizes import node_for
@@ -60,7 +61,7 @@ def _values(row: Mapping[str, str]) -> dict[str, Any]:
         if name.startswith(REQUEST) and text:
             request[name.removeprefix(REQUEST)] = text
         elif text and not name.startswith(REQUEST):
-            found[name] = _number(text) if name in _NUMBERS else text
+            found[name] = _number(text) if name in _NUMBERS else unguarded(text)
     return found | ({"request": request} if request else {})
 
 

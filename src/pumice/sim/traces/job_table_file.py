@@ -1,11 +1,11 @@
 """Workloads written as Pumice's own table of jobs, CSV or Parquet."""
 
-import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from pumice.sim.csv_cells import write_csv
 from pumice.sim.output import write_table
 from pumice.sim.readers.job_table import AMOUNTS, REQUEST
 from pumice.sim.traces.uniform_jobs import UniformJob
@@ -29,9 +29,7 @@ def as_csv(workload: Workload) -> str:
     out = io.StringIO()
     equal = [UniformJob.of(job) for job in workload.jobs]
     columns = _columns(equal)
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(_rows(equal, columns))
+    write_csv(out, columns, _rows(equal, columns))
     return out.getvalue()
 
 

@@ -15,7 +15,7 @@ from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import schema_of
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.json_patch import applied
-from pumice.webhooks.review import Options, read_groups
+from pumice.webhooks.review import Options, children_of, read_groups
 from pumice.webhooks.schema.defaults import fill_in
 from pumice.webhooks.types.scalars import parse_int
 
@@ -235,6 +235,9 @@ class _World:
 
     def queues(self) -> Iterable[Manifest]:
         return [one for key, one in self._objects.items() if key[0].startswith("Queue.")]
+
+    def below(self, name: str) -> list[Manifest]:
+        return children_of(name, self.queues())
 
     def namespace(self, name: str) -> Manifest | None:
         return self.find("Namespace", "", name)

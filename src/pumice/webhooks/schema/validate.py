@@ -101,7 +101,7 @@ def _mistyped(value: Any, types: tuple[str, ...], form: str, path: Path) -> Fiel
 
 def _fits(value: Any, types: tuple[str, ...], form: str) -> bool:
     found = _json_type(value)
-    if not types or found in types:
+    if not types or found in types or (found == "integer" and "number" in types):
         return True
     if "integer" in types:
         return found == "number" and value.is_integer() and abs(value) <= _SAFE

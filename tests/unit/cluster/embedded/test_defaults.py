@@ -100,9 +100,30 @@ def test_limits_without_requests_are_requested() -> None:
         ),
         (QUEUE, None, {"weight": 1, "dequeueStrategy": "traverse"}),
         (QUEUE, {"weight": 4}, {"weight": 4, "dequeueStrategy": "traverse"}),
-        ("Deployment.apps", None, {"replicas": 1}),
+        (
+            "Deployment.apps",
+            None,
+            {
+                "replicas": 1,
+                "revisionHistoryLimit": 10,
+                "progressDeadlineSeconds": 600,
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
+                },
+            },
+        ),
         ("ReplicaSet.apps", {"replicas": 0}, {"replicas": 0}),
-        ("StatefulSet.apps", {}, {"replicas": 1}),
+        (
+            "StatefulSet.apps",
+            {"updateStrategy": {"type": "OnDelete"}},
+            {
+                "replicas": 1,
+                "revisionHistoryLimit": 10,
+                "podManagementPolicy": "OrderedReady",
+                "updateStrategy": {"type": "OnDelete"},
+            },
+        ),
         ("ConfigMap", {"a": 1}, {"a": 1}),
     ],
 )

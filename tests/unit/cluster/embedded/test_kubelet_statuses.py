@@ -49,11 +49,11 @@ def test_a_start_an_end_and_their_times(cluster: Any) -> None:
     kubelet.sync()
     cluster.clock.advance(3)
     assert status(cluster)["startTime"] == at(3)
-    first = {"name": "c0", "image": "i0", "ready": True, "restartCount": 0}
+    first = {"name": "c0", "image": "i0", "imageID": "i0", "ready": True, "restartCount": 0}
     running = {**first, "state": {"running": {"startedAt": at(3)}}}
     assert status(cluster)["containerStatuses"] == [
         running,
-        {**running, "name": "c1", "image": "i1"},
+        {**running, "name": "c1", "image": "i1", "imageID": "i1"},
     ]
     cluster.clock.advance(4)
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": at(3), "finishedAt": at(7)}
@@ -358,3 +358,22 @@ def test_a_pod_that_ended_or_went_meanwhile_is_not_ended_again(cluster: Any) -> 
     cluster.clock.advance(60)
     assert cluster.version == version
     assert status(cluster, "a")["phase"] == "Failed"
+
+
+def test_a_running_pod_has_addresses_of_its_own_and_of_its_node(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    for name in ("p", "q"):
+        bind(cluster, name)
+    kubelet.sync()
+    node = cluster.get("Node", "", "n")["status"]["addresses"][0]
+    assert node["type"] == "InternalIP"
+    assert {status(cluster, name)["hostIP"] for name in "pq"} == {node["address"]}
+    assert len({status(cluster, name)["podIP"] for name in "pq"}) == 2
+
+
+def test_a_pod_on_the_network_of_its_node_has_the_address_of_the_node(cluster: Any) -> None:
+    spec = {"hostNetwork": True, "containers": [{"name": "c", "image": "i"}]}
+    cluster.create(pod("p", spec=spec))
+    cluster.bind("default", "p", "n", {})
+    Kubelet(cluster).sync()
+    assert status(cluster)["podIP"] == status(cluster)["hostIP"]

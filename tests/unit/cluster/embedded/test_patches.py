@@ -1,12 +1,14 @@
 """Patches: RFC 6902, RFC 7386, and Kubernetes' own way with lists."""
 
+import copy
+import time
 from typing import Any
 
 import pytest
 
-from pumice.cluster.embedded.patches import apply_patch
+from pumice.cluster.embedded.patches import LONGEST, apply_patch
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import ConflictError, NotFoundError, RejectedError
+from pumice.errors import ConflictError, NotFoundError, RejectedError, TooLargeError
 from pumice.testing import pod
 
 MERGE = {
@@ -74,7 +76,35 @@ REFUSED = {
     "a path from nowhere": [{"op": "add", "path": "a", "value": 1}],
     "an unknown step": [{"op": "shuffle", "path": "/a"}],
     "no list": {"op": "add"},
+    "no mapping": [1],
+    "a list of names": [["op"]],
+    "an op that is no text": [{"op": ["add"], "path": "/a"}],
+    "no path": [{"op": "remove"}],
+    "a path that is no text": [{"op": "remove", "path": 1}],
+    "no value": [{"op": "add", "path": "/a"}],
+    "removal of everything": [{"op": "remove", "path": ""}],
+    "a move of everything": [{"op": "move", "from": "", "path": "/a"}],
+    "a move into itself": [{"op": "move", "from": "/m", "path": "/m/m/x"}],
+    "a place in a number": [{"op": "add", "path": "/a/b", "value": 1}],
+    "removal from a number": [{"op": "remove", "path": "/a/b"}],
+    "removal from a text": [{"op": "remove", "path": "/t/0"}],
 }
+ODD_INDICES = [
+    "01",
+    "00",
+    "+1",
+    "-0",
+    "1_0",
+    " 1",
+    "1 ",
+    "٣",
+    "²",
+    "\uff11",
+    "1.0",
+    "1e0",
+    "",
+    "9" * 5000,
+]
 
 NAMED = [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]
 STRATEGIC = {
@@ -208,7 +238,95 @@ def test_json_patch(rule: Any) -> None:
 @pytest.mark.parametrize("rule", REFUSED)
 def test_json_patch_that_cannot_be_applied(rule: Any) -> None:
     with pytest.raises(RejectedError, match="wanted"):
-        apply_patch({"a": 1, "l": []}, REFUSED[rule], "json")
+        apply_patch({"a": 1, "l": [], "m": {"m": {}}, "t": "x"}, REFUSED[rule], "json")
+
+
+@pytest.mark.parametrize("index", ODD_INDICES)
+@pytest.mark.parametrize("op", ["add", "remove", "replace", "test", "copy", "move"])
+def test_an_index_is_a_plain_number(index: Any, op: Any) -> None:
+    step = {"op": op, "path": f"/l/{index}", "from": f"/l/{index}", "value": 1}
+    with pytest.raises(RejectedError, match="is no index of a list"):
+        apply_patch({"l": [1] * 50}, [step], "json")
+
+
+def test_copies_that_double_are_refused_in_no_time() -> None:
+    doubling = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 100
+    with pytest.raises(TooLargeError, match="bytes to copy") as refused:
+        apply_patch({"a": ["x" * 100]}, doubling, "json")
+    assert refused.value.code == 413
+    grown = [{"op": "copy", "from": "", "path": f"/{i}"} for i in range(100)]
+    with pytest.raises(TooLargeError, match="bytes to copy"):
+        apply_patch({"a": "x"}, grown, "json")
+
+
+def test_a_patch_has_a_bounded_number_of_steps() -> None:
+    step = {"op": "test", "path": "/a", "value": 1}
+    apply_patch({"a": 1}, [step] * 10_000, "json")
+    with pytest.raises(TooLargeError, match="at most 10000 steps, found 10001"):
+        apply_patch({"a": 1}, [step] * 10_001, "json")
+
+
+def test_a_patch_cannot_nest_without_end() -> None:
+    nesting = [
+        step
+        for i in range(2000)
+        for step in (
+            {"op": "add", "path": f"/{i + 1}", "value": {}},
+            {"op": "move", "from": f"/{i}", "path": f"/{i + 1}/x"},
+        )
+    ]
+    with pytest.raises(TooLargeError, match="100 nested levels"):
+        apply_patch({"0": {}}, nesting, "json")
+    copying = [*nesting, {"op": "copy", "from": "/2000", "path": "/y"}]
+    with pytest.raises(TooLargeError, match="100 nested levels"):
+        apply_patch({"0": {}}, copying, "json")
+
+
+@pytest.mark.parametrize("sort", ["json", "merge", "strategic", "apply"])
+def test_no_patch_makes_an_object_too_large(sort: Any) -> None:
+    half = "x" * (LONGEST // 2)
+    patch = [{"op": "add", "path": "/b", "value": half}] if sort == "json" else {"b": half}
+    with pytest.raises(TooLargeError, match=f"at most {LONGEST} bytes"):
+        apply_patch({"a": half}, patch, sort)
+
+
+def test_the_front_of_a_long_list_is_not_changed_too_often() -> None:
+    steps = [{"op": "add", "path": "/a/0", "value": 0}] * 10_000
+    with pytest.raises(TooLargeError, match="long lists"):
+        apply_patch({"a": [0] * 1_000_000}, steps, "json")
+    assert len(apply_patch({"a": []}, steps, "json")["a"]) == 10_000
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"finalizers": [f"f{i}" for i in range(50_000)]},
+        {"$deleteFromPrimitiveList/finalizers": [f"g{i}" for i in range(50_000)]},
+        {"$setElementOrder/finalizers": [f"g{i}" for i in range(50_000)]},
+    ],
+)
+def test_strategic_patches_take_time_in_proportion_to_their_size(patch: Any) -> None:
+    started = time.process_time()
+    apply_patch({"finalizers": [f"x{i}" for i in range(50_000)]}, patch, "strategic")
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("sort", "patch"),
+    [
+        (
+            "json",
+            [{"op": "add", "path": "/a", "value": []}, {"op": "add", "path": "/a/-", "value": 1}],
+        ),
+        ("strategic", {"containers": [{"name": "a", "$patch": "delete"}]}),
+        ("strategic", {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}),
+    ],
+)
+def test_a_patch_stays_as_it_is(sort: Any, patch: Any) -> None:
+    before = copy.deepcopy(patch)
+    first = apply_patch({"containers": copy.deepcopy(NAMED)}, patch, sort)
+    assert patch == before
+    assert apply_patch({"containers": copy.deepcopy(NAMED)}, patch, sort) == first
 
 
 @pytest.mark.parametrize("rule", STRATEGIC)

@@ -6,7 +6,14 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import AlreadyExistsError, ConflictError, GoneError, NotFoundError, RejectedError
+from pumice.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    NotFoundError,
+    RejectedError,
+)
 from pumice.testing import pod, pod_group, priority_class, queue
 from tests.present import present
 
@@ -168,8 +175,74 @@ def test_a_pod_gets_the_priority_of_its_class_or_of_the_default_one() -> None:
     assert cluster.create(pod("q"))["spec"]["priorityClassName"] == "usual"
     critical = cluster.create(pod("r", priority_class="system-node-critical"))
     assert critical["spec"]["priority"] == 2_000_001_000
-    with pytest.raises(RejectedError, match="no PriorityClass with name low"):
-        cluster.create(pod("s", priority_class="low"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"priority": 5}, r"priority \(5\) must not be provided .* computed 0"),
+        ({"priority": 0, "priorityClassName": "high"}, r"priority \(0\) .* computed 100"),
+        ({"preemptionPolicy": "Never"}, r"PreemptionPolicy \(Never\) .* PreemptLowerPriority"),
+        ({"priorityClassName": "low"}, "no PriorityClass with name low was found"),
+    ],
+)
+def test_a_pod_does_not_choose_its_priority(spec: Any, words: str) -> None:
+    cluster = EmbeddedCluster()
+    cluster.create(priority_class("high", value=100))
+    chosen = pod("p")
+    chosen["spec"].update(spec)
+    with pytest.raises(ForbiddenError, match=f'pods "p" is forbidden: .*{words}') as refused:
+        cluster.create(chosen)
+    assert refused.value.code == 403
+
+
+def test_a_pod_may_repeat_the_priority_that_is_computed() -> None:
+    cluster = EmbeddedCluster()
+    cluster.create(priority_class("high", value=100))
+    made = cluster.create(pod("p", priority=100, priority_class="high"))
+    assert made["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"priority": 5},
+        {"priorityClassName": "system-node-critical"},
+        {"preemptionPolicy": "Never"},
+        {"nodeName": "elsewhere"},
+        {"schedulerName": "other"},
+        {"nodeSelector": {"a": "b"}},
+        {"schedulingGates": [{"name": "x"}]},
+        {"containers": []},
+        {"containers": [{"name": "other"}]},
+    ],
+)
+def test_most_of_a_pod_never_changes(spec: Any) -> None:
+    cluster = EmbeddedCluster()
+    before = cluster.create(pod("p", cpu=1))
+    with pytest.raises(RejectedError, match="pod updates may not change") as refused:
+        cluster.patch("Pod", "default", "p", {"spec": spec})
+    assert refused.value.code == 422
+    with pytest.raises(RejectedError, match="pod updates may not change"):
+        cluster.update({**before, "spec": {**before["spec"], **spec}})
+    assert cluster.get("Pod", "default", "p") == before
+
+
+def test_some_of_a_pod_changes_and_what_is_left_out_stays() -> None:
+    cluster = EmbeddedCluster()
+    first = pod("p", cpu=1)
+    first["spec"]["schedulingGates"] = [{"name": "a"}, {"name": "b"}]
+    made = cluster.create(first)
+    spec = {
+        "schedulingGates": [{"name": "b"}],
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{**made["spec"]["containers"][0], "image": "other"}],
+    }
+    after = cluster.update({**made, "spec": spec})["spec"]
+    assert after == {**made["spec"], **spec}
+    cluster.patch("Pod", "default", "p", {"spec": {"schedulingGates": None}})
+    assert "schedulingGates" not in cluster.get("Pod", "default", "p")["spec"]
 
 
 def test_volcano_kinds_get_the_defaults_of_their_definitions() -> None:

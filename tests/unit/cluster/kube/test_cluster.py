@@ -5,6 +5,7 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,6 +166,76 @@ def test_a_kind_that_cannot_be_followed_is_reported_with_the_reason() -> None:
         gate.open.set()
         assert cluster.wait_synced(10) == []
         assert cluster.troubles() == {}
+
+
+def test_nothing_is_current_after_a_start_over_before_it_was_listed_again() -> None:
+    again = Gate(page(pod("a", 3), pod("b", 20), version=20))
+    answers = {LIST: [page(pod("a", 3)), again], WATCH: NO_WATCH}
+    with cluster_of(answers, kinds=["Pod"]) as (cluster, _):
+        assert cluster.wait_current(10) == []
+        known = cluster.peek("Pod", "lab", "a")
+        cluster.start_over()  # although its watch is open and has reported no trouble
+        assert cluster.wait_current(0) == ["Pod"]
+        assert cluster.wait_synced(0) == []
+        again.arrived.acquire()
+        assert cluster.wait_current(0) == ["Pod"]
+        again.open.set()
+        assert cluster.wait_current(10) == []
+        assert cluster.peek("Pod", "lab", "b") == pod("b", 20)
+        assert cluster.peek("Pod", "lab", "a") is known
+
+
+def test_first_lists_may_wait_for_a_start_over() -> None:
+    answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
+    with cluster_of(answers, kinds=["Pod"], follow_after_s=600.0) as (cluster, fake):
+        assert cluster.wait_current(0.05) == ["Pod"]
+        assert fake.asked == []
+        cluster.start_over()
+        assert cluster.wait_current(10) == []
+        assert sum("watch" not in one.query for one in fake.asked) == 1
+    with cluster_of(answers, kinds=["Pod"], follow_after_s=0.01) as (cluster, _):
+        assert cluster.wait_current(10) == []
+
+
+def test_a_start_over_waits_for_no_back_off() -> None:
+    waits = Gate(None)
+
+    async def sleep(seconds: float) -> None:
+        await waits(seconds)
+
+    answers = {LIST: [Refuse(403), page(pod("a", 3))], WATCH: NO_WATCH}
+    timing = replace(FakeTime().timing, sleep=sleep)
+    with (
+        server(answers) as fake,
+        KubeCluster(Connection(fake.url), kinds=["Pod"], qps=0, timing=timing) as cluster,
+    ):
+        waits.arrived.acquire()
+        cluster.start_over()
+        assert cluster.wait_current(10) == []
+        waits.open.set()
+
+
+def test_a_kind_whose_watch_is_lost_is_not_current_until_it_is_open_again() -> None:
+    again = Gate(NO_WATCH)
+    lost = Gate(stream(end="reset"))
+    answers = {LIST: page(pod("a", 3)), WATCH: [lost, again]}
+    with cluster_of(answers, kinds=["Pod"]) as (cluster, _):
+        assert cluster.wait_current(10) == []
+        lost.open.set()
+        again.arrived.acquire()
+        assert cluster.wait_current(0) == ["Pod"]
+        assert list(cluster.troubles()) == ["Pod"]
+        again.open.set()
+        assert cluster.wait_current(10) == []
+
+
+def test_a_watch_that_the_server_ends_in_order_leaves_no_gap() -> None:
+    again = Gate(NO_WATCH)
+    answers = {LIST: page(pod("a", 3)), WATCH: [stream(line("ADDED", pod("b", 11))), again]}
+    with cluster_of(answers, kinds=["Pod"]) as (cluster, _):
+        again.arrived.acquire()
+        assert cluster.wait_current(0) == []
+        again.open.set()
 
 
 def test_a_kind_that_never_comes_is_reported_as_out_of_reach(

@@ -38,7 +38,11 @@ class Cluster(EmbeddedCluster):
     def __init__(self) -> None:
         super().__init__(VirtualClock(0.0))
         self.missing: list[Any] = []
+        self.outdated: list[Any] = []
         self.fence: Callable[[], bool] = lambda: True
+
+    def wait_current(self, timeout_s: Any) -> Any:
+        return self.outdated
 
     def wait_synced(self, timeout_s: Any) -> Any:
         return self.missing.pop() if self.missing else []
@@ -121,6 +125,34 @@ def test_nothing_is_decided_before_caches_are_complete(cluster: Any) -> None:
     loop, stop, _ = ended_after(cluster, 1, metrics=Watching())
     loop.run(stop)
     assert left == [(0, True)]
+
+
+def test_nothing_is_decided_or_written_while_caches_may_be_behind(
+    cluster: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    times, metrics = itertools.count(), Metrics()
+    job(cluster)
+    loop = looping(cluster, clock=lambda: next(times), metrics=metrics)
+    cluster.outdated = ["Pod", "Node"]
+    before = cluster.version
+    with caplog.at_level("INFO"):
+        for _ in range(5):
+            assert loop._turn() == 0.0
+    assert cluster.version == before
+    (line,) = lines(caplog, "waiting for objects to be synced")
+    assert line.values["kinds"] == "Pod, Node"
+    assert 'pumice_watch_ok{kind="Pod"} 0' in metrics.text()
+    cluster.outdated = []
+    with caplog.at_level("INFO"):
+        assert loop._turn() == 1.0
+    assert len(lines(caplog, "objects synced")) == 1
+    assert 'pumice_watch_ok{kind="Pod"} 1' in metrics.text()
+    assert cluster.list(QUEUE)[0]
+    assert node_of(cluster) == "n"
+    job(cluster, "later")
+    cluster.outdated = ["Pod"]  # a gap later on
+    loop._turn()
+    assert node_of(cluster, "later-0") is None
 
 
 def test_a_stop_ends_the_wait_for_caches() -> None:

@@ -40,6 +40,9 @@ class Cluster(EmbeddedCluster):
         super().__init__(VirtualClock(0.0))
         self.submitted: list[Any] = []
 
+    def wait_current(self, timeout_s: float) -> list[str]:
+        return []
+
     def wait_synced(self, timeout_s: float) -> list[str]:
         return []
 
@@ -188,7 +191,7 @@ def test_an_eviction_that_both_decide_is_the_same(scene: Scene) -> None:
         running = scene.cluster.get("Pod", "default", name)
         scene.cluster.update_status({**running, "status": {"phase": "Running"}})
     scene.cluster.create(pod_group("urgent", phase="Inqueue", priority_class="high"))
-    scene.cluster.create(pod("urgent-0", group="urgent", cpu=2, priority=100))
+    scene.cluster.create(pod("urgent-0", group="urgent", cpu=2, priority_class="high"))
     scene.turn()
     assert scene.loop._shadow is not None
     [victim] = scene.loop._shadow._evicted

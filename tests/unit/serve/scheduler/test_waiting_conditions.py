@@ -180,7 +180,7 @@ def test_a_pod_that_waits_for_evicted_ones_names_its_node(cluster: Any) -> None:
     cycles(scheduler)
     run(cluster, "low-0", "low-1")
     cluster.create(pod_group("high", priority_class="high", phase=None))
-    cluster.create(pod("high-0", group="high", cpu=2, priority=1000))
+    cluster.create(pod("high-0", group="high", cpu=2, priority_class="high"))
     cycles(scheduler)
     once = "once resource is released and minAvailable is satisfied"
     text = f"Pod default/high-0 can possibly be assigned to n, {once}"

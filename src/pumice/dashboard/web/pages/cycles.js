@@ -21,18 +21,18 @@ function Timeline({ cycles }) {
 
 export function Cycles() {
   const document = useDocument("/api/cycles", "cycle");
-  const only = query().get("only") || "";
+  const all = query().get("only") === "all";
   return html`<h1 tabindex="-1">Cycles</h1>${news.session && !news.session.decides && html`<${Note}>Nothing here was carried out: these cycles show what a scheduler with this configuration would decide.<//>`}
     <${Needs} of=${document} what="Looking at the last cycles">${(data) => {
     data.actions.forEach(actionColour);
-    const rows = data.cycles.filter((cycle) => !only || cycle.binds || cycle.evictions);
+    const rows = all ? data.cycles : data.cycles.filter((cycle) => cycle.binds || cycle.evictions || cycle.trouble);
     if (!data.cycles.length) return html`<${Empty} title="No cycle yet" />`;
     return html`<section><h2>The last ${data.cycles.length > 1 ? plural(data.cycles.length, "cycle") : "cycle"} <span class="soft">height: time, at most ${milliseconds(Math.max(...data.cycles.map((cycle) => cycle.took)))}</span></h2>
         <p class="key">${data.actions.map((name) => html`<span><i class=${`q${actionColour(name)}`}></i>${name}</span>`)}<span><i class="rest"></i>opening, plugins, closing</span><span><i class="bindmark">▲</i>pods bound</span><span><i class="evictmark">✕</i>evictions</span></p><${Timeline} cycles=${data.cycles} /></section>
-      <div class="tools"><${Tabs} label="Which cycles" value=${only} options=${[["", "all"], ["decided", "those that decided something"]]} onChange=${(value) => setQuery({ only: value })} /></div>
-      <div class="scroll" tabindex="0" role="region" aria-label="Cycles"><table class="plain"><thead><tr><th class="right">cycle</th><th>when</th><th class="right">took</th><th class="right">bound</th><th class="right">evicted</th><th class="right">promised</th><th>time by action</th><th>snapshot</th></tr></thead>
+      <div class="tools"><${Tabs} label="Which cycles" value=${all ? "all" : ""} options=${[["", "those that changed something"], ["all", "all"]]} onChange=${(value) => setQuery({ only: value })} /></div>
+      ${rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Cycles"><table class="plain"><thead><tr><th class="right">cycle</th><th>when</th><th class="right">took</th><th class="right">bound</th><th class="right">evicted</th><th class="right">promised</th><th>time by action</th><th>snapshot</th></tr></thead>
       <tbody>${rows.slice(0, 100).map((cycle) => html`<tr key=${cycle.number}><td class="right"><${Link} href=${to(`/cycles/${cycle.number}`)}>${cycle.number}<//></td><td><${When} at=${cycle.at} /></td><td class="right figure">${milliseconds(cycle.took)}</td><td class="right figure">${cycle.binds || ""}</td><td class="right figure">${cycle.evictions || ""}</td><td class="right figure">${cycle.promised || ""}</td>
-        <td class="soft oneline">${cycle.actions.filter(([, took]) => took >= 0.0001).map(([name, took]) => `${name} ${milliseconds(took)}`).join(", ")}</td><td>${cycle.moment && html`<a href=${`/?at=${cycle.number}`}>open</a>`}</td></tr>`)}</tbody></table></div>${rows.length > 100 && html`<p class="soft">The last 100 of ${number(rows.length)} are listed.</p>`}${!rows.length && html`<p class="soft">None of the cycles that are remembered decided anything.</p>`}`;
+        <td class="soft oneline">${cycle.actions.filter(([, took]) => took >= 0.0001).map(([name, took]) => `${name} ${milliseconds(took)}`).join(", ")}</td><td>${cycle.moment && html`<a href=${`/?at=${cycle.number}`}>open</a>`}</td></tr>`)}</tbody></table></div>`}${rows.length > 100 && html`<p class="soft">The last 100 of ${number(rows.length)} are listed.</p>`}${!rows.length && html`<p class="soft">None of the cycles that are remembered changed anything. <button type="button" onClick=${() => setQuery({ only: "all" })}>Show all ${plural(data.cycles.length, "cycle")}</button></p>`}`;
   }}<//>`;
 }
 

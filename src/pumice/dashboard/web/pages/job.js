@@ -24,7 +24,7 @@ function Funnel({ rows, causes, position }) {
 }
 function Spared({ rows }) {
   if (!rows.length) return null;
-  return html`<div class="part"><h3>Why no pod was evicted for it</h3><ul class="findings">${rows.map((row) => html`<li><code>${row.code}</code><span><b class="figure">${plural(row.pods, "pod")}</b> ${row.text.replace(/^\d+ pods? /, "")}</span></li>`)}</ul></div>`;
+  return html`<div class="part"><h3>Why no pod was evicted for it</h3><ul class="findings">${rows.map((row) => html`<li><code>${row.code}</code><span><b class="figure">${plural(row.pods, "pod")}</b> ${row.text.replace(/^[\d,]+ pods? /, "")}</span></li>`)}</ul></div>`;
 }
 function Position({ position }) {
   if (!position) return null;
@@ -40,11 +40,11 @@ function Forecast({ forecast, busy }) {
   return html`<div class="part"><h3>Forecast</h3><p class="strong">${at !== null && forecast.in_s > 0 ? html`At about <time title=${utc(at)}>${clock(at)}</time>: ` : ""}${at !== null && forecast.in_s > 0 ? `${forecast.text}.` : sentence(forecast.text)}</p></div>`;
 }
 
-function Remedies({ job, deep, again }) {
+function Remedies({ job, helps, again }) {
   const [tried, set] = useState({});
-  if (deep.error) return html`<div class="part"><h3>What would help</h3><${Problem} error=${deep.error} again=${again} /></div>`;
-  if (!deep.data) return html`<div class="part"><h3>What would help</h3><${Loading} what="Trying changes on a copy of the cluster" /></div>`;
-  const { remedies, tried: n, state } = deep.data;
+  if (helps.error) return html`<div class="part"><h3>What would help</h3><${Problem} error=${helps.error} again=${again} /></div>`;
+  if (!helps.data) return html`<div class="part"><h3>What would help</h3><${Loading} what="Trying changes on a copy of the cluster" /></div>`;
+  const { remedies, tried: n, state } = helps.data;
   if (state !== "waits") return null;
   const tryIt = async (remedy) => {
     set((old) => ({ ...old, [remedy.text]: { busy: true } }));
@@ -65,20 +65,21 @@ function Why({ name, asked, changed, again }) {
   const revision = `${asked.revision}-${asked.n}`;
   const path = `/api/jobs/${name.split("/").map(encodeURIComponent).join("/")}/why`;
   const first = useAnswer(source(path, { r: revision }));
-  const when = useAnswer(first.data ? source(path, { when: 1, r: revision }) : null);
-  const deep = useAnswer(first.data ? source(path, { deep: 1, r: revision }) : null);
+  const waits = first.data?.state === "waits"; // each answer is shown as it comes
+  const when = useAnswer(waits ? source(path, { when: 1, r: revision }) : null);
+  const helps = useAnswer(waits ? source(path, { helps: 1, r: revision }) : null);
   if (first.error) return html`<section class="why"><${Problem} error=${first.error} again=${again} /></section>`;
   if (!first.data) return html`<section class="why"><${Loading} what="Finding out why it waits" /></section>`;
   const explanation = when.data || first.data; // whether a promise is kept shows when the cluster is played
-  const notes = [...new Set([...explanation.notes, ...(deep.data?.notes || [])])];
+  const notes = [...new Set([...explanation.notes, ...(helps.data?.notes || [])])];
   const [cause, ...others] = explanation.causes;
   return html`<section class="why" aria-label="Why it waits">${changed && html`<p class="asked">as of ${duration(clusterNow() - asked.at)} ago <button type="button" onClick=${again}>Ask again</button></p>`}<p class="cause">${sentence(explanation.text)}</p>
     ${cause && html`<p><code class="code">${cause.code}</code></p><${Numbers} numbers=${cause.numbers} />`}
     ${others.length > 0 && html`<div class="part"><h3>Further causes</h3><ul class="findings">${others.map((one) => html`<li><code>${one.code}</code><span>${sentence(one.text)}</span></li>`)}</ul></div>`}
     ${explanation.victims.length > 0 && html`<div class="part"><h3>Pods that leave for it</h3><ul class="findings plainlist">${explanation.victims.map((one) => html`<li class="name">${one.pod} <span class="soft">on ${one.node}, queue ${one.queue}, priority ${number(one.priority)}</span></li>`)}</ul></div>`}
     <div class="columns"><div><${Funnel} rows=${explanation.funnel} causes=${explanation.causes.map((one) => one.text)} position=${explanation.position} /><${Spared} rows=${explanation.notEvicted} /></div>
-    <div><${Position} position=${explanation.position} />${explanation.state === "waits" && html`<${Forecast} forecast=${when.data?.forecast} busy=${!when.data && !when.error} />`}</div></div>
-    ${explanation.state === "waits" && html`<${Remedies} job=${name} deep=${deep} again=${again} />`}
+    <div><${Position} position=${explanation.position} />${explanation.state === "waits" && html`<${Forecast} forecast=${when.data?.forecast} busy=${!when.data && !when.error} />${when.error && html`<${Problem} error=${when.error} again=${again} />`}`}</div></div>
+    ${explanation.state === "waits" && html`<${Remedies} job=${name} helps=${helps} again=${again} />`}
     ${notes.length > 0 && html`<ul class="soft notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
 }
 
@@ -102,7 +103,7 @@ function History({ data }) {
   const rows = all ? both : both.slice(0, 15);
   return html`<section><h2>What happened</h2>${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Events"><table class="plain events"><thead><tr><th>when</th><th>what</th><th>about</th><th>message</th></tr></thead><tbody>
     ${rows.map((one) => html`<tr class=${one.type === "Warning" ? "warning" : ""}><td>${one.at ? html`<${When} at=${one.at} />` : "–"}</td>${one.cycle ? html`<td><${Link} href=${to(`/cycles/${one.cycle}`)}>cycle ${one.cycle}<//></td><td></td><td>${decided(one)}</td>`
-    : html`<td>${one.reason}${one.count > 1 ? html` <span class="soft">×${one.count}</span>` : ""}</td><td class="soft">${one.kind} ${one.name}</td><td>${one.message}</td>`}</tr>`)}</tbody></table></div>${both.length > rows.length && html`<button type="button" onClick=${() => showAll(true)}>Show all ${number(both.length)}</button>`}`
+    : html`<td>${one.reason}${one.count > 1 ? html` <span class="soft">×${number(one.count)}</span>` : ""}</td><td class="soft">${one.names > 1 ? `${plural(one.names, one.kind)}, the latest ${one.name}` : `${one.kind} ${one.name}`}</td><td>${one.message}</td>`}</tr>`)}</tbody></table></div>${both.length > rows.length && html`<button type="button" onClick=${() => showAll(true)}>Show all ${number(both.length)}</button>`}`
     : html`<p class="soft">${news.session?.speed === 0 ? "The files contain no events." : "Nothing is remembered."}</p>`}</section>`;
 }
 

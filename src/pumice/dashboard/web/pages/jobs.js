@@ -1,9 +1,9 @@
 // What runs, what waits, and why?
 import { html, useMemo } from "../vendor/htm-3.1.1/htm-preact.min.js";
-import { news, useDocument } from "../data.js";
+import { clusterNow, news, useDocument } from "../data.js";
 import { number, plural } from "../format.js";
 import { Suspended } from "../actions.js";
-import { Age, Choice, Empty, Gang, jobPage, JobLink, LongTable, Needs, query, QueueName, setQuery, source, State, to, useSort, useSorted } from "../parts.js";
+import { Age, Choice, Empty, Gang, jobPage, JobLink, LongTable, Needs, query, QueueName, setQuery, source, State, to, useSort, useSorted, When } from "../parts.js";
 
 const STATES = [["", "any"], ["waiting", "waiting"], ["running", "running"], ["finished", "finished"], ["failed", "failed"]];
 
@@ -20,24 +20,42 @@ export function matching(data, texts, { q, queue, state }) {
   return rows;
 }
 
+const RANKS = { waiting: 0, running: 1, failed: 2, finished: 3 };
+const LATER = 1e11; // seconds: beyond any time
+/** The place in the list: what waits first, by its expected start; then what is newest. */
+function turn(data, i) {
+  const rank = 4 * LATER * (RANKS[data.state[i]] ?? 4);
+  if (data.state[i] !== "waiting") return rank + 2 * LATER - data.created[i];
+  return data.start[i] ?? (data.startText[i] ? 2 : 1) * LATER + data.created[i];
+}
+/** When a waiting job is expected to start. */
+function Start({ data, i }) {
+  const [at, text] = [data.start[i], data.startText[i]];
+  if (data.state[i] !== "waiting") return null;
+  if (at !== null) return html`<span title=${text}>${at <= clusterNow() ? "now" : html`≈ <${When} at=${at} />`}</span>`;
+  return html`<span class="soft" title=${text || "The start is being computed."}>${text ? "not foreseen" : "…"}</span>`;
+}
+
 function Table({ data }) {
   const params = query();
   const filter = { q: params.get("q") || "", queue: params.get("queue") || "", state: params.get("state") || "" };
-  const [sort, onSort] = useSort("created", true);
+  const [sort, onSort] = useSort("start");
   const texts = useMemo(() => data.job.map((job, i) => `${job} ${data.queue[i]} ${data.code[i]} ${data.why[i]}`.toLowerCase()), [data]);
   const queues = useMemo(() => [...new Set(data.queue)].sort(), [data]);
   const rows = useMemo(() => matching(data, texts, filter), [data, texts, filter.q, filter.queue, filter.state]);
-  const keys = { job: data.job, queue: data.queue, state: data.state, priority: data.priority, created: data.created, gang: data.bound };
-  const value = useMemo(() => (row) => (keys[sort.key] || data.created)[row], [data, sort.key]);
+  const turns = useMemo(() => data.job.map((_, i) => turn(data, i)), [data]);
+  const keys = { job: data.job, queue: data.queue, state: data.state, priority: data.priority, created: data.created, gang: data.bound, start: turns };
+  const value = useMemo(() => (row) => (keys[sort.key] || turns)[row], [data, sort.key]);
   const sorted = useSorted(rows, value, sort.down);
   const columns = [
-    { key: "job", title: "job", sort: true, width: "minmax(150px, 1.3fr)", card: "lead-cell", cell: (i) => html`<${JobLink} job=${data.job[i]} />` },
+    { key: "job", title: "job", sort: true, width: "minmax(140px, 1.2fr)", card: "lead-cell", whole: true, cell: (i) => html`<${JobLink} job=${data.job[i]} />` },
     { key: "state", title: "state", sort: true, width: "96px", cell: (i) => html`<${State} state=${data.state[i]} />` },
-    { key: "gang", title: "gang: ready / min / all", sort: true, width: "230px", cell: (i) => html`<${Gang} bound=${data.bound[i]} promised=${data.promised[i]} done=${data.done[i]} pods=${data.pods[i]} min=${data.min[i]} />` },
-    { key: "queue", title: "queue", sort: true, width: "minmax(90px, .6fr)", cell: (i) => html`<${QueueName} queue=${data.queue[i]} />` },
-    { key: "priority", title: "priority", sort: true, width: "76px", align: "right", cell: (i) => number(data.priority[i]) },
-    { key: "created", title: "age", sort: true, width: "84px", align: "right", cell: (i) => html`<${Age} since=${data.created[i]} />` },
-    { key: "why", title: "why it waits", width: "minmax(160px, 2fr)", card: "wide", cell: (i) => data.code[i] || data.why[i] ? html`<span title=${data.why[i]}>${data.code[i] && html`<code>${data.code[i]}</code> `}${data.why[i]}</span>` : "" },
+    { key: "gang", title: "gang: ready / min / all", sort: true, width: "196px", cell: (i) => html`<${Gang} bound=${data.bound[i]} promised=${data.promised[i]} done=${data.done[i]} pods=${data.pods[i]} min=${data.min[i]} />` },
+    { key: "queue", title: "queue", sort: true, width: "minmax(90px, .8fr)", whole: true, cell: (i) => html`<${QueueName} queue=${data.queue[i]} />` },
+    { key: "priority", title: "priority", sort: true, width: "60px", align: "right", cell: (i) => number(data.priority[i]) },
+    { key: "created", title: "age", sort: true, width: "60px", align: "right", cell: (i) => html`<${Age} since=${data.created[i]} />` },
+    { key: "start", title: "start", sort: true, width: "96px", card: "wide labelled", cell: (i) => html`<${Start} data=${data} i=${i} />` },
+    { key: "why", title: "why it waits", width: "minmax(240px, 3.4fr)", card: "wide", whole: true, cell: (i) => data.code[i] || data.why[i] ? html`<span>${data.code[i] && html`<code>${data.code[i]}</code> `}${data.why[i]}</span>` : "" },
   ];
   return html`<form class="tools" role="search" onSubmit=${(e) => e.preventDefault()}>
       <label class="choice grow"><span>Filter</span><input type="search" name="q" value=${filter.q} placeholder="name, cause or words of the reason" onInput=${(e) => setQuery({ q: e.target.value })} /></label>

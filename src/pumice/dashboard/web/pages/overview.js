@@ -12,11 +12,11 @@ function Figures({ data }) {
   const closed = Object.entries(nodes?.closed || {});
   const ended = [jobs.finished && `${number(jobs.finished)} finished`, jobs.failed && `${number(jobs.failed)} failed`].filter(Boolean).join(", ");
   return html`<div class="cards">
-    <${Figure} name="Jobs that run" value=${number(jobs.running || 0)} note=${`${number(pods.running)} pods${ended ? `; ${ended}` : ""}`} href="/jobs?state=running" kind="running" />
-    <${Figure} name="Jobs that wait" value=${number(jobs.waiting || 0)} note=${`${number(pods.waiting)} pods without a node`} href="/jobs?state=waiting" kind="waiting" />
+    <${Figure} name="Jobs that run" value=${number(jobs.running || 0)} note=${`${plural(pods.running, "pod")}${ended ? `; ${ended}` : ""}`} href="/jobs?state=running" kind="running" />
+    <${Figure} name="Jobs that wait" value=${number(jobs.waiting || 0)} note=${`${plural(pods.waiting, "pod")} without a node`} href="/jobs?state=waiting" kind="waiting" />
     ${evictions && html`<${Figure} name="Evicted in the last hour" value=${number(evictions.hour)} note=${pods.leaving ? `${plural(pods.leaving, "pod")} on the way out` : "no pod is on its way out"} href="/cycles" kind="evicted" />`}
     ${nodes && html`<${Figure} name="Nodes" value=${number(nodes.total)} note=${closed.length ? closed.map(([why, n]) => `${number(n)} ${why}`).join(", ") : "all take pods"} href="/nodes" />`}
-    <${Figure} name="Cycles a minute" value=${number(cycles.perMinute)} note=${`${milliseconds(cycles.mean)} each, at most ${milliseconds(cycles.longest)}`} href="/cycles" /></div>`;
+    <${Figure} name="Cycles a minute" value=${number(cycles.perMinute)} note=${cycles.perMinute === null ? `${milliseconds(cycles.mean)} for one` : `${milliseconds(cycles.mean)} each, at most ${milliseconds(cycles.longest)}`} href="/cycles" /></div>`;
 }
 
 function Utilisation({ data }) {

@@ -6,14 +6,15 @@ import { Actions } from "../actions.js";
 import { Choice, Empty, JobLink, Link, Loading, Needs, Note, Problem, query, QueueName, setQuery, source, to } from "../parts.js";
 
 /** Whether a queue is the root of a tree: nothing is above it to borrow from. */
-const isRoot = (queue) => queue.depth === 0 && !queue.leaf;
+const isRoot = (queue) => queue.depth === 0 && (!queue.leaf || queue.name === "root");
 /** One bar: solid what is within deserved, hatched what is borrowed, ticks for the limits. */
 function QueueBar({ resource, total, queue, i }) {
-  const [held, asked, deserved] = [queue.allocated[i] || 0, queue.request[i] || 0, queue.deserved?.[i] ?? null];
+  const [held, asked] = [queue.allocated[i] || 0, queue.request[i] || 0];
+  const deserved = isRoot(queue) ? null : queue.deserved?.[i] ?? null; // all is the root's: it is owed nothing
   const [guarantee, cap] = [queue.guarantee[i] || 0, queue.capability[i]];
   const whole = Math.max(total, held, 1e-9);
   const at = (value) => `${Math.min(100, (100 * value) / whole)}%`;
-  const within = deserved === null || isRoot(queue) ? held : Math.min(held, deserved);
+  const within = deserved === null ? held : Math.min(held, deserved);
   const borrowed = held - within;
   const unit = unitFor(resource, whole);
   const show = (value) => number(value / unit.size);
@@ -22,7 +23,7 @@ function QueueBar({ resource, total, queue, i }) {
   return html`<div class="queuebar" title=${words}><div class="track" role="img" aria-label=${words}>
       <i class="asks" style=${{ width: at(asked) }}></i><i class="within" style=${{ width: at(within) }}></i><i class="borrowed" style=${{ left: at(within), width: at(borrowed) }}></i>
       ${guarantee > 0 && html`<b class="guarantee" style=${{ left: at(guarantee) }}></b>`}${deserved !== null && deserved > 0 && deserved < whole * 1.001 && html`<b class="deserved" style=${{ left: at(deserved) }}></b>`}${cap !== null && cap <= whole && html`<b class="cap" style=${{ left: at(cap) }}></b>`}</div>
-    <span class="figure">${show(held)}<span class="soft"> / ${deserved === null ? "–" : show(deserved)} ${unit.name}</span>${borrowed > 0.0001 * whole && html` <span class="lent">+${show(borrowed)} borrowed</span>`}</span></div>`;
+    <span class="figure">${show(held)}<span class="soft"> ${isRoot(queue) ? ` of ${show(total)}` : deserved ? ` / ${show(deserved)}` : ""} ${unit.name}</span>${borrowed > 0.0001 * whole && html` <span class="lent">+${show(borrowed)} borrowed</span>`}</span></div>`;
 }
 const Key = ({ divides }) => html`<p class="key"><span><i class="within"></i>held${divides ? ", within deserved" : ""}</span>${divides && html`<span><i class="borrowed"></i>borrowed</span>`}<span><i class="asks"></i>asked for</span>
   ${divides && html`<span><b class="deserved"></b>deserved</span>`}<span><b class="guarantee"></b>guarantee</span><span><b class="cap"></b>capability</span></p>`;
@@ -59,7 +60,7 @@ export function QueuePage({ name }) {
     return html`<p class="lead">${queue.parent && html`<span>under <${QueueName} queue=${queue.parent} /></span>`}<span>${queue.state}</span><span>weight ${queue.weight}</span>${!isRoot(queue) && html`<span>${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}</span>`}<${Link} href=${to("/jobs", { queue: name })}>${counts(queue.jobs)}<//>${children.length > 0 && html`<span>above ${children.map((one, i) => html`${i ? ", " : ""}<${QueueName} queue=${one.name} />`)}</span>`}</p>
       <${Actions} kind="queue" name=${name} mark=${queue.state} />
       <section><h2>Amounts</h2><${Key} divides=${data.divides} /><div class="scroll" tabindex="0" role="region" aria-label="Amounts"><table class="plain"><thead><tr><th>resource</th><th>of the cluster</th><th class="right">allocated</th><th class="right">asked for</th><th class="right">deserved</th><th class="right">guarantee</th><th class="right">capability</th></tr></thead>
-        <tbody>${rows.map(({ resource, i }) => html`<tr><th scope="row">${resource.name}</th><td class="wide"><${QueueBar} resource=${resource} total=${data.total[i]} queue=${queue} i=${i} /></td><td class="right figure">${show(resource, queue.allocated[i])}</td><td class="right figure">${show(resource, queue.request[i])}</td><td class="right figure">${queue.deserved ? show(resource, queue.deserved[i]) : "–"}</td><td class="right figure">${show(resource, queue.guarantee[i])}</td><td class="right figure">${queue.capability[i] === null ? "no limit" : show(resource, queue.capability[i])}</td></tr>`)}</tbody></table></div></section>
+        <tbody>${rows.map(({ resource, i }) => html`<tr><th scope="row">${resource.name}</th><td class="wide"><${QueueBar} resource=${resource} total=${data.total[i]} queue=${queue} i=${i} /></td><td class="right figure">${show(resource, queue.allocated[i])}</td><td class="right figure">${show(resource, queue.request[i])}</td><td class="right figure">${queue.deserved && !isRoot(queue) ? show(resource, queue.deserved[i]) : "–"}</td><td class="right figure">${show(resource, queue.guarantee[i])}</td><td class="right figure">${queue.capability[i] === null ? "no limit" : show(resource, queue.capability[i])}</td></tr>`)}</tbody></table></div></section>
       <section><h2>Who goes first</h2>${order.error ? html`<${Problem} error=${order.error} again=${() => again(n + 1)} />` : !order.data ? html`<${Loading} what="Computing the order" />` : html`<${OrderTable} order=${order.data} name=${name} all=${all} more=${() => setAll(true)} />`}</section>`;
   }}<//>`;
 }
