@@ -71,7 +71,7 @@ async def wired(
 
 
 async def post(transport: Any) -> Any:
-    return await transport.write("POST", "/x?y=1", b"{}", "application/json")
+    return await transport.send("POST", "/x?y=1", b"{}", "application/json")
 
 
 @pytest.mark.parametrize(

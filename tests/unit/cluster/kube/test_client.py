@@ -505,7 +505,7 @@ def test_an_answer_beyond_all_bounds_is_not_read_to_its_end(chunked: bool) -> No
         async with serving({GET: [flood]}) as fake:
             transport = Transport(Connection(fake.url), 5.0, cap=1000)
             with pytest.raises(RejectedError, match="more than 1000 bytes"):
-                await transport.read(f"{LAB}/p")
+                await transport.send("GET", f"{LAB}/p")
             transport.close()
 
     run(main())

@@ -25,18 +25,11 @@ class Unreachable(Transport):
         self._inner = inner
         self._verbs = list(verbs)
 
-    def _pass(self, method: Any) -> None:
+    async def send(self, method: Any, *rest: Any, **options: Any) -> Any:
         if not self._verbs or self._verbs[0] != method:
             raise UnavailableError(problem="connection refused", sent=False)
         self._verbs.pop(0)
-
-    async def read(self, target: Any, _cap: Any = 0) -> Any:
-        self._pass("GET")
-        return await self._inner.read(target)
-
-    async def write(self, method: Any, *rest: Any) -> Any:
-        self._pass(method)
-        return await self._inner.write(method, *rest)
+        return await self._inner.send(method, *rest, **options)
 
     def close(self) -> None:
         self._inner.close()
@@ -175,63 +168,11 @@ def test_one_look_is_one_attempt_of_limited_time() -> None:
     async def main() -> None:
         async with client_of({GET: [Silence(), Refuse(503), pod()]}) as (client, fake, time):
             with pytest.raises(UnavailableError, match=r"no answer within 0\.5 s"):
-                await client.get_once("Pod", "lab", "p", timeout_s=0.5)
+                await client.read("Pod", "lab", "p", timeout_s=0.5)
             with pytest.raises(UnavailableError):
-                await client.get_once("Pod", "lab", "p", timeout_s=5.0)
-            assert await client.get_once("Pod", "lab", "p", timeout_s=5.0) == pod()
+                await client.read("Pod", "lab", "p", timeout_s=5.0)
+            assert await client.read("Pod", "lab", "p", timeout_s=5.0) == pod()
         assert len(fake.asked) == 3
         assert time.slept == []
-
-    run(main())
-
-
-async def begun_bind(client: Any) -> Any:
-    """Bind another pod first, so that a connection is idle; return what remains to be done."""
-    await client.bind("lab", "q", "n1", {})
-    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    begun = client.begin_bind("lab", "p", "n1", {}, uid="u-p", answered=answer.set_result)
-    assert begun is not None
-    return await answer
-
-
-@pytest.mark.parametrize("failure", [Lost(), Refuse(500)])
-def test_a_bind_sent_at_once_without_a_clear_answer_is_looked_up_and_sent_again(
-    failure: Any,
-) -> None:
-    async def main() -> None:
-        answers = {BIND: [failure, {}], GET: pod(), f"POST {LAB}/q/binding": {}}
-        async with client_of(answers) as (client, fake, _):
-            rest = await begun_bind(client)
-            assert fake.calls()[1:] == [BIND]
-            await rest()
-        assert fake.calls()[1:] == [BIND, GET, BIND]
-
-    run(main())
-
-
-def test_a_bind_sent_at_once_and_lost_stays_in_doubt_when_the_next_is_refused() -> None:
-    async def main() -> None:
-        answers = {BIND: [Lost(), Refuse(403)], GET: pod(), f"POST {LAB}/q/binding": {}}
-        async with client_of(answers) as (client, _, _):
-            rest = await begun_bind(client)
-            with pytest.raises(UnavailableError) as caught:
-                await rest()
-        assert caught.value.sent
-
-    run(main())
-
-
-def test_a_bind_is_not_sent_at_once_behind_a_closed_fence_or_without_a_connection() -> None:
-    async def main() -> None:
-        async with client_of({BIND: {}, f"POST {LAB}/q/binding": {}}) as (client, fake, _):
-            ask = {"uid": "u-p", "answered": pytest.fail}
-            assert client.begin_bind("lab", "p", "n1", {}, **ask) is None
-            await client.bind("lab", "q", "n1", {})
-            client.fence = lambda: False
-            assert client.begin_bind("lab", "p", "n1", {}, **ask) is None
-            client.fence = lambda: True
-            assert await begun_bind(client) is None
-        assert fake.calls()[-1] == BIND
-        assert fake.calls().count(BIND) == 1
 
     run(main())
