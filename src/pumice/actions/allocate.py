@@ -3,7 +3,7 @@
 from collections import deque
 from functools import cached_property
 
-from pumice.framework.action_arguments import AllocateArguments, arguments_of
+from pumice.framework.arguments import AllocateArguments, arguments_of
 from pumice.framework.heaps import Heap
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage

@@ -12,7 +12,7 @@ from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.examine.funnel import Funnel
 from pumice.examine.needed_pods import needs_some, pending_rows
-from pumice.framework.action_arguments import AllocateArguments, arguments_of
+from pumice.framework.arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Record, Records, Stage
 from pumice.framework.refusals import Reason

@@ -14,8 +14,13 @@ from pumice.api.conf_lines import summary
 from pumice.api.usage_conf import read_usage_conf
 from pumice.api.wording import first_of
 from pumice.errors import Words
-from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
-from pumice.framework.arguments import UNKNOWN, bind_arguments, describe_arguments
+from pumice.framework.arguments import (
+    ACTION_ARGUMENTS,
+    UNKNOWN,
+    NoArguments,
+    bind_arguments,
+    describe_arguments,
+)
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.victim_guards import check_guards
 

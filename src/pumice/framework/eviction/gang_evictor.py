@@ -13,7 +13,7 @@ import numpy as np
 from pumice.core.resources import Column, Mask, fits, need_of
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.action_arguments import AllocateArguments, GangEvictionArguments, arguments_of
+from pumice.framework.arguments import AllocateArguments, GangEvictionArguments, arguments_of
 from pumice.framework.eviction.bundle_consent import let_go
 from pumice.framework.eviction.bundles import Bundle, bundles_in_turn, candidates
 from pumice.framework.eviction.gang_eviction import GangEviction
