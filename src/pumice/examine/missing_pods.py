@@ -23,7 +23,7 @@ from pumice.cluster.embedded.quotas import in_scope
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.limits import compared_numbers
 from pumice.framework.session import Session
-from pumice.framework.waiting_reason import compared_amounts
+from pumice.framework.waiting import compared_amounts
 
 
 def refused_by_quotas(ssn: Session, job: int, lacking: int) -> Iterator[Finding]:

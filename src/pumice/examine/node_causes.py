@@ -18,7 +18,7 @@ from pumice.examine.findings import Finding, FunnelRow, ObjectRef
 from pumice.examine.funnel import CAPACITY, OF_PODS, Constraint, Funnel
 from pumice.examine.neighbours import compared
 from pumice.examine.volume_places import volume_numbers
-from pumice.framework.waiting_reason import claim_reason
+from pumice.framework.waiting import claim_reason
 
 RESOURCE_CLAIM: Final = "ResourceClaim"
 _SHOWN: Final = 3

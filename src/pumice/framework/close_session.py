@@ -32,8 +32,7 @@ from pumice.framework.queue_limits.device_quota import held_devices
 from pumice.framework.queue_limits.tree import ROOT, QueueTree
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
-from pumice.framework.waiting_pods import waiting_pods
-from pumice.framework.waiting_reason import waiting_reason
+from pumice.framework.waiting import waiting_pods, waiting_reason
 
 Phases = NDArray[np.int8]
 _UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")
