@@ -295,9 +295,7 @@ def test_a_gang_is_told_how_many_it_lacks_for_want_of_room(
 def test_a_job_that_was_not_admitted_for_a_reason_says_so_first() -> None:
     ssn = open_session([*WORLD, *job(cpu=1)])
     ssn.records.note(0, Stage.ENQUEUE, Why.QUEUE_CLOSED, queue=0)
-    assert waiting.waiting_reason(ssn, ssn.job(0)) == (
-        "not enqueued: queue default is not open"
-    )
+    assert waiting.waiting_reason(ssn, ssn.job(0)) == ("not enqueued: queue default is not open")
     ssn.records.note(0, Stage.ENQUEUE, Why.NOT_ENQUEUED)
     assert waiting.waiting_reason(ssn, ssn.job(0)) == (
         "not enqueued: queue its queue or the cluster is full"
@@ -307,6 +305,4 @@ def test_a_job_that_was_not_admitted_for_a_reason_says_so_first() -> None:
 def test_pods_behind_gates_are_said_to_be_held_back() -> None:
     gated = pod("j-0", group="j", cpu=1, spec={"schedulingGates": [{"name": "x"}]})
     ssn = open_session([*WORLD, pod_group("j", phase="Inqueue"), gated])
-    assert (
-        waiting.waiting_reason(ssn, ssn.job(0)) == "pods are held back by scheduling gates"
-    )
+    assert waiting.waiting_reason(ssn, ssn.job(0)) == "pods are held back by scheduling gates"
