@@ -14,7 +14,7 @@ from pumice.framework.arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.eviction.eviction_runs import EvictionRuns
 from pumice.framework.eviction.queue_quota import QueueQuota
-from pumice.framework.heaps import Heap
+from pumice.framework.ordering import Heap
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
