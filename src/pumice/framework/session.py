@@ -17,8 +17,7 @@ from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.queue_gates import QueueGates
-from pumice.framework.session_state import SessionState
-from pumice.framework.standing_warnings import StandingWarnings
+from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.statement import Statement
 
 _OPENED_GATES: Final = "queue gates"
