@@ -18,12 +18,12 @@ from pumice.framework.eviction.bundle_consent import let_go
 from pumice.framework.eviction.bundles import Bundle, bundles_in_turn, candidates
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.fits import NO_ROOM
+from pumice.framework.placing import vetoed
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.search import Worksheet, make_worksheet
 from pumice.framework.topology.subgroups import SubGroup
-from pumice.framework.vetoes import vetoed
 
 
 class GangEvictor:
