@@ -19,7 +19,7 @@ from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.queue_gates import QueueGates
+from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.statement import Statement

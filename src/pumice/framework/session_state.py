@@ -34,7 +34,7 @@ from pumice.framework.ordering import Ordering
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
-from pumice.framework.queue_limits.queue_gates import QueueGates
+from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.topology.job_topology import Topology
 
 
