@@ -21,10 +21,10 @@ from pumice.core.resources import (
 from pumice.core.snapshot import Snapshot
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
+    QueueTree,
     flat_real_capability,
     listed_guarantees,
 )
-from pumice.framework.queue_limits.tree import QueueTree
 
 FEW: Final = 48
 """Queues up to which plain numbers are faster than columns."""

@@ -5,7 +5,6 @@ import pytest
 
 from pumice.api.kinds import Manifest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.queue_limits import weighted
 from pumice.framework.queue_limits.weighted import FEW, WeightedLimits, divide, is_for_numbers
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
