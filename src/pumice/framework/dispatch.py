@@ -17,7 +17,7 @@ from pumice.framework.combining import Ask
 from pumice.framework.hook_answers import Answer, Check, Failures, Subject
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.refusals import Failed, Verdict, Vote
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import SubGroup
 
 P = ParamSpec("P")
 A = TypeVar("A")

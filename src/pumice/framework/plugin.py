@@ -26,8 +26,7 @@ from pumice.framework.plugin_declarations import PluginDeclarations
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
 from pumice.framework.simulator_assumptions import UNDECLARED
-from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, SubGroup
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
 from pumice.framework.queue_limits.reservations import QueueGates
-from pumice.framework.topology.job_topology import Topology
+from pumice.framework.topology.domains import Topology
 
 
 class PluginSession(Protocol):

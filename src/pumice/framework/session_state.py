@@ -35,7 +35,7 @@ from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
 from pumice.framework.queue_limits.reservations import QueueGates
-from pumice.framework.topology.job_topology import Topology
+from pumice.framework.topology.domains import Topology
 
 
 class StandingWarnings:

@@ -21,9 +21,8 @@ from pumice.framework.fits import NO_ROOM
 from pumice.framework.placing import vetoed
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
-from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.domains import Domain, SubGroup
 from pumice.framework.topology.search import Worksheet, make_worksheet
-from pumice.framework.topology.subgroups import SubGroup
 
 
 class GangEvictor:
