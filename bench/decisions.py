@@ -47,7 +47,7 @@ def _cases() -> Iterable[tuple[str, str, Callable[[], list[dict[str, Any]]]]]:
         yield f"nearly-full-{name}", conf, FullCluster(30, 60, running_cpu=2.5).objects
 
 
-def _decide(conf: str, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _decide(conf: str, objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Decide some cycles with the modules that are imported; return the line of a record."""
     scheduler = Scheduler(parse_conf(conf), services={"extender": lambda *_: StillExtender()})
     digest, words = hashlib.sha256(), hashlib.sha256()
