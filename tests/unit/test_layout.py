@@ -18,9 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "pumice"
 MODULE_LINES = 800  # files are cut by idea; one this long probably holds two
 TEST_LINES = 800
-FRAMEWORK_FILES = 64
-FRAMEWORK_ROWS = 14
 FUNCTION_LINES = 55  # most have fewer than 40; long ones list parameters
+FRAMEWORK_FILES, FRAMEWORK_ROWS = 64, 14
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 FILES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]
@@ -202,25 +201,22 @@ def test_the_architecture_page_lists_the_layers_in_their_order() -> None:
 
 
 def test_the_framework_has_few_files_and_few_rows() -> None:
-    """A file stands one row above the highest of those that it imports."""
+    """A row holds the files that import only rows below; lower the bounds, never raise them."""
     folder = SOURCE / "framework"
-    files = {
-        ".".join(path.relative_to(folder).with_suffix("").parts): path.read_text(encoding="utf-8")
+    used = {
+        ".".join(path.relative_to(folder).with_suffix("").parts): re.findall(
+            r"from pumice\.framework\.([a-z_.]+) import", path.read_text("utf-8")
+        )
         for path in folder.rglob("*.py")
         if path.name != "__init__.py"
     }
 
     @cache
     def row(name: str) -> int:
-        used = re.findall(r"from pumice\.framework\.([a-z_.]+) import", files[name])
-        return 1 + max((row(each) for each in used), default=0)
+        return 1 + max((row(each) for each in used.get(name, ())), default=0)
 
-    rows = max(map(row, files))
-    assert (len(files) <= FRAMEWORK_FILES, rows <= FRAMEWORK_ROWS) == (True, True), (
-        len(files),
-        rows,
-        sorted(files, key=row),
-    )
+    assert len(used) <= FRAMEWORK_FILES
+    assert max(map(row, used)) <= FRAMEWORK_ROWS
 
 
 def test_names_of_annotations_and_labels_are_written_once() -> None:
