@@ -24,7 +24,7 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.runner import Replay, Timeline
 from pumice.diagnosis.sources import load_world
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.yaml"))

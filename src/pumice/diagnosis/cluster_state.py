@@ -29,7 +29,7 @@ from pumice.controllers.quota_rooms import Elsewhere, QuotaRooms, Refusals, coun
 from pumice.diagnosis.fixtures import SharedFixtures
 from pumice.errors import ClusterError, InputError
 from pumice.framework.plugin import Plugin
-from pumice.framework.standing_warnings import StandingWarnings
+from pumice.framework.session_state import StandingWarnings
 
 _SHOWN: Final = 3
 """Number of names suggested for an unknown one."""

@@ -22,7 +22,7 @@ from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.limits import compared_numbers
 from pumice.framework.refusals import Why
-from pumice.framework.waiting_reason import compared_amounts
+from pumice.framework.waiting import compared_amounts
 
 _FAILED: Final = "FailedCreate"
 _REFUSED: Final = re.compile(

@@ -36,8 +36,8 @@ from pumice.diagnosis.control_plane import AT_ONCE, ControlPlane, NewClaims, no_
 from pumice.errors import InputError
 from pumice.examine.job_outcome import JobOutcome, Watcher
 from pumice.framework.plugin import Plugin
-from pumice.framework.process_memory import ProcessMemory
 from pumice.framework.session import Session
+from pumice.framework.session_state import ProcessMemory
 from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
 from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
 from pumice.scheduler import Observer, Scheduler
