@@ -12,7 +12,7 @@ from pumice.api.output_files import make_folder
 from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.framework.registry import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind, check_seed
 from pumice.library.configurations import Configuration, log_warnings, read_configuration
 from pumice.library.html import render

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.objects import KubeObject
-from pumice.framework.action_arguments import PreemptArguments, arguments_of
+from pumice.framework.arguments import PreemptArguments, arguments_of
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.direct_cycle import DirectCycle

@@ -20,7 +20,7 @@ from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError, Words
-from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.framework.registry import PluginSource, load_plugins
 from pumice.sim.engine import Engine
 from pumice.sim.job_classes import above_zero
 from pumice.sim.job_run import Outcome

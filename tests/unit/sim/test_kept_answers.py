@@ -12,9 +12,9 @@ from pumice.api.kinds import Manifest
 from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
 from pumice.framework.columns import Jobs
-from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.registry import KeptPlugins
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
