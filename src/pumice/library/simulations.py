@@ -24,8 +24,8 @@ from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workl
 from pumice.sim.inputs import simulate as run_to_end
 from pumice.sim.measure import Measures
 from pumice.sim.options import Evicted, SimulationOptions
-from pumice.sim.report.tables import summary_rows
-from pumice.sim.result_files import REPORT, ResultFiles
+from pumice.sim.output import REPORT, ResultFiles
+from pumice.sim.report.page import summary_rows
 from pumice.sim.statistics import Interval, Paired
 from pumice.sim.workload import Workload
 

@@ -20,7 +20,7 @@ from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.direct_cycle import DirectCycle, DirectDecisions
 from pumice.sim.engine import Engine
-from pumice.sim.outcome import Outcome
+from pumice.sim.job_run import Outcome
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod_group, queue
