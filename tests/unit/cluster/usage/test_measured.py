@@ -343,13 +343,11 @@ def test_metrics_of_nodes(item: Any, usage: Any, caplog: pytest.LogCaptureFixtur
     assert service.asked == [("/apis/metrics.k8s.io/v1beta1/nodes", None)]
 
 
-def test_a_node_without_capacity_is_not_measured() -> None:
-    capacities: list[Any] = [{}, {"cpu": "4"}, {"cpu": "0", "memory": "8Gi"}]
-    for capacity in capacities:
-        manifest = {**node("a"), "status": {"capacity": capacity}}
-        bare: Any = from_manifest(manifest)
-        service: Any = Service({"items": [metric()]})
-        assert MetricsServerUsage(service).read([bare], NOW) == {}
+@pytest.mark.parametrize("capacity", [{}, {"cpu": "4"}, {"cpu": "0", "memory": "8Gi"}])
+def test_a_node_without_capacity_is_not_measured(capacity: Any) -> None:
+    bare: Any = from_manifest({**node("a"), "status": {"capacity": capacity}})
+    service: Any = Service({"items": [metric()]})
+    assert MetricsServerUsage(service).read([bare], NOW) == {}
     service.answers = [{"items": None}]
     with pytest.raises(HttpError, match="wanted a list of node metrics"):
         MetricsServerUsage(service).read([bare], NOW)
