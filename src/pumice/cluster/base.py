@@ -112,7 +112,7 @@ def event_object(
         "involvedObject": {"apiVersion": about["apiVersion"], "kind": about["kind"], **involved},
         "type": event_type,
         "reason": reason,
-        "message": message[:1024],  # API servers refuse more
+        "message": message,
         "source": {"component": source},
         "reportingComponent": source,
         "firstTimestamp": moment,

@@ -88,7 +88,8 @@ class EventCorrelator:
         self._recorded[key] = _Recorded(namespace, name, 1, now + _FIRST_S, _FIRST_S)
         if len(self._recorded) > _REMEMBERED:
             self._recorded.popitem(last=False)
-        return event_object(about, key[1:], (namespace, name), rfc3339(now))
+        what = key.type, key.reason, key.message[:1024], key.source  # servers refuse more
+        return event_object(about, what, (namespace, name), rfc3339(now))
 
     def forget(self, key: EventKey) -> None:
         """Treat an event as new the next time: it is gone, or was never written."""
