@@ -16,7 +16,7 @@ MOST_CYCLES: Final = 60
 """Cycles after which a cluster that does not come to rest is left."""
 
 
-_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.simulator.evicts)
+_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.evicts)
 
 
 def look(world: ClusterState, job: str, cycles: int) -> Watcher:

@@ -37,5 +37,5 @@ def test_the_bound_is_the_answer(ssn: Any) -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Conformance.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Conformance.simulator == SimulatorAssumptions()
     assert Conformance.foreseeable is False

@@ -125,7 +125,5 @@ def test_the_bound_on_victims_is_the_answer_itself(ssn: Any) -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Priority.simulator == SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_lower=True
-    )
+    assert Priority.simulator == SimulatorAssumptions()
     assert Priority.foreseeable is True
