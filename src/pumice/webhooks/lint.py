@@ -20,10 +20,10 @@ from pumice.controllers.object_index import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Mistyped, Shown, Step, Words, path_text
 from pumice.webhooks.files import Files, is_checked, misread_metadata, missing_spec, name_of
-from pumice.webhooks.queue_tree import check_children
+from pumice.webhooks.queue import check_children
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
-from pumice.webhooks.schema.validate import UNCHECKED
+from pumice.webhooks.schemas import UNCHECKED
 
 _UID: Final = "00000000-0000-0000-0000-000000000000"  # as assigned by a cluster
 _MOST_MISREAD: Final = 20  # reported values of the wrong type in one object

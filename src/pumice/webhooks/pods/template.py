@@ -10,13 +10,13 @@ from pumice.webhooks.contents import KnownContents, content_key
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.field_rules import items
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
+from pumice.webhooks.go_types import DecodeError, decode
 from pumice.webhooks.metadata import check_annotations, check_metadata
 from pumice.webhooks.names import descending, each, labels
 from pumice.webhooks.pods.containers import check_image
 from pumice.webhooks.pods.defaults import all_containers, filled_pod, filled_template
 from pumice.webhooks.pods.placement import toleration
 from pumice.webhooks.pods.spec import check_spec
-from pumice.webhooks.types.decoding import DecodeError, decode
 
 _COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"

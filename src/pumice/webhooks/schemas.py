@@ -1,12 +1,16 @@
-"""Checks a custom resource against its schema, with the findings of Kubernetes' API server."""
+"""Custom resources and their schema: defaults, unknown fields, and the API server's findings."""
 
 import math
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pumice.api.cloning import clone
+from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
 from pumice.api.schema.build import EXCLUSIVE, Node
+from pumice.api.schema.unknown_fields import unknown_fields
+from pumice.webhooks.contents import KnownContents, content_key
 from pumice.webhooks.fields import (
     OMITTED,
     FieldError,
@@ -21,7 +25,7 @@ from pumice.webhooks.fields import (
     too_long,
     unsupported,
 )
-from pumice.webhooks.types.scalars import json_name
+from pumice.webhooks.go_types import json_name
 
 UNCHECKED: Final = (
     "some validation rules were not checked because the object was invalid; "
@@ -254,3 +258,83 @@ def _selectors(value: Any, node: Node | None, path: Path) -> Iterator[FieldError
                 yield FieldError("Invalid value", path, OMITTED, EXCLUSIVE[min(given, 1)])
         for key, item in value.items():
             yield from _selectors(item, (node.properties or {}).get(key), (*path, key))
+
+
+def without_unknown(value: Any, node: Node | None) -> list[str]:
+    """Remove the fields that the schema does not know, in place; return their paths, sorted."""
+    found = unknown_fields(value, node)
+    for field in found:
+        del field.around[field.key]
+    return [field.path for field in found]
+
+
+def without_nulls(value: Any, node: Node | None) -> None:
+    """Remove nulls that no default will replace."""
+    if node is None:
+        return
+    if isinstance(value, list):
+        for item in value:
+            without_nulls(item, node.items)
+    elif isinstance(value, dict):
+        for key, item in list(value.items()):
+            below = (node.properties or {}).get(key) or node.values
+            if item is None and below is not None and not below.has_default:
+                del value[key]
+            elif isinstance(item, dict | list):
+                without_nulls(item, below)
+
+
+def fill_in(value: Any, node: Node | None) -> None:
+    """Fill in the defaults of the schema, in place."""
+    if node is None:
+        return
+    if isinstance(value, list):
+        for item in value:
+            fill_in(item, node.items)
+    elif isinstance(value, dict):
+        for key, below in (node.properties or {}).items():
+            if below.has_default and value.get(key) is None:
+                value[key] = clone(below.default)
+        for key, item in value.items():
+            if isinstance(item, dict | list):
+                fill_in(item, (node.properties or {}).get(key) or node.values)
+
+
+class SchemaContents:
+    """Remembers contents as they are after preparation, and those without faults.
+
+    A schema has nothing on metadata, and an object names its kind: its content is all that counts.
+    """
+
+    def __init__(self) -> None:
+        self._prepared = KnownContents[Manifest | None]()
+        self._valid = KnownContents[None]()
+
+    def prepare(self, given: Manifest, node: Node) -> list[str]:
+        """Fill in defaults and remove unknown fields, in place; return the latter."""
+        key = content_key(given)
+        if key in self._prepared:
+            known = self._prepared[key]
+            if known is not None:
+                metadata = given["metadata"]
+                given.clear()
+                given.update(clone(known), metadata=metadata)
+            return []
+        unknown = without_unknown(given, node)
+        without_nulls(given, node)
+        fill_in(given, node)
+        if not unknown:
+            is_same = content_key(given) == key
+            self._prepared.remember(key, None if is_same else clone({**given, "metadata": {}}))
+        return unknown
+
+    def faults(self, given: Manifest, node: Node, old: Manifest | None = None) -> list[FieldError]:
+        """Find faults; with an older version, only in changed parts."""
+        before = None if old is None else {k: v for k, v in old.items() if k != "metadata"}
+        key = content_key(given, before)
+        if key in self._valid:
+            return []
+        found = check(given, node, old)
+        if not found:
+            self._valid.remember(key, None)
+        return found

@@ -16,7 +16,7 @@ from pumice.cluster.embedded.custom_kinds import served_versions
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.webhooks.fields import FieldError, Path, invalid, refused, required, unsupported
 from pumice.webhooks.names import dns_subdomain, each
-from pumice.webhooks.schema.known import SchemaContents
+from pumice.webhooks.schemas import SchemaContents
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _FORMATS: Final = frozenset({"date-time", "int32", "int64"})
