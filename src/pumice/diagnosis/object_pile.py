@@ -12,8 +12,8 @@ from pumice.api.conf_files import conf_entries
 from pumice.api.kinds import Manifest
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
 from pumice.controllers.expected import created
-from pumice.controllers.job.expand import expand
-from pumice.controllers.object_index import ManifestView
+from pumice.controllers.job.objects import expand
+from pumice.controllers.view import ManifestView
 from pumice.diagnosis.stated_times import StatedTimes, latest_time
 from pumice.errors import ManifestError
 from pumice.webhooks.files import stored_job

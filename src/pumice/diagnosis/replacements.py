@@ -10,7 +10,7 @@ from pumice.api.cloning import clone
 from pumice.api.kinds import JOB, Manifest
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers.ownership import controller_of
+from pumice.controllers.base import controller_of
 from pumice.diagnosis.unseen_jobs import owner_of
 
 AT_ONCE: Final = frozenset({"ReplicaSet", "ReplicationController"})

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.kinds import Manifest
-from pumice.controllers.job.names import podgroup_name
-from pumice.controllers.ownership import controlled_by, controller_of
+from pumice.controllers.base import controlled_by, controller_of
+from pumice.controllers.job.state import podgroup_name
 from pumice.diagnosis.cluster_state import key_of
 
 

@@ -14,9 +14,9 @@ from pumice.api.cloning import clone
 from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.wording import nearest
-from pumice.controllers.job.expand import expand
+from pumice.controllers.job.objects import expand
 from pumice.controllers.job.state import replicas_of
-from pumice.controllers.object_index import ManifestView
+from pumice.controllers.view import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Mistyped, Shown, Step, Words, path_text
 from pumice.webhooks.files import Files, is_checked, misread_metadata, missing_spec, name_of

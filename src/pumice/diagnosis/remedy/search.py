@@ -11,7 +11,7 @@ from typing import Final
 from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions
 from pumice.clock import Deadline
-from pumice.controllers.job.names import podgroup_name
+from pumice.controllers.job.state import podgroup_name
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.changes import Change, Wait
 from pumice.diagnosis.cluster_state import ClusterState

@@ -47,7 +47,7 @@ class Refusals:
     """The quotas of its namespace."""
 
 
-class QuotaRooms:
+class QuotaHeadroom:
     """The resource quotas of some objects, with the pods that exist counted."""
 
     def __init__(
@@ -134,7 +134,7 @@ def counted_elsewhere(
     """
     found = {}
     counted = [one for one in quotas if (one.get("status") or {}).get("used")]
-    for room in QuotaRooms(counted, pods, usage) if counted else ():
+    for room in QuotaHeadroom(counted, pods, usage) if counted else ():
         stated = room.quota["status"]["used"]
         beyond = {
             name: Amount(more, amount.form)

@@ -1,22 +1,30 @@
-"""What a resource quota refused: it is tried again once a quota of its namespace has more room.
+"""What is not tried again for a while: what quotas refuse, and namespaces being deleted.
 
-Used by the controllers' loop on a cluster in memory, where quotas can be watched at no cost.  A
-time to try again would be a guess: a quota has room when pods of others end, or when it is changed.
-Many may wait for the same room.  Once it is taken again, quotas are as they were when the others
-were refused, and these need not be tried to be refused once more.
+What a resource quota refused is tried again once a quota of its namespace has more room; used by
+the controllers' loop on a cluster in memory, where quotas can be watched at no cost.  A time to try
+again would be a guess: a quota has room when pods of others end, or when it is changed.  Many may
+wait for the same room.  Once it is taken again, quotas are as they were when the others were
+refused, and these need not be tried to be refused once more.
+
+Namespaces are not watched: a refusal shows that one is being deleted, and a new object in it shows
+that a new one has that name.
 """
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import amount_or_nothing
+from pumice.controllers.base import Create, Effect
+from pumice.controllers.view import Change
 from pumice.errors import QuotaExceededError
 
 _Item = TypeVar("_Item", bound=Hashable)
 
 
-class QuotaWaits(Generic[_Item]):
+class QuotaBackoff(Generic[_Item]):
     """What waits for quotas.
 
     ``listed`` returns the quotas of a namespace, ``version`` that of the last change of any quota.
@@ -99,3 +107,61 @@ def _described(quotas: list[Manifest]) -> str:
     """Write down all that quotas decide by; nothing if they decide by other objects, too."""
     text = repr([(one["metadata"]["name"], one.get("spec"), one.get("status")) for one in quotas])
     return "" if "PriorityClass" in text else text
+
+
+_FIRST_S: Final = 1.0
+_LONGEST_S: Final = 1000.0
+
+
+class _Hold(msgspec.Struct, frozen=True):
+    """Until when nothing is tried, and for how long that was."""
+
+    until: float
+    length_s: float
+
+
+class NamespaceDeletions:
+    """Which namespaces refuse creations, and until when to wait."""
+
+    def __init__(self) -> None:
+        self._holds: dict[str, _Hold] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._holds)
+
+    def refused(self, namespace: str, now: float) -> bool:
+        """Record a refusal, each time for twice as long; return whether it is new."""
+        known = self._holds.get(namespace)
+        if known is None or now >= known.until:
+            length_s = _FIRST_S if known is None else min(known.length_s * 2, _LONGEST_S)
+            self._forget_old(now)
+            self._holds[namespace] = _Hold(now + length_s, length_s)
+        return known is None
+
+    def left_s(self, namespace: str, now: float) -> float:
+        """Return how long to wait before creating in a namespace, 0 if not at all."""
+        hold = self._holds.get(namespace)
+        return 0.0 if hold is None else max(hold.until - now, 0.0)
+
+    def wait_s(self, effects: Iterable[Effect], now: float) -> float:
+        """Return how long effects have to wait that create something, 0 if they need not."""
+        if not self._holds:
+            return 0.0
+        made = [effect.manifest["metadata"] for effect in effects if isinstance(effect, Create)]
+        namespaces = {str(metadata.get("namespace") or "") for metadata in made}
+        return max((self.left_s(name, now) for name in namespaces), default=0.0)
+
+    def notice(self, change: Change) -> None:
+        """Release a namespace in which something new is seen: it is another one."""
+        _, old, new = change
+        if new is None:
+            return
+        metadata = new["metadata"]
+        if old is None or old["metadata"].get("uid") != metadata.get("uid"):
+            self._holds.pop(str(metadata.get("namespace") or ""), None)
+
+    def _forget_old(self, now: float) -> None:
+        """Drop namespaces that were not tried for long: they are gone."""
+        self._holds = {
+            name: hold for name, hold in self._holds.items() if now < hold.until + _LONGEST_S
+        }

@@ -10,10 +10,10 @@ from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.paths import refusal
 from pumice.controllers import all_controllers
+from pumice.controllers.backoff import NamespaceDeletions
 from pumice.controllers.base import Create, Delete, Key, Plan, Record
 from pumice.controllers.effects import carry_out
 from pumice.controllers.loop import ControllerLoop
-from pumice.controllers.namespace_holds import NamespaceHolds
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.errors import NamespaceTerminatingError, RejectedError
 from pumice.testing import pod
@@ -151,7 +151,7 @@ def test_a_job_whose_namespace_goes_is_not_filled_up_again() -> None:
 
 
 def test_what_does_not_create_is_not_held_back() -> None:
-    holds = NamespaceHolds()
+    holds = NamespaceDeletions()
     assert holds.refused("ns", 0.0)
     assert not holds.refused("ns", 0.5)  # another one of the same moment
     create, other = Create(claim()), Create(claim(namespace="other"))
@@ -163,7 +163,7 @@ def test_what_does_not_create_is_not_held_back() -> None:
 
 
 def test_a_change_of_a_known_object_is_no_sign_of_a_new_namespace() -> None:
-    holds = NamespaceHolds()
+    holds = NamespaceDeletions()
     holds.refused("ns", 0.0)
     holds.notice(("PersistentVolumeClaim", claim(uid="1"), claim(uid="1")))
     holds.notice(("PersistentVolumeClaim", claim(uid="1"), None))
@@ -173,7 +173,7 @@ def test_a_change_of_a_known_object_is_no_sign_of_a_new_namespace() -> None:
 
 
 def test_namespaces_that_are_long_gone_are_forgotten() -> None:
-    holds = NamespaceHolds()
+    holds = NamespaceDeletions()
     holds.refused("old", 0.0)
     holds.refused("new", 5000.0)
     assert holds.refused("old", 5000.0)

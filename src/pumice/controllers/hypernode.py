@@ -1,30 +1,101 @@
-"""HyperNode: makes, changes and removes discovered HyperNodes, and counts all of them.
-
-One pass over everything finds the HyperNodes that are not as they should be; each of those is
-then reconciled by itself, so that one which the cluster refuses delays no other.
-"""
+"""HyperNodes: made from node labels or from a fabric manager, and counted."""
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from pumice import logs
 from pumice.api.kinds import HYPER_NODE, Manifest
+from pumice.api.nodes import HyperNode, MemberSelector
+from pumice.api.objects import from_manifest
+from pumice.api.patterns import occurrences
 from pumice.api.times import rfc3339
 from pumice.api.wording import first_of
 from pumice.cluster.ufm import BackgroundUfm, Fabric, UfmAccess
-from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, Record, View
-from pumice.controllers.hypernode.discovery_conf import (
+from pumice.controllers.base import SOURCE, Create, Delete, Effect, Key, Patch, Plan, Record, View
+from pumice.controllers.hypernode_discovery import (
     CONF_KEY,
+    SOURCE_LABEL,
     DiscoveryConf,
     UfmSource,
+    from_labels,
+    from_ports,
     read_discovery,
 )
-from pumice.controllers.hypernode.members import Members, resolve_members
-from pumice.controllers.hypernode.sources import SOURCE_LABEL, from_labels, from_ports
-from pumice.controllers.ownership import SOURCE
+from pumice.core.labels import selects
 from pumice.errors import ClusterError, InputError
+
+
+class Members(msgspec.Struct):
+    """The nodes of one HyperNode, by name."""
+
+    tier: int
+    nodes: set[str] = msgspec.field(default_factory=set)
+    missing: list[str] = msgspec.field(default_factory=list)
+    """Named members that do not exist, as "Node n"."""
+
+
+def resolve_members(
+    hyper_nodes: Iterable[Manifest], nodes: Sequence[Manifest]
+) -> dict[str, Members]:
+    """Find the nodes of all HyperNodes; one that cannot be read is left out."""
+    labels = {str(each["metadata"]["name"]): each["metadata"].get("labels") or {} for each in nodes}
+    read = sorted(_readable(hyper_nodes), key=lambda each: (each.spec.tier, each.metadata.name))
+    selectors = [one.selector for each in read for one in each.spec.members]
+    patterns = {one.regex_match.pattern for one in selectors if one.regex_match is not None}
+    names = [*labels]
+    matching = {
+        pattern: {names[index] for index in found}
+        for pattern, found in occurrences(patterns, names).items()
+    }
+    found: dict[str, Members] = {}
+    for each in read:
+        members = Members(each.spec.tier)
+        for one in each.spec.members:
+            exact = one.selector.exact_match
+            if one.type == "Node":
+                members.nodes |= _nodes(one.selector, labels, matching)
+                if exact is not None and exact.name not in labels:
+                    members.missing.append(f"Node {exact.name}")
+            elif exact is not None:
+                child = found.get(exact.name)
+                if child is None or child.tier >= members.tier:
+                    members.missing.append(f"HyperNode {exact.name}")
+                else:
+                    members.nodes |= child.nodes
+        found[each.metadata.name] = members
+    return found
+
+
+def _readable(manifests: Iterable[Manifest]) -> Iterable[HyperNode]:
+    for manifest in manifests:
+        try:
+            read = from_manifest(manifest)
+        except InputError:
+            continue
+        if isinstance(read, HyperNode):
+            yield read
+
+
+def _nodes(
+    selector: MemberSelector,
+    labels: Mapping[str, Mapping[str, str]],
+    matching: Mapping[str, set[str]],
+) -> set[str]:
+    """Find nodes; a label selector that asks for nothing selects nothing."""
+    found: set[str] = set()
+    if selector.exact_match is not None and selector.exact_match.name in labels:
+        found.add(selector.exact_match.name)
+    if selector.regex_match is not None:
+        found |= matching[selector.regex_match.pattern]
+    wanted = selector.label_match
+    if wanted is not None and (wanted.match_labels or wanted.match_expressions):
+        found |= {name for name, marks in labels.items() if selects(wanted, marks)}
+    return found
+
 
 DISCOVERY_CONFIG: Final = ("volcano-system", "volcano-controller-configmap")
 """Namespace and name of the ConfigMap, as Volcano's chart names it."""

@@ -1,15 +1,116 @@
-"""One reconciliation of a CronJob: what to do about its jobs, and its status afterwards."""
+"""CronJob: starts jobs by the clock and keeps a short history of them."""
 
+from collections.abc import Iterable
+from datetime import UTC
 from typing import Any, Final
 
+import msgspec
+
 from pumice.api.cloning import clone
-from pumice.api.cron_schedule import load_zone
-from pumice.api.kinds import JOB, Manifest
+from pumice.api.cron_schedule import Schedule, latest, load_zone, parse_schedule
+from pumice.api.kinds import CRON_JOB, JOB, Manifest
 from pumice.api.times import epoch, rfc3339
-from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record, View
-from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
-from pumice.controllers.job.phases import FINISHED
-from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
+from pumice.controllers.base import (
+    SOURCE,
+    Create,
+    Delete,
+    Effect,
+    Key,
+    Patch,
+    Plan,
+    Record,
+    View,
+    controlled_by,
+    controller_of,
+    key_of,
+    phase_of,
+)
+from pumice.controllers.job.status import FINISHED
+from pumice.errors import InputError
+
+_MANY: Final = 100
+"""Number of missed times at which the clock or the controller must be wrong."""
+
+
+class ScheduleWarning(msgspec.Struct, frozen=True):
+    """A warning to write about a CronJob."""
+
+    reason: str
+    message: str
+
+
+class Due(msgspec.Struct, frozen=True):
+    """The latest time a CronJob missed, if any, and its problem, if any."""
+
+    at: float | None = None
+    warning: ScheduleWarning | None = None
+
+
+def read_schedule(cron: Manifest) -> tuple[Schedule | None, ScheduleWarning | None]:
+    """Read the schedule of a CronJob in its time zone; None if it cannot be read."""
+    spec = cron["spec"]
+    zone_name, text = spec.get("timeZone"), str(spec["schedule"])
+    try:
+        zone = UTC if zone_name is None else load_zone(zone_name)
+    except InputError:
+        message = f'Invalid time zone "{zone_name}": unknown time zone {zone_name}'
+        return None, ScheduleWarning("InvalidTimeZone", message)
+    warning = None
+    if "TZ" in text:
+        message = (
+            f'CRON_TZ or TZ in the schedule "{text}" is not officially supported. '
+            "If set, the TimeZone field will be ignored during execution."
+        )
+        warning = ScheduleWarning("UnsupportedSchedule", message)
+    try:
+        return parse_schedule(text, zone), warning
+    except InputError:
+        # Volcano: an unreadable schedule is reported on a change, not at creation
+        if cron["metadata"].get("generation", 1) > 1:
+            message = f"unparseable schedule for cronjob: {text}"
+            warning = ScheduleWarning("UnParseableCronJobSchedule", message)
+        return None, warning
+
+
+def due(cron: Manifest, schedule: Schedule, now: float) -> Due:
+    """Find the latest time not later than now that has not been served and is not too late."""
+    since = _since(cron)
+    deadline_s = cron["spec"].get("startingDeadlineSeconds")
+    if deadline_s is not None:
+        since = max(since, now - float(deadline_s))
+    first = schedule.next(since)
+    if first is None:
+        message = "time difference between two schedules is less than 1 second"
+        return Due(
+            None, ScheduleWarning("InvalidSchedule", f"Error getting schedule time: {message}")
+        )
+    if now < first:
+        return Due()
+    second = schedule.next(first)
+    if second is None or now < second:
+        return Due(first)
+    n_missed = (now - first) // (second - first) + 1
+    message = (
+        "too many missed start times. "
+        "Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+    )
+    warning = ScheduleWarning("TooManyMissedTimes", message) if n_missed > _MANY else None
+    return Due(latest(schedule, since, now), warning)
+
+
+def wait_s(cron: Manifest, schedule: Schedule, now: float) -> float | None:
+    """Return how long it is until the next time, None if there is none."""
+    since = _since(cron)
+    last = latest(schedule, since, now)
+    following = schedule.next(since if last is None else last)
+    return None if following is None else max(following - now, 0.0)
+
+
+def _since(cron: Manifest) -> float:
+    """Return the time from which a CronJob counts: the last one served, or its creation."""
+    last = (cron.get("status") or {}).get("lastScheduleTime")
+    return epoch(last or cron["metadata"]["creationTimestamp"])
+
 
 SCHEDULED_AT: Final = "volcano.sh/cronjob-scheduled-timestamp"
 """Annotation of a job: the time it was scheduled for, in the zone of its CronJob."""
@@ -217,3 +318,30 @@ def _is_over(job: Manifest) -> bool:
 
 def _is_leaving(job: Manifest) -> bool:
     return bool(job["metadata"].get("deletionTimestamp"))
+
+
+class CronJobController:
+    """Starts jobs by the clock."""
+
+    name = "cronjob"
+    watches: tuple[str, ...] = (CRON_JOB, JOB)
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
+        """Look at the CronJob itself, or at the one that controls a job."""
+        key = key_of(manifest)
+        if kind == CRON_JOB:
+            return (key,)
+        owner = controller_of(manifest)
+        if owner is None or owner["kind"] != "CronJob":
+            return ()
+        return (Key(CRON_JOB, key.namespace, owner["name"]),)
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """Tidy up, then start what is due and return when to reconcile again."""
+        cron = view.get(CRON_JOB, key.namespace, key.name)
+        if cron is None or cron["metadata"].get("deletionTimestamp"):
+            return Plan()
+        sync = CronJobSync(cron, view)
+        sync.tidy()
+        again_in_s = None if cron["spec"].get("suspend") else sync.start()
+        return Plan(sync.finish(), again_in_s)

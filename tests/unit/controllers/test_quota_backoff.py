@@ -8,7 +8,7 @@ from pumice.api.kinds import JOB
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers.quota_waits import QuotaWaits
+from pumice.controllers.backoff import QuotaBackoff
 from pumice.errors import QuotaExceededError
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.testing import node, pod
@@ -112,7 +112,7 @@ def test_policies_are_followed_in_time_though_pods_are_refused(plane: Any, refus
     assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Running"
     plane.run(until=1080.0)
     assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Terminated"
-    assert not plane.controllers.quota_waits
+    assert not plane.controllers.quota_backoff
 
 
 def test_pods_are_made_when_others_end_the_oldest_job_first(plane: Any) -> None:
@@ -136,16 +136,16 @@ def test_pods_are_made_when_the_quota_changes(plane: Any, how: str) -> None:
         plane.cluster.delete("ResourceQuota", "default", "team")
     plane.run(until=90_002.0)
     assert pods(plane) == {"a-t0-0"}
-    assert not plane.controllers.quota_waits
+    assert not plane.controllers.quota_backoff
 
 
 def test_a_job_that_is_deleted_waits_no_longer(plane: Any) -> None:
     plane.cluster.create(job("a", 3))
     plane.run(until=1010.0)
-    assert plane.controllers.quota_waits
+    assert plane.controllers.quota_backoff
     plane.cluster.delete(JOB, "default", "a")
     plane.run(until=1020.0)
-    assert not plane.controllers.quota_waits
+    assert not plane.controllers.quota_backoff
 
 
 def quota(used: Any, hard: str = "2") -> Any:
@@ -164,7 +164,7 @@ def quota(used: Any, hard: str = "2") -> Any:
     ],
 )
 def test_what_waits_is_released_by_more_room(old: Any, new: Any, released: bool) -> None:
-    waits: QuotaWaits[str] = QuotaWaits(lambda namespace: [], lambda: 0)
+    waits: QuotaBackoff[str] = QuotaBackoff(lambda namespace: [], lambda: 0)
     assert waits.add("item", QuotaExceededError("Pod", "default", "x"))
     assert not waits.add("item", QuotaExceededError("Pod", "default", "y"))
     waits.add("elsewhere", QuotaExceededError("Pod", "other", "x"))
@@ -180,8 +180,8 @@ class Quotas:
     def use(self, used: str) -> None:
         self.version, self.used = self.version + 1, used
 
-    def waits(self) -> QuotaWaits[str]:
-        return QuotaWaits(lambda namespace: [quota({self.name: self.used})], lambda: self.version)
+    def waits(self) -> QuotaBackoff[str]:
+        return QuotaBackoff(lambda namespace: [quota({self.name: self.used})], lambda: self.version)
 
 
 def test_what_was_refused_is_refused_again_by_quotas_as_they_were() -> None:
@@ -231,7 +231,7 @@ def tried_for(plane: Any, n_jobs: int) -> int:
         plane.cluster.create(job(f"j{index:03}", 1, runs=60))
     plane.run(until=1000.0 + 60 * n_jobs)
     assert len(pods(plane)) == n_jobs
-    assert not plane.controllers.quota_waits
+    assert not plane.controllers.quota_backoff
     return len(tried)
 
 
