@@ -4,15 +4,18 @@ from typing import Any
 
 import pytest
 
+from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
-from pumice.cluster.usage import elasticsearch
-from pumice.cluster.usage.custom_metrics import CustomMetricsUsage
-from pumice.cluster.usage.elasticsearch import ElasticsearchUsage
-from pumice.cluster.usage.metrics_server import MetricsServerUsage
-from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.cluster.usage.measured import (
+    CustomMetricsUsage,
+    ElasticsearchUsage,
+    MetricsServerUsage,
+    PrometheusUsage,
+)
 from pumice.cluster.usage.source import StaticUsage, UsageCache, is_percent, joined
 from pumice.errors import HttpError
-from pumice.testing import node
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
 
 NOW = 1000.0
 NODES: Any = [from_manifest(node(name, cpu=4, memory="8Gi")) for name in ("a", "b")]
@@ -87,6 +90,11 @@ def sample(name: Any = "a", value: Any = "50", when: Any = 900) -> Any:
         (sample(value="1001"), None),
         (sample(value="-1"), None),
         (sample(value="NaN"), None),
+        (sample(value="+Inf"), None),
+        (sample(value=""), None),
+        (sample(value="1_0"), None),
+        (sample(value="\u0661"), None),
+        (sample(value="1e9999"), None),
         (sample(value="9" * 41), None),
         (sample(value=50), None),
         (sample(when=0), (50.0, 0.0)),
@@ -96,6 +104,8 @@ def sample(name: Any = "a", value: Any = "50", when: Any = 900) -> Any:
         (sample(when=-1), None),
         (sample(when=True), None),
         (sample(when="900"), None),
+        (sample(when=10**400), None),
+        (sample(when=float("nan")), None),
         ({"metric": {"instance": "a"}, "value": [900, "50", 1]}, None),
         ({"metric": {"instance": "a"}, "value": "50"}, None),
         ({"metric": {"instance": "a"}}, None),
@@ -213,7 +223,7 @@ def test_elasticsearch_is_asked_for_some_nodes_at_a_time(monkeypatch: pytest.Mon
     assert recent == {"range": {"@timestamp": {"gte": "now-90s", "lt": "now"}}}
     assert terms == {"terms": {"host.name": ["a", "b"]}}
     assert question["aggs"]["nodes"]["terms"] == {"field": "host.name", "size": 2}
-    monkeypatch.setattr(elasticsearch, "_BATCH", 1)
+    monkeypatch.setattr(ElasticsearchUsage, "BATCH", 1)
     service = Service(found(bucket()), found(bucket("b")))
     assert set(elastic(service).read(NODES, NOW)) == {"a", "b"}
     assert [asked["aggs"]["nodes"]["terms"]["size"] for _, asked in service.asked] == [1, 1]
@@ -333,8 +343,9 @@ def test_metrics_of_nodes(item: Any, usage: Any, caplog: pytest.LogCaptureFixtur
     assert service.asked == [("/apis/metrics.k8s.io/v1beta1/nodes", None)]
 
 
-def test_a_node_without_capacity_is_not_measured() -> None:
-    bare: Any = from_manifest({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}})
+@pytest.mark.parametrize("capacity", [{}, {"cpu": "4"}, {"cpu": "0", "memory": "8Gi"}])
+def test_a_node_without_capacity_is_not_measured(capacity: Any) -> None:
+    bare: Any = from_manifest({**node("a"), "status": {"capacity": capacity}})
     service: Any = Service({"items": [metric()]})
     assert MetricsServerUsage(service).read([bare], NOW) == {}
     service.answers = [{"items": None}]
@@ -364,7 +375,9 @@ def test_a_source_is_read_once_in_a_period_and_keeps_what_it_knew(
     assert not cache.refresh(100.0, NODES)
     assert not cache.refresh(129.9, NODES)
     source.answer = {"b": {"cpu": 2.0}}
+    taken = cache.latest()
     assert cache.refresh(130.0, NODES)
+    assert taken == {"a": {"cpu": 1.0}}
     assert cache.latest() == {"a": {"cpu": 1.0}, "b": {"cpu": 2.0}}
     source.answer = HttpError("u", "is away")
     assert not cache.refresh(160.0, NODES)
@@ -383,3 +396,22 @@ def test_stated_usage_is_current_unless_it_has_a_time() -> None:
         "b": {"cpu": 2.0, "metricsTime": 5.0},
     }
     assert StaticUsage().read(NODES, NOW) == {}
+
+
+CONF = """
+actions: "enqueue, allocate"
+tiers: [{plugins: [{name: gang}, {name: predicates}, {name: usage}]}]
+"""
+
+
+@pytest.mark.parametrize(("age", "bound"), [(0, False), (299, False), (301, True)])
+def test_the_usage_plugin_takes_what_a_cache_holds_and_judges_its_age(
+    age: int, bound: bool
+) -> None:
+    """A node that is too busy is closed; five minutes later that is unknown, and it is open."""
+    now = 1_768_471_200.0
+    cache = UsageCache(StaticUsage({"a": {"cpu": 95.0, "memory": 1.0}}), 30.0)
+    cache.refresh(now - age, NODES)
+    world = [node("a"), queue("default"), pod_group("g"), pod("p", group="g", cpu=1)]
+    decisions = Scheduler(parse_conf(CONF)).cycle(world, now, cache.latest())
+    assert bool(decisions.binds) == bound

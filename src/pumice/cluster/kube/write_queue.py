@@ -1,4 +1,4 @@
-"""Writes that wait for their turn: by urgency, one at a time for each object of a lane.
+"""The priority write queue: writes by urgency, one at a time for each object of a lane.
 
 Used by KubeCluster on its event loop.  Knows no servers: the function that sends a write is given.
 """
@@ -7,8 +7,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from pumice.cluster.base import Done, Lane, Write
@@ -33,43 +32,29 @@ class _QueuedWrite(NamedTuple):
     slot: _Slot
 
 
-Continue = Callable[[], Coroutine[Any, Any, None]]
-"""Carries on with a write whose first attempt did not just succeed."""
-Begin = Callable[[Write, Callable[[Continue | None], None]], Callable[[], None] | None]
-"""Sends a write at once, if it can be, and returns what breaks it off; its argument is called with
-the answer, later and once: with None if the write is done."""
-
-
-class WriteLanes:
-    """Carries writes out in parallel, at most ``workers`` at a time, lower lanes first.
-
-    ``begin`` costs less than a coroutine, and is asked first.
-    """
+class WriteQueue:
+    """Carries writes out in parallel, at most ``workers`` at a time, lower lanes first."""
 
     def __init__(
         self,
         execute: Callable[[Write], Awaitable[Any]],
         *,
-        begin: Begin = lambda *_: None,
         bucket: TokenBucket,
         workers: int,
         is_open: Callable[[], bool],
     ) -> None:
         self._execute = execute
-        self._begin = begin
         self._bucket = bucket
-        self._workers = workers
+        self._most_workers = workers
         self._is_open = is_open
         self._waiting: dict[Lane, deque[_QueuedWrite]] = {lane: deque() for lane in Lane}
         self._under_way: dict[_Slot, list[_QueuedWrite]] = {}
         """Writes that are being carried out, each before those that wait for it."""
-        self._running: dict[asyncio.Task[None], None] = {}  # in the order of their start
-        self._begun: dict[_Slot, Callable[[], None]] = {}
-        """What breaks off the writes that were sent at once."""
+        self._workers: dict[asyncio.Task[None], None] = {}  # in the order of their start
         self._active = 0
-        """Writes under way; a task that has ended may still be counted."""
-        self._turns_awaited = 0
-        """Turns that were asked for, and for which no write was chosen yet."""
+        """Workers that run; one that has ended may be among the tasks for a moment."""
+        self._choosing = 0
+        """Workers that are about to choose a write."""
         self._inbox: deque[_QueuedWrite] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._called = False
@@ -111,15 +96,10 @@ class WriteLanes:
         """Stop; remaining writes are reported as not done."""
         with self._state:
             self._loop = None
-        begun, self._begun = self._begun, {}
-        for break_off in begun.values():
-            break_off()
-        running = [*self._running]
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        for item, *_ in [*self._under_way.values()]:  # sent at once, or about to be continued
-            self._settle(item, UnavailableError(*item.target, problem="broken off"))
+        workers = [*self._workers]
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
         with self._state:
             queues = [*self._waiting.values(), self._inbox]
             left = [item for queue in queues for item in queue]
@@ -129,7 +109,7 @@ class WriteLanes:
             self._finish(item, UnavailableError(*item.target, problem="not sent", sent=False))
 
     def _collect(self) -> None:
-        """Sort queued writes into their lanes, and carry out as many as may be under way."""
+        """Sort queued writes into their lanes, and start workers for them."""
         with self._state:
             self._called = False
             if self._loop is None:  # closing has begun, and reports all queued writes
@@ -138,89 +118,40 @@ class WriteLanes:
             self._inbox.clear()
         for item in items:
             self._waiting[item.lane].append(item)
-        self._carry_out()
+        self._employ()
 
-    def _carry_out(self) -> None:
-        """Carry out the most urgent writes, as many as may be under way."""
-        while self._active < self._workers and any(self._waiting.values()):
-            if self._loop is None:
-                return
-            needs_turn = self._is_open()  # otherwise nothing is sent
-            if needs_turn and not self._bucket.has_turn():
-                if self._turns_awaited >= sum(map(len, self._waiting.values())):
-                    return
-                self._turns_awaited += 1
-                self._start(self._wait_for_turn)
-                continue
-            item = self._next()
-            if item is None:
-                return
-            if needs_turn:
-                self._bucket.take()
-            break_off = self._begun_at_once(item)
-            if break_off is None:
-                self._start(partial(self._execute_in_turn, item, has_turn=needs_turn))
-            else:
-                self._active += 1
-                self._begun[item.slot] = break_off
+    def _employ(self) -> None:
+        """Start as many workers as there are writes for them."""
+        for _ in range(min(self._unclaimed(), self._most_workers - self._active)):
+            self._active += 1
+            worker = asyncio.get_running_loop().create_task(self._work())
+            self._workers[worker] = None
+            worker.add_done_callback(self._workers.pop)
 
-    def _begun_at_once(self, item: _QueuedWrite) -> Callable[[], None] | None:
+    def _unclaimed(self) -> int:
+        return sum(map(len, self._waiting.values())) - self._choosing
+
+    async def _work(self) -> None:
+        """Carry out one write after another, until none waits."""
         try:
-            return self._begin(item.write, partial(self._answered, item))
-        except Exception:  # noqa: BLE001  # the other way reports it
-            return None
-
-    def _answered(self, item: _QueuedWrite, rest: Continue | None) -> None:
-        """Take the answer to a write that was sent at once."""
-        if self._begun.pop(item.slot, None) is None:  # broken off
-            return
-        self._active -= 1
-        if rest is not None:
-            self._start(partial(self._perform, item, rest))
-            return
-        self._settle(item, None)
-        self._carry_out()
-
-    def _start(self, work: Continue) -> None:
-        self._active += 1
-        task = asyncio.get_running_loop().create_task(self._counted(work))
-        self._running[task] = None
-        task.add_done_callback(self._running.pop)
-
-    async def _counted(self, work: Continue) -> None:
-        try:
-            await work()
-        except GeneratorExit:  # it was left behind by a loop that has ended: nothing follows
-            raise
-        except BaseException:
-            self._follow()
-            raise
-        self._follow()
-
-    def _follow(self) -> None:
-        """Carry out what follows a write that is done, at once: its task is not done yet."""
-        if self._bucket.use_reserved():  # nothing was sent
-            self._bucket.release()
-        self._active -= 1
-        self._carry_out()
-
-    async def _wait_for_turn(self) -> None:
-        """Wait before choosing a write: something more urgent may come."""
-        try:
-            await self._bucket.reserve()
+            while self._unclaimed() > 0:
+                item = await self._choose()
+                if item is not None:
+                    await self._perform(item)
+                if self._bucket.use_reserved():  # nothing was sent
+                    self._bucket.release()
         finally:
-            self._turns_awaited -= 1
-        item = self._next()
-        if item is None:
-            self._bucket.release()
-        else:
-            await self._perform(item, partial(self._execute, item.write))
+            self._active -= 1
 
-    async def _execute_in_turn(self, item: _QueuedWrite, *, has_turn: bool) -> None:
-        """Carry out a write whose turn, if it needs one, was taken when it was chosen."""
-        if has_turn:
-            self._bucket.hold()
-        await self._perform(item, partial(self._execute, item.write))
+    async def _choose(self) -> _QueuedWrite | None:
+        """Return the most urgent write once it may be sent: something more urgent may come."""
+        self._choosing += 1
+        try:
+            if self._is_open():  # otherwise nothing is sent
+                await self._bucket.reserve()
+        finally:
+            self._choosing -= 1
+        return self._next()
 
     def _next(self) -> _QueuedWrite | None:
         """Return the most urgent write; those whose object is busy are parked behind it."""
@@ -234,10 +165,10 @@ class WriteLanes:
                 behind.append(item)
         return None
 
-    async def _perform(self, item: _QueuedWrite, carry_out: Callable[[], Awaitable[Any]]) -> None:
+    async def _perform(self, item: _QueuedWrite) -> None:
         error: ClusterError | None = None
         try:
-            await carry_out()
+            await self._execute(item.write)
         except ClusterError as found:
             error = found
         except Exception as found:  # a malformed write must not stop the others
