@@ -31,8 +31,7 @@ from pumice.cluster.embedded.data_records import encoded as encoded_record
 from pumice.cluster.embedded.patches import LONGEST, apply_patch
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
-from pumice.cluster.usage.metrics_server import MetricsServerUsage
-from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.cluster.usage.measured import MetricsServerUsage, PrometheusUsage
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import StaticSource
 from pumice.diagnosis.cluster_state import ClusterState
@@ -44,8 +43,8 @@ from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from
 from pumice.scheduler import Scheduler
 from pumice.sim.inputs import SimulationInput, read_configuration, read_workload
-from pumice.sim.traces.files import write_trace
-from pumice.sim.traces.summary import summarise as summarise_trace
+from pumice.sim.traces.parts import summarise as summarise_trace
+from pumice.sim.traces.trace_files import write_trace
 from pumice.testing import node, pod, pod_group, queue
 from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review

@@ -14,8 +14,7 @@ from pumice.framework.eviction import bundle_consent
 from pumice.framework.eviction.candidates import Candidates, Visit
 from pumice.framework.eviction.gang_evictor import GangEvictor
 from pumice.framework.eviction.sums import VictimColumns
-from pumice.framework.heaps import Heap
-from pumice.framework.ordering import Ordering
+from pumice.framework.ordering import Heap, Ordering
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of
 from tests.properties.full_clusters import (

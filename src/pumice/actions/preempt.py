@@ -9,7 +9,7 @@ from pumice.core.resources import STEP, Column, Mask
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.action_arguments import PreemptArguments, arguments_of
+from pumice.framework.arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Scope, Visit
 from pumice.framework.eviction.evictor import Evictor, fits_after_evictions, queue_takes
 from pumice.framework.plugin import Plugin

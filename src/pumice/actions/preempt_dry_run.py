@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import PODS, Column, IndexArray, Mask, fits
 from pumice.core.views import Nodes, Task
-from pumice.framework.action_arguments import PreemptArguments, arguments_of
+from pumice.framework.arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.evictor import fits_after_evictions
 from pumice.framework.eviction.sums import EmptiedNodes, EvictionSums, Plans, VictimColumns

@@ -16,7 +16,7 @@ from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
-from pumice.framework.heaps import Key
+from pumice.framework.ordering import Key
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 

@@ -14,9 +14,9 @@ from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.api.nodes import Node
 from pumice.cluster.base import LiveCluster
-from pumice.cluster.usage import ServiceWithin
+from pumice.cluster.usage.endpoint import ServiceWithin
 from pumice.errors import ConfError
-from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session_state import ProcessMemory
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.cache_gate import CacheGate
