@@ -391,7 +391,7 @@ def _named(
     if isinstance(confs, Mapping):
         for name, each in confs.items():
             check_configuration("confs", each)
-            if not isinstance(name, str) or not name.isprintable() or "/" in name:
+            if "/" in name or not name.isprintable():
                 raise InputError(wanted="a name without '/'", found=name, field="confs")
     else:
         wanted = "configurations by name, or a list of files"

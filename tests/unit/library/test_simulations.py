@@ -297,8 +297,8 @@ def test_settings_without_effect_are_logged_once_by_name(caplog: pytest.LogCaptu
     assert line.startswith("odd: line 5: ")
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "a\nb", 5])
-def test_a_configuration_has_a_name_that_a_file_can_have(name: Any) -> None:
+@pytest.mark.parametrize("name", ["../x", "a/b", "a\nb"])
+def test_a_configuration_has_a_name_that_a_file_can_have(name: str) -> None:
     with pytest.raises(InputError, match="wanted a name without '/'"):
         pumice.compare(EXAMPLES / "small-cluster.yaml", {name: None, "b": None}, limit=1)
 
