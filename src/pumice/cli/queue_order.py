@@ -1,29 +1,36 @@
 """`pumice queue order`: which job goes first, and which plugin decides that."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data
-from pumice.cli.tables import print_rows
+import click
+
+from pumice.cli.inputs import end_if_plugins_failed, read_world
+from pumice.cli.options import (
+    ClusterInput,
+    PluginSources,
+    output_option,
+    plugin_option,
+    world_options,
+)
+from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading, print_text
-from pumice.cli.world import end_if_plugins_failed, read_world
-from pumice.diagnosis.queue_order import queue_order
 
 
+@click.command("order")
+@world_options()
+@plugin_option
+@output_option
 def order(
     *,
-    files: tuple[Path, ...],
-    conf: Path | None,
-    now: str | None,
-    kubeconfig: str,
-    master: str,
+    source: ClusterInput,
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Print the order in which queues and jobs are considered, and why."""
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
+    """Show the order in which queues and jobs are considered, and why."""
+    from pumice.diagnosis.queue_order import queue_order
+
+    world = read_world(source, plugins)
     found = queue_order(world).to_dict()
     if output == "table":
         _print(found, world.plain)

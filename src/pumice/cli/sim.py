@@ -1,32 +1,59 @@
 """`pumice sim`: run a workload to its end under one or more configurations, and report."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
-from pumice.api.conf_files import read_conf_file
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.command_lines.simulation_options import Output
-from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.printing import print_data
-from pumice.cli.progress import progress
-from pumice.cli.sim_options import as_options, prepare_folder, stoppable
-from pumice.cli.tables import print_rows
+import click
+
+from pumice.cli.inputs import warn_of_conf
+from pumice.cli.options import FILE, PluginSources, plugin_option
+from pumice.cli.printing import print_data, print_rows
+from pumice.cli.sim_options import (
+    Output,
+    as_options,
+    output_options,
+    prepare_folder,
+    seed_option,
+    simulation_options,
+    stoppable,
+)
 from pumice.cli.terminal import echo
 from pumice.sim import output as files
 from pumice.sim.comparing import Summary
-from pumice.sim.inputs import SimulationInput, load, simulate
-from pumice.sim.measure import Measures
 from pumice.sim.options import SimulationOptions
-from pumice.sim.outcome import Outcome
 from pumice.sim.report.tables import summary_rows, unfinished_notes
-from pumice.sim.result_files import REPORT, ResultFiles
 from pumice.sim.wording import NOTHING, duration
 
-BUILT_IN = "built-in"
+if TYPE_CHECKING:
+    from pumice.api.conf import SchedulerConf
+    from pumice.sim.inputs import SimulationInput
+    from pumice.sim.measure import Measures
+    from pumice.sim.outcome import Outcome
 
 
+@click.command()
+@click.option(
+    "--trace",
+    metavar="FILE",
+    required=True,
+    type=FILE,
+    help="The workload: a trace, a table of jobs, manifests or a synthetic description.",
+)
+@click.option(
+    "--conf",
+    "confs",
+    metavar="FILE",
+    multiple=True,
+    type=FILE,
+    help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
+)
+@seed_option
+@simulation_options
+@output_options
+@plugin_option
 def sim(
     *,
     trace: Path,
@@ -40,7 +67,13 @@ def sim(
     plugins: PluginSources,
     **chosen: Any,
 ) -> None:
-    """Run a workload under each configuration, write and print the results."""
+    """Run a workload to its end on a virtual clock, and write a report.
+
+    Several configurations are compared with the first.
+    """
+    from pumice.sim.inputs import load
+    from pumice.sim.result_files import REPORT, ResultFiles
+
     options, folder = as_options(chosen), folder or output.folder
     with stoppable("the simulation had not ended, nothing was written"):
         named = _configurations(confs)
@@ -69,12 +102,16 @@ def sim(
     _end_if_plugins_failed(outcomes)
 
 
-Named = dict[str, tuple[Path | None, SchedulerConf]]
+BUILT_IN = "built-in"
+Named = dict[str, "tuple[Path | None, SchedulerConf]"]
 """Configurations and their files, by their names."""
 
 
 def _configurations(paths: Sequence[Path]) -> Named:
     """Read configurations; each is named after its file, numbered if two have one name."""
+    from pumice.api.conf import DEFAULT_CONF, parse_conf, read_conf
+    from pumice.api.conf_files import read_conf_file
+
     if not paths:
         return {BUILT_IN: (None, parse_conf(DEFAULT_CONF))}
     named: Named = {}
@@ -94,6 +131,9 @@ def _run_all(
     plugins: PluginSources,
 ) -> dict[str, Outcome]:
     """Run the workload under each configuration."""
+    from pumice.cli.progress import progress
+    from pumice.sim.inputs import simulate
+
     outcomes = {}
     for name, (_, conf) in named.items():
         with progress(name, len(setup.workload.jobs), "jobs") as report:
@@ -105,6 +145,8 @@ def _run_all(
 
 def _measure(outcomes: dict[str, Outcome]) -> list[Measures]:
     """Measure all runs, with charts on one time axis."""
+    from pumice.sim.measure import Measures
+
     end = max(outcome.end for outcome in outcomes.values())
     return [Measures(name, outcome, end) for name, outcome in outcomes.items()]
 

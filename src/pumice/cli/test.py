@@ -1,30 +1,56 @@
 """`pumice test`: run scenario files, print the differences, sum up."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pumice.api.text_files import STDIN, shown_name
 from pumice.api.wording import counted, first_of
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data
-from pumice.cli.scenario_files import read_scenario, with_expectations
-from pumice.cli.tables import Row, print_summary
+from pumice.cli.inputs import read_scenario, with_expectations
+from pumice.cli.options import (
+    EXISTING,
+    PluginSources,
+    jobs_option,
+    manifest_options,
+    output_option,
+    plugin_option,
+)
+from pumice.cli.printing import Row, print_data, print_summary
 from pumice.cli.terminal import echo
-from pumice.scenarios.compare import CompareOptions
-from pumice.scenarios.junit import write_junit
-from pumice.scenarios.many_files import run_files
-from pumice.scenarios.runner import CaseResult, default_scheduler, find_scenarios, run_scenario
 
-_SHOWN_DIFFERENCES = 10
-_APART = ".scenario"
-"""Ends the names of scenarios that only make sense with a plugin of their own."""
+if TYPE_CHECKING:
+    from pumice.scenarios.runner import CaseResult
 
 
+@click.command()
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=EXISTING)
+@manifest_options
+@click.option(
+    "--expect",
+    metavar="FILE",
+    type=EXISTING,
+    help="What 'pumice run -o yaml' printed; all files together are one case.",
+)
+@click.option(
+    "--junit",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the results as JUnit XML.",
+)
+@jobs_option
+@click.option("--messages", is_flag=True, help="Also compare condition messages and fit errors.")
+@click.option("--nominated", is_flag=True, help="Also compare nominated nodes.")
+@click.option("-k", "substring", metavar="SUBSTRING", default="", help="Only paths with this text.")
+@click.option("-x", "stop_early", is_flag=True, help="Stop at the first failure.")
+@plugin_option
+@output_option
+@click.pass_context
 def test(
     ctx: click.Context,
     *,
@@ -42,7 +68,15 @@ def test(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Run scenarios, compare each with its expectations and sum up."""
+    """Run scenario files, or all in a folder, and compare with their expectations.
+
+    Plain manifests are one case with --expect.
+    """
+    from pumice.scenarios.compare import CompareOptions
+    from pumice.scenarios.junit import write_junit
+    from pumice.scenarios.many_files import run_files
+    from pumice.scenarios.runner import default_scheduler, find_scenarios, run_scenario
+
     given = (*paths, *more_files)
     if not given:
         raise click.UsageError("name scenarios, a folder of them or - for the input")
@@ -80,6 +114,11 @@ def test(
     if apart:
         echo(f"note: {apart}", err=True)
     ctx.exit(code)
+
+
+_SHOWN_DIFFERENCES = 10
+_APART = ".scenario"
+"""Ends the names of scenarios that only make sense with a plugin of their own."""
 
 
 def _nothing_found(given: Sequence[Path], substring: str, apart: str) -> click.UsageError:

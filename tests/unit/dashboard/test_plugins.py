@@ -7,7 +7,7 @@ import pytest
 
 from pumice.api.objects import FOLLOWED
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.cli.world import read_world
+from pumice.cli.inputs import read_world
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import from_master
 from pumice.dashboard.answers import Answers

@@ -123,7 +123,7 @@ def escape(text: str) -> str:
 
 def as_yaml(content: Any) -> str:
     """Write YAML as Go's writer: sorted keys, lists not indented, doubtful texts in quotes."""
-    import yaml  # noqa: PLC0415  (loading takes longer than most commands)
+    import yaml
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, _data: Any) -> bool:

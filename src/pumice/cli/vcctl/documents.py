@@ -67,7 +67,7 @@ def parse_manifest(text: str, notation: str) -> Manifest:
 
 
 def _first_document(text: str) -> Any:
-    from pumice.api.yaml_text import Builder, compose_all  # noqa: PLC0415  (loads YAML)
+    from pumice.api.yaml_text import Builder, compose_all
 
     try:
         for node in compose_all(text, "<text>"):
@@ -80,9 +80,9 @@ def _first_document(text: str) -> Any:
 
 def _go_fault(text: str, error: ManifestError) -> str:
     """Find what is wrong with a text once more, and report it as Go's reader does."""
-    import yaml  # noqa: PLC0415  (loading takes longer than most commands)
+    import yaml
 
-    from pumice.api.yaml_text import NOT_YAML  # noqa: PLC0415
+    from pumice.api.yaml_text import NOT_YAML
 
     if error.wanted != NOT_YAML:
         return str(error)

@@ -22,8 +22,8 @@ def read_kind(file: str, kind: str, notation: str) -> list[Manifest]:
         ManifestError: a file that cannot be read or has no object, one of another kind, or a value
             of the wrong type.
     """
-    from pumice.api.manifests import load_documents  # noqa: PLC0415  (loads YAML)
-    from pumice.api.text_files import shown_name  # noqa: PLC0415
+    from pumice.api.manifests import load_documents
+    from pumice.api.text_files import shown_name
 
     if not file:
         raise ManifestError(wanted=f"a file with a {_name(kind)}", field="-f")
@@ -69,9 +69,9 @@ def _typed(document: Any, kind: str, notation: str) -> Manifest:
 
 
 def _decoded(document: Any, notation: str) -> Manifest:
-    from pumice.webhooks.files import value_at  # noqa: PLC0415  (loads the rules of admission)
-    from pumice.webhooks.review import unreadable  # noqa: PLC0415
-    from pumice.webhooks.types.decoding import DecodeError, decode  # noqa: PLC0415
+    from pumice.webhooks.files import value_at
+    from pumice.webhooks.review import unreadable
+    from pumice.webhooks.types.decoding import DecodeError, decode
 
     try:
         return decode(document.content, notation, from_yaml=True)
@@ -85,8 +85,8 @@ def _decoded(document: Any, notation: str) -> Manifest:
 def _misplaced(
     document: Any, path: tuple[str | int, ...], wanted: str, found: Any = ABSENT
 ) -> ManifestError:
-    from pumice.webhooks.fields import path_text  # noqa: PLC0415
-    from pumice.webhooks.files import name_of, resource_name  # noqa: PLC0415
+    from pumice.webhooks.fields import path_text
+    from pumice.webhooks.files import name_of, resource_name
 
     content = document.content
     named = isinstance(content.get("kind"), str) and name_of(content)
