@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
 from pumice.cluster.services import SERVICES
-from pumice.examine.examiner import Examiner
+from pumice.examine.causes import Examiner
 from pumice.examine.order_keys import OrderBook
 from pumice.framework.session import Session
 from pumice.scenarios.runner import CycleScheduler, SchedulerFactory, find_scenarios, play

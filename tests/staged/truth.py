@@ -25,7 +25,7 @@ from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.timeline import Timeline
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.yaml"))

@@ -38,7 +38,7 @@ def read_world(
     Settings without effect, and what a cluster did not show, are printed.
     """
     from pumice.diagnosis.sources import load_world
-    from pumice.framework.plugin_loading import load_plugins
+    from pumice.framework.registry import load_plugins
     from pumice.scenarios.suspicious_objects import mistakes
 
     files, conf, at = source.files, source.conf, time_of(source.now)
@@ -122,8 +122,7 @@ def print_warnings(problems: Iterable[Problem], source: str) -> None:
 
 def all_plugins(plugins: PluginSources) -> Mapping[str, type[Plugin]]:
     """Return all plugins by name: built-in, installed and those named on the command line."""
-    from pumice.framework.plugin_loading import load_plugins
-    from pumice.framework.registry import known_plugins
+    from pumice.framework.registry import known_plugins, load_plugins
     from pumice.plugins import builtin_plugins
 
     return known_plugins(builtin_plugins(), load_plugins(plugins))

@@ -21,17 +21,13 @@ from pumice.cli.sim_options import (
     stoppable,
 )
 from pumice.cli.terminal import echo
-from pumice.sim import output as files
-from pumice.sim.comparing import Summary
 from pumice.sim.options import SimulationOptions
-from pumice.sim.report.tables import summary_rows, unfinished_notes
-from pumice.sim.wording import NOTHING, duration
 
 if TYPE_CHECKING:
     from pumice.api.conf import SchedulerConf
     from pumice.sim.inputs import SimulationInput
-    from pumice.sim.measure import Measures
-    from pumice.sim.outcome import Outcome
+    from pumice.sim.job_run import Outcome
+    from pumice.sim.measure import Measures, Summary
 
 
 @click.command()
@@ -71,8 +67,9 @@ def sim(
 
     Several configurations are compared with the first.
     """
+    from pumice.sim import output as files
     from pumice.sim.inputs import load
-    from pumice.sim.result_files import REPORT, ResultFiles
+    from pumice.sim.output import REPORT, ResultFiles
 
     options, folder = as_options(chosen), folder or output.folder
     with stoppable("the simulation had not ended, nothing was written"):
@@ -167,6 +164,8 @@ def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: 
 
 def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
     """Print one row a figure, one column a configuration."""
+    from pumice.sim.report.page import summary_rows, unfinished_notes
+
     names = [each["configuration"] for each in summary["configurations"]]
     costs = [_costs(each, timings[each["configuration"]]) for each in summary["configurations"]]
     labels = ("simulated in", "events a second", "cost of a decision")
@@ -185,6 +184,8 @@ def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) 
 
 def _costs(found: Summary, timing: Mapping[str, float]) -> tuple[str, str, str]:
     """Write what a simulation cost; without decisions there are no rates."""
+    from pumice.sim.measure import NOTHING, duration
+
     seconds = duration(timing["seconds"])
     if not found["decisions"]:
         return seconds, NOTHING, NOTHING

@@ -24,7 +24,6 @@ from pumice.cli.sim_options import (
 )
 from pumice.cli.terminal import echo
 from pumice.errors import InputError
-from pumice.sim.wording import NOTHING
 
 if TYPE_CHECKING:
     from pumice.api.conf import SchedulerConf
@@ -246,6 +245,8 @@ def _figure(record: dict[str, Any], name: str, digits: int) -> str:
 
 def _nothing(record: dict[str, Any]) -> str:
     """Mark a figure that could not be measured; a run that failed has none at all."""
+    from pumice.sim.measure import NOTHING
+
     return "" if record["error"] else NOTHING
 
 

@@ -14,7 +14,6 @@ from pumice.cli.printing import print_data, print_rows
 from pumice.cli.sim_options import format_option, seed_option
 from pumice.cli.terminal import echo, print_text
 from pumice.sim.options import WRITTEN
-from pumice.sim.wording import duration
 
 if TYPE_CHECKING:
     from pumice.sim.inputs import SimulationInput
@@ -65,7 +64,7 @@ def describe(*, source: Path, trace_format: str | None, seed: int, output: str) 
 
     Jobs, widths, run times, arrivals, users and queues.
     """
-    from pumice.sim.traces.summary import summarise
+    from pumice.sim.traces.parts import summarise
 
     found = summarise(_with_nodes(_read(source, trace_format, seed)))
     if output != "table":
@@ -90,7 +89,7 @@ def convert(
     TO ends in .csv or .parquet for a table of jobs, in .swf for the Standard Workload Format, in
     .yaml or .json for manifests; .gz behind it packs the file.
     """
-    from pumice.sim.traces.files import form_of
+    from pumice.sim.traces.trace_files import form_of
 
     form_of(target, form or "")
     _write(_read(source, trace_format, seed), target, form)
@@ -123,9 +122,9 @@ def sample(
     Jobs are drawn so that queues, widths and run times are as frequent as before.  TIME counts from
     the first arrival: seconds, or with a unit, such as 36h or 2d.
     """
-    from pumice.sim.traces.files import form_of
-    from pumice.sim.traces.sample import sample as draw
-    from pumice.sim.traces.sample import window
+    from pumice.sim.traces.parts import sample as draw
+    from pumice.sim.traces.parts import window
+    from pumice.sim.traces.trace_files import form_of
 
     if jobs is None and since is None and until is None:
         raise click.UsageError("nothing is chosen; give --jobs, --from or --until")
@@ -166,7 +165,7 @@ def _with_nodes(workload: Workload) -> SimulationInput:
 
 
 def _write(workload: Workload, target: Path, form: str | None) -> None:
-    from pumice.sim.traces.files import write_trace
+    from pumice.sim.traces.trace_files import write_trace
 
     for loss in write_trace(workload, target, form or ""):
         echo(f"warning: not written: {loss}", err=True)
@@ -175,7 +174,8 @@ def _write(workload: Workload, target: Path, form: str | None) -> None:
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Put figures in words, one line each."""
-    from pumice.sim.traces.summary import IN_GIB
+    from pumice.sim.measure import duration
+    from pumice.sim.traces.parts import IN_GIB
 
     arrivals, walltime = found["arrivals"], found["walltime"]
     queues = list(found["queues"].items())

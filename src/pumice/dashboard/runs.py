@@ -12,8 +12,8 @@ import msgspec
 
 from pumice.dashboard.documents.shared import Document
 from pumice.errors import InputError, Words
-from pumice.sim.csv_cells import unguarded
 from pumice.sim.output import CHARTS, SUMMARY
+from pumice.sim.readers.table_files import unguarded
 
 _MOST_JOBS: Final = 20_000
 """Jobs of a run that are sent to a page."""

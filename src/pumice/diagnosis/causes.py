@@ -4,8 +4,7 @@ from pumice.controllers.expected import is_expected
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.refused_pods import quota_findings
-from pumice.examine.causes import session_causes
-from pumice.examine.examiner import Examiner
+from pumice.examine.causes import Examiner, session_causes
 from pumice.examine.findings import Finding
 
 

@@ -32,7 +32,7 @@ from pumice.diagnosis.other_names import (
 from pumice.diagnosis.restored_objects import RestoredObjects
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
-from pumice.framework.standing_warnings import StandingWarnings
+from pumice.framework.session_state import StandingWarnings
 
 _parsed = lru_cache(maxsize=16)(parse_conf)  # worlds of one question mostly share theirs
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")

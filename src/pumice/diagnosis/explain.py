@@ -28,11 +28,11 @@ from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.timeline import Timeline
 from pumice.diagnosis.unseen_jobs import owner_of
-from pumice.examine.examiner import Examiner
+from pumice.examine.causes import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import funnel_rows
-from pumice.examine.spared import EvictionExaminer, failed_plugins
+from pumice.examine.not_evicted import EvictionExaminer, failed_plugins
 
 _NAMED = 3
 _LATE = "not all changes that might help were tried within {}"

@@ -11,8 +11,7 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.story import Story
 from pumice.diagnosis.timeline import Timeline
 from pumice.diagnosis.trials import MOST_CYCLES
-from pumice.examine.causes import session_causes
-from pumice.examine.examiner import Examiner
+from pumice.examine.causes import Examiner, session_causes
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.framework.session import Session
 from pumice.scheduler import Observer

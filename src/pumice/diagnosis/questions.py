@@ -10,7 +10,7 @@ from typing import Any, Final
 from pumice.api.frozen_json import encode_parts
 from pumice.cluster.services import SERVICES, connect_extender
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session_state import ProcessMemory
 from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
 from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
 from pumice.scheduler import Scheduler

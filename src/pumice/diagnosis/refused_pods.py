@@ -20,7 +20,7 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.limits import compared_numbers
 from pumice.framework.refusals import Why
-from pumice.framework.waiting_reason import compared_amounts
+from pumice.framework.waiting import compared_amounts
 
 _NAMED: Final = 3
 _NANO: Final = 10**9

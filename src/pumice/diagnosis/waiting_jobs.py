@@ -12,8 +12,7 @@ from pumice.diagnosis.explain import state_of, with_stated
 from pumice.diagnosis.forecast import Forecast, forecast_all
 from pumice.diagnosis.promises import broken_promises
 from pumice.diagnosis.replay import Replay
-from pumice.examine.causes import as_recorded
-from pumice.examine.examiner import Examiner
+from pumice.examine.causes import Examiner, as_recorded
 from pumice.examine.findings import Finding, Position
 from pumice.examine.order_keys import OrderBook
 from pumice.framework.session import Session

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pumice.api.codes import Cause, Spared
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+
+EXTENDER: Final = "extender"
 
 
 @dataclass(frozen=True)
@@ -107,3 +111,11 @@ class Position:
             "turn": self.turn,
             "behind": [{"job": job, "key": key} for job, key in self.behind],
         }
+
+
+def failed_in(ssn: Session, plugin: Plugin, hook: str) -> Finding | None:
+    """Return that a plugin failed in a hook, if it did."""
+    text = ssn.failures.line(plugin.name, hook)
+    if not text:
+        return None
+    return Finding(Cause.PLUGIN_FAILED, text, None, {"plugin": plugin.name, "hook": hook})

@@ -1,26 +1,33 @@
 """Refusals of queues, quotas and the cluster as findings: whose limit, and the amounts compared."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, short_of
-from pumice.api.quantity import amount_text, base_units
-from pumice.api.wording import first_of
+from pumice.api.groups import ResourceQuota
+from pumice.api.kinds import ENDED_PHASES
+from pumice.api.objects import to_manifest
+from pumice.api.pods import Pod
+from pumice.api.quantity import amount_text, base_units, parse_quantity
+from pumice.api.quota_amounts import limits_pods, pod_usage
+from pumice.api.wording import counted, first_of
+from pumice.cluster.embedded.quotas import in_scope
 from pumice.core.resources import PODS, STEP, Column
-from pumice.examine.failures import EXTENDER
-from pumice.examine.findings import Finding, ObjectRef
-from pumice.examine.gang_quota import gang_request, still_needed
+from pumice.examine.findings import EXTENDER, Finding, ObjectRef
+from pumice.examine.gang_needs import gang_request, still_needed
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import QueueCommitments, elastic_by_queue
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
-from pumice.framework.waiting_reason import compared_amounts
+from pumice.framework.waiting import compared_amounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,3 +286,60 @@ def closed(ssn: Session, job: int) -> Iterator[Finding]:
     if not queue.is_open and ssn.hooks.tiers(Plugin.allocatable):
         text = f"queue {queue.name} is not open"
         yield Finding(Cause.QUEUE_CLOSED, text, ObjectRef("Queue", queue.name))
+
+
+# Resource quotas without room for the pods that a gang lacks
+
+
+def refused_by_quotas(ssn: Session, job: int, lacking: int) -> Iterator[Finding]:
+    """Yield the quotas without room for what the gang of a job needs beside the pods it has."""
+    view = ssn.job(job)
+    namespace = view.key.partition("/")[0]
+    quotas = [
+        quota
+        for quota in ssn.snapshot.kind("ResourceQuota").values()
+        if isinstance(quota, ResourceQuota) and quota.metadata.namespace == namespace
+    ]
+    if not quotas:
+        return
+    pods = [to_manifest(one) for row in view.tasks if (one := _counted(ssn, row)) is not None]
+    needs = _amounts(view.group.spec.min_resources)
+    for pod in pods:
+        needs.subtract({name: each.nano for name, each in pod_usage(pod["spec"]).items()})
+    for quota in sorted(quotas, key=lambda one: one.metadata.name):
+        plain = {"spec": msgspec.to_builtins(quota.spec)}
+        if _has_scopes(quota) and not (pods and all(in_scope(plain, pod) for pod in pods)):
+            continue  # whether it counts the pods that are missing is not known
+        shorts = list(_shorts(quota, needs))
+        if shorts:
+            compared = "; ".join(map(compared_amounts, shorts))
+            text = (
+                f"resource quota {quota.metadata.name} has no room for "
+                f"{counted(lacking, 'more pod')}, which the gang needs: {compared}"
+            )
+            about = ObjectRef("ResourceQuota", quota.metadata.name, namespace)
+            numbers: dict[str, Any] = {"needed": lacking, **compared_numbers(shorts)}
+            yield Finding(Cause.QUOTA_EXCEEDED, text, about, numbers)
+
+
+def _counted(ssn: Session, row: int) -> Pod | None:
+    """Return a pod that quotas count."""
+    pod = ssn.snapshot.tasks.pods[row]
+    return pod if isinstance(pod, Pod) and pod.status.phase not in ENDED_PHASES else None
+
+
+def _has_scopes(quota: ResourceQuota) -> bool:
+    return bool(quota.spec.scopes or quota.spec.scope_selector)
+
+
+def _shorts(quota: ResourceQuota, needs: Counter[str]) -> Iterator[Short]:
+    hard, used = _amounts(quota.status.hard or quota.spec.hard), _amounts(quota.status.used)
+    for entry in sorted(hard.keys() & needs.keys()):
+        over = used[entry] + needs[entry] > hard[entry]
+        if over and needs[entry] > 0 and limits_pods(entry):
+            yield Short.of_nano(entry, used[entry], needs[entry], hard[entry])
+
+
+def _amounts(quantities: Mapping[str, Any] | None) -> Counter[str]:
+    """Read amounts exactly, in nano units."""
+    return Counter({name: parse_quantity(each) for name, each in (quantities or {}).items()})

@@ -24,7 +24,7 @@ from pumice.diagnosis.replay import Replay
 from pumice.diagnosis.timeline import CYCLE_S
 from pumice.diagnosis.trials import TrialResult, look, look_once, played
 from pumice.errors import PumiceError
-from pumice.examine.examiner import Examiner
+from pumice.examine.causes import Examiner
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.job_outcome import JobOutcome, Watcher
 

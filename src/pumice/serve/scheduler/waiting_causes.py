@@ -20,7 +20,7 @@ from pumice.metrics import Metrics
 from pumice.scheduler import Observer
 
 if TYPE_CHECKING:  # loaded once a job waits: a scheduler that starts has no use for it
-    from pumice.examine.examiner import Examiner
+    from pumice.examine.causes import Examiner
     from pumice.examine.findings import Finding
 
 MOST_EACH_CYCLE: Final = 10
@@ -65,7 +65,7 @@ class WaitingCauses(Observer):
         self._examiners = []
         if not keys or ssn.has_plugin(_OUTSIDE):
             return
-        from pumice.examine.examiner import Examiner  # noqa: PLC0415
+        from pumice.examine.causes import Examiner  # noqa: PLC0415
         from pumice.examine.order_keys import OrderBook  # noqa: PLC0415
 
         book = OrderBook(ssn)
@@ -177,8 +177,7 @@ def _examined(examiner: "Examiner") -> "Finding":
 
 def _recorded(ssn: Session, key: str, decisions: Decisions) -> "Finding":
     """Return the cause in the record of the cycle alone."""
-    from pumice.examine.causes import as_recorded  # noqa: PLC0415
-    from pumice.examine.examiner import Examiner  # noqa: PLC0415
+    from pumice.examine.causes import Examiner, as_recorded  # noqa: PLC0415
 
     examiner = Examiner(key)
     examiner.asks = False

@@ -11,8 +11,8 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.examine import spared
-from pumice.examine.examiner import Examiner
+from pumice.examine import not_evicted
+from pumice.examine.causes import Examiner
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -94,7 +94,7 @@ def test_plugins_are_not_asked_which_pods_were_spared(
 ) -> None:
     """No annotation, event or metric shows it, and it asks about every pod of the cluster."""
     asked: list[Any] = []
-    monkeypatch.setattr(spared, "_barred", lambda *given: asked.append(given))
+    monkeypatch.setattr(not_evicted, "_barred", lambda *given: asked.append(given))
     submit(plane, "runs", 4)
     run(plane)
     submit(plane, "waits", 4)

@@ -1,9 +1,6 @@
-"""The answer of a queue to all pods that a gang needs, as if every node had room for them.
+"""The pods that a gang still needs, and the queue that refuses all of them together."""
 
-A queue is asked pod by pod and counts the pods placed before as used.  Here the amounts are those
-of the gang: what others use, and what its pods ask for together.
-"""
-
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +10,62 @@ import numpy as np
 
 from pumice.api.decisions import Short, short_of
 from pumice.core.resources import Column
-from pumice.examine.needed_pods import pending_rows
+from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
 from pumice.framework.job_records import Record, Stage
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Refusal
+from pumice.framework.roles import READY, count_roles, meets_minima, minima
 from pumice.framework.session import Session
+
+
+def held_back(ssn: Session, job: int) -> list[int]:
+    """List the pending tasks behind gates of a job that cannot start without them."""
+    gated = _gated(ssn, _pending(ssn, job))
+    return gated if gated and needs_some(ssn, job, gated) else []
+
+
+def pending_rows(ssn: Session, job: int) -> list[int]:
+    """List the pending tasks of a job, those behind gates only if it cannot start without them."""
+    rows = _pending(ssn, job)
+    gated = {*_gated(ssn, rows)}
+    if not gated or needs_some(ssn, job, [*gated]):
+        return rows
+    return [row for row in rows if row not in gated]
+
+
+def _pending(ssn: Session, job: int) -> list[int]:
+    status = ssn.snapshot.tasks.status
+    return [row for row in ssn.snapshot.jobs.tasks[job] if int(status[row]) == Status.PENDING]
+
+
+def _gated(ssn: Session, rows: list[int]) -> list[int]:
+    """List the tasks that a gate holds back, other than those that their queue opens."""
+    gated, opened = ssn.snapshot.tasks.gated, ssn.queue_gates.held
+    return [row for row in rows if gated[row] and row not in opened]
+
+
+def needs_some(ssn: Session, job: int, rows: list[int]) -> bool:
+    """Return whether a job cannot start without some of its pending tasks.
+
+    A gang counts those without requests as placed, so it does not need them.
+    """
+    view, best_effort = ssn.job(job), ssn.snapshot.tasks.best_effort
+    pending = view.counts[Status.PENDING]
+    if len(rows) == pending:
+        return True
+    if not ssn.hooks.bound(Plugin.job_ready):
+        return False
+    asking = [row for row in rows if not best_effort[row]]
+    if view.ready + view.waiting + pending - len(asking) < view.min_member:
+        return True
+    names, role = ssn.snapshot.roles, ssn.snapshot.tasks.role
+    roles = Counter(count_roles(view, READY | {Status.PIPELINED, Status.PENDING}))
+    roles.subtract(names[role[row]] for row in asking if role[row] != NOWHERE)
+    return not meets_minima(roles, minima(view))
+
+
+# What a queue answers to the whole gang
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from pumice.api.wording import counted, first_of
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.examine.examiner import Examiner
-from pumice.examine.failures import failed_in
-from pumice.examine.findings import Finding, ObjectRef, SparedPods
-from pumice.examine.gang_quota import gang_request
+from pumice.examine.causes import Examiner
+from pumice.examine.findings import Finding, ObjectRef, SparedPods, failed_in
+from pumice.examine.gang_needs import gang_request
 from pumice.framework.dispatch import Method
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
