@@ -23,11 +23,11 @@ from pumice.cli.options import (
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.clock import Deadline
-from pumice.examine.findings import Position
 
 if TYPE_CHECKING:
     from pumice.diagnosis.explain import Explanation
     from pumice.diagnosis.waiting_jobs import WaitingJob
+    from pumice.examine.findings import Position
 
 Say = Callable[[str], str]
 _CODE_WIDTH = 22

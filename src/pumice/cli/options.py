@@ -109,7 +109,7 @@ def world_options(conf: Callable[[Any], Any] | None = None) -> Callable[[_F], _F
             source = ClusterInput(**{name: given.pop(name) for name in names})
             return command(*args, source=source, **given)
 
-        return together(_FILES, cluster_options, *chosen)(gathered)  # type: ignore[return-value]
+        return together(_FILES, cluster_options, *chosen)(gathered)
 
     return decorate
 
