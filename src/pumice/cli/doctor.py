@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,8 +10,10 @@ from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.options import cluster_options, output_option
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo
-from pumice.diagnosis.doctor.finding import Checked
 from pumice.errors import ServiceError
+
+if TYPE_CHECKING:
+    from pumice.diagnosis.doctor import Checked
 
 
 def _no_files(_ctx: click.Context, _param: click.Parameter, files: tuple[str, ...]) -> None:
@@ -35,7 +38,7 @@ def doctor(*, kubeconfig: str, master: str, output: str) -> None:
     It asks a running cluster; lint and explain -f check files. Nothing is changed. Exits with 1 if
     something is wrong, or if nothing could be checked.
     """
-    from pumice.diagnosis.doctor.examination import examine_cluster
+    from pumice.diagnosis.doctor import examine_cluster
 
     try:
         with connect(ConnectOptions(kubeconfig, master)) as cluster:
@@ -51,7 +54,7 @@ def doctor(*, kubeconfig: str, master: str, output: str) -> None:
         raise SystemExit(1)
 
 
-def _print(found: list[Checked]) -> None:
+def _print(found: "list[Checked]") -> None:
     print_rows(("state", "check", "found"), [(each.state, each.check, each.text) for each in found])
     steps: dict[str, dict[str, None]] = {}
     for each in found:

@@ -35,7 +35,7 @@ _CODE_WIDTH = 22
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
     if wanted and not context.resilient_parsing:
-        from pumice.diagnosis.explanation_schema import EXPLANATION
+        from pumice.diagnosis.explanation import EXPLANATION
 
         print_data(EXPLANATION, "json")
         context.exit()
@@ -89,9 +89,9 @@ def explain(
     Nothing is changed, in the cluster or outside.
     """
     from pumice.diagnosis.explain import explain_in_steps
-    from pumice.diagnosis.incomplete import missing_input
-    from pumice.diagnosis.questions import unknown_votes
-    from pumice.diagnosis.refused_pods import quota_notes
+    from pumice.diagnosis.manifest_causes import missing_input
+    from pumice.diagnosis.missing_pods import quota_notes
+    from pumice.diagnosis.runner import unknown_votes
     from pumice.diagnosis.waiting_jobs import waiting_jobs
 
     deadline = Deadline.of(within)
@@ -128,8 +128,7 @@ def explain(
 @contextmanager
 def _asking_what_it_is(name: str, source: ClusterInput) -> Iterator[None]:
     """Make an error about an unknown job say what else in the cluster has its name."""
-    from pumice.diagnosis.cluster_state import UnknownJobError
-    from pumice.diagnosis.other_names import maker_named
+    from pumice.diagnosis.cluster_state import UnknownJobError, maker_named
 
     try:
         yield

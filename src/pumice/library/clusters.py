@@ -18,7 +18,7 @@ from pumice.api.wording import counted, name_hint
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import Explanation, explain_job
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.settings import drain_node, nodes_from_text, setting_from_text, use_conf
 from pumice.diagnosis.sources import load_job, load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs

@@ -14,7 +14,7 @@ from pumice.api.kinds import BUILT_IN
 from pumice.api.permissions import CONTROLLERS, SCHEDULER
 from pumice.api.times import rfc3339
 from pumice.apiserver.discovery import VERSION
-from pumice.diagnosis.doctor.examination import examine_cluster
+from pumice.diagnosis.doctor import examine_cluster
 from pumice.errors import (
     ClusterError,
     NotFoundError,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.diagnosis.cluster_state import UnknownJobError
-from pumice.diagnosis.other_names import maker_named
+from pumice.diagnosis.cluster_state import UnknownJobError, maker_named
 from pumice.diagnosis.sources import load_world
 from pumice.testing import node, pod, pod_group, queue
 

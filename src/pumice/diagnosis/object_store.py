@@ -1,7 +1,7 @@
-"""The objects of a world while its sources are read: of two with one name the later one counts."""
+"""Objects of a cluster state while its sources are read; the later of two of one name counts."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -9,15 +9,17 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.conf_files import conf_entries
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import GRACE_PERIOD_S, Manifest
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
+from pumice.api.times import epoch
 from pumice.controllers.expected import created
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
-from pumice.diagnosis.stated_times import StatedTimes, latest_time
 from pumice.errors import ManifestError
 from pumice.webhooks.files import stored_job
 
+DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
+_STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 _EVENTS: Final = (("v1", "Event"), ("events.k8s.io/v1", "Event"))
@@ -29,8 +31,76 @@ _AT_HAND: Final = 256
 """How many objects are read at once: so many stay in the processor's cache."""
 
 
+# The latest instant in objects: the time of a dump, or before
+
+
+class StatedTimes:
+    """The times that objects state."""
+
+    def __init__(self, objects: Iterable[Manifest] = ()) -> None:
+        self._written: dict[str, None] = {}
+        self._leaving: list[Manifest] = []
+        self.add(objects)
+
+    def add(self, objects: Iterable[Manifest]) -> None:
+        """Add the times of objects, in the order in which they are written."""
+        for one in objects:
+            _take_stamps(one, self._written)
+            if one["metadata"].get("deletionTimestamp"):
+                self._leaving.append(one)
+
+    def latest(self, *, started: bool = False) -> float:
+        """Return the latest instant; ``started`` leaves out future ends."""
+        stamps = [epoch(stamp) for stamp in self._written]
+        if not started:
+            stamps += [asked for one in self._leaving for asked in _deletion_asked(one)]
+        return max(stamps, default=0.0 if started else DEFAULT_NOW)
+
+
+def latest_time(objects: Iterable[Manifest], *, started: bool = False) -> float:
+    """Return the latest instant in objects; ``started`` leaves out future ends."""
+    return StatedTimes(objects).latest(started=started)
+
+
+def _deletion_asked(manifest: Manifest) -> Iterator[float]:
+    """Yield when an object was deleted: its grace period before it must be gone."""
+    meta = manifest["metadata"]
+    if isinstance(meta.get("deletionTimestamp"), str):
+        grace = meta.get("deletionGracePeriodSeconds")
+        if grace is None:
+            grace = _part(manifest, "spec").get("terminationGracePeriodSeconds")
+        known = grace if isinstance(grace, int | float) else GRACE_PERIOD_S
+        yield epoch(meta["deletionTimestamp"]) - known
+
+
+def _take_stamps(manifest: Manifest, found: dict[str, None]) -> None:
+    """Add the times of an object to those found, in the order in which they are written."""
+    status = _part(manifest, "status")
+    _take_parts((manifest["metadata"], status), found)
+    conditions = status.get("conditions")
+    if conditions and isinstance(conditions, list):
+        _take_parts(conditions, found)
+
+
+def _take_parts(parts: Iterable[Any], found: dict[str, None]) -> None:
+    for part in parts:
+        if isinstance(part, (dict, Mapping)):
+            for name in _STAMPS:
+                if name in part and isinstance(stamp := part[name], str) and stamp:
+                    found[stamp] = None
+
+
+def _part(manifest: Manifest, name: str) -> Mapping[str, Any]:
+    """Return a part of an object that may not be well formed, nothing if it is no mapping."""
+    found = manifest.get(name)
+    return found if isinstance(found, (dict, Mapping)) else {}
+
+
+# Objects
+
+
 @dataclass
-class ObjectPile:
+class ObjectStore:
     """The objects gathered so far."""
 
     objects: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)

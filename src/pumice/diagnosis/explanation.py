@@ -1,4 +1,4 @@
-"""The JSON schema of an explanation, as `pumice explain --schema` prints it."""
+"""Why a job waits, as data, and the JSON schema that `pumice explain --schema` prints."""
 
 from typing import Any, Final
 

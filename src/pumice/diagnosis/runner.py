@@ -1,17 +1,22 @@
-"""A world in which time passes: the embedded cluster itself, on a virtual clock.
+"""One way to run a cluster on: the next cycles on a copy, decided by the code that decides.
 
-Scheduler, controllers and kubelet are those of `pumice up`, so what happens here is what would
-happen there, to the second.  A cycle follows a second after each in which something changed;
-otherwise time moves at once to the next moment at which something may.
+`Replay` decides the next cycle without effect.  `Timeline` lets time pass: scheduler, controllers
+and kubelet are those of `pumice up`, on a virtual clock, so what happens here is what would happen
+there, to the second.
 """
 
 import copy
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
+from pumice.actions import ACTIONS
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
+from pumice.api.frozen_json import encode_parts
 from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
+from pumice.api.objects import from_manifest
 from pumice.api.times import overdue_s
 from pumice.binder import Binder
 from pumice.cache.informer import Informer
@@ -21,28 +26,178 @@ from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.services import SERVICES, connect_extender
 from pumice.controllers import all_controllers
 from pumice.controllers.ownership import controller_of
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
-from pumice.diagnosis.control_plane import ControlPlane, no_keys
-from pumice.diagnosis.known_pods import KnownPods
-from pumice.diagnosis.new_claims import NewClaims
-from pumice.diagnosis.questions import question_memory, question_scheduler
-from pumice.diagnosis.replacements import AT_ONCE
-from pumice.diagnosis.replay import usage_at
-from pumice.diagnosis.story import Moved, Story
-from pumice.diagnosis.unseen_jobs import owner_of
+from pumice.diagnosis.control_plane import AT_ONCE, ControlPlane, NewClaims, no_keys, owner_of
 from pumice.errors import InputError
+from pumice.examine.job_outcome import JobOutcome, Watcher
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
-from pumice.scheduler import Observer
+from pumice.framework.session_state import ProcessMemory
+from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
+from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
+from pumice.scheduler import Observer, Scheduler
 
+UNKNOWN_VOTE: Final = (
+    "the extender was not asked, so its vote is unknown (--ask-extender asks it about nodes)"
+)
+SOME_VOTES: Final = (
+    "the extender was asked about nodes only; its vote on jobs and queues is unknown"
+)
 CYCLE_S: Final = 1.0
 """Seconds from one cycle to the next while something changes."""
 MOST_UNTOLD_S: Final = 3600.0
 """How long plugins that do not state when time matters are asked each second."""
+MOST_CYCLES: Final = 60
+"""Cycles after which a cluster that does not come to rest is left."""
+_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.simulator.evicts)
+
+
+# The scheduler behind a question has no effect outside
+
+
+class _Once:
+    """A client that sends each distinct question once."""
+
+    def __init__(self, client: ExtenderClient, known: dict[bytes, Mapping[str, Any]]) -> None:
+        self._client = client
+        self._known = known
+
+    def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
+        question = verb.encode() + b" " + encode_parts(payload)
+        if question not in self._known:
+            self._known[question] = self._client.post(verb, payload, answer=answer)
+        return self._known[question]
+
+
+def question_scheduler(world: ClusterState) -> Scheduler:
+    """Make the scheduler of a world."""
+    extender = AskedExtender if world.asks_extender else UnaskedExtender
+
+    def connect(url_prefix: str, timeout_s: float) -> object:
+        client: Any = connect_extender(url_prefix, timeout_s)
+        return _Once(client, world.extender_answers)
+
+    return Scheduler(
+        world.scheduler_conf,
+        seed=world.seed,
+        plugins={SERVICE: extender, **world.plugins},
+        services={**SERVICES, SERVICE: connect},
+    )
+
+
+def question_memory(world: ClusterState) -> ProcessMemory:
+    """Make the state between the cycles of a question; warnings are shared by all questions."""
+    return ProcessMemory(warnings=world.warnings)
+
+
+def is_open(world: ClusterState) -> bool:
+    """Return whether an extender may decide otherwise: it has votes, and was not asked for them."""
+    plugins = [entry for tier in world.scheduler_conf.tiers for entry in tier.plugins]
+    votes = [
+        key
+        for entry in plugins
+        if entry.name == SERVICE
+        for key, value in entry.arguments.items()
+        if key.endswith("Verb") and value
+    ]
+    return bool(votes) and not world.asks_extender and SERVICE not in world.plugins
+
+
+def unknown_votes(world: ClusterState) -> list[str]:
+    """List the votes that the answer leaves out."""
+    names = {entry.name for tier in world.scheduler_conf.tiers for entry in tier.plugins}
+    if SERVICE not in names or SERVICE in world.plugins:
+        return []
+    return [SOME_VOTES if world.asks_extender else UNKNOWN_VOTE]
+
+
+# The next cycle, without effect
+
+
+class Replay:
+    """One copy of a world; turning it into another one costs only what differs."""
+
+    def __init__(self, world: ClusterState) -> None:
+        self.world = world
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
+        self._ingest = Ingest(Snapshot())
+        objects = world.admitted_objects
+        self.objects: dict[tuple[str, str], Manifest] = {
+            (one["kind"], key_of(one)): one for one in objects
+        }
+        self._snapshot = self._ingest.load(world.typed(objects))
+
+    def become(self, world: ClusterState) -> None:
+        """Turn into another world."""
+        new = {(one["kind"], key_of(one)): one for one in world.admitted_objects}
+        for name, old in self.objects.items():
+            if name not in new:
+                self._ingest.delete(from_manifest(old))
+        for name, one in new.items():
+            if self.objects.get(name) is not one:
+                self._ingest.upsert(world.typed_one(one))
+        self.objects, self.world = new, world
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
+        self._snapshot = self._ingest.settle()
+
+    def decide(self, observer: Observer | None = None, *, idle: Container[str] = ()) -> Decisions:
+        """Decide one cycle, without ``idle`` actions, and leave the world as it is."""
+        world = self.world
+        usage = usage_at(world, world.now)
+        decisions = self._scheduler.decide(
+            self._snapshot,
+            world.now,
+            usage,
+            observer=observer,
+            process=self._process,
+            idle=idle,
+        )
+        world.failures.update(dict.fromkeys(decisions.failures))
+        return decisions
+
+
+def usage_at(world: ClusterState, now: float) -> dict[str, dict[str, float]]:
+    """Return the measured use of nodes, as if measured now."""
+    return {name: {**one, "metricsTime": now} for name, one in world.node_usage.items()}
+
+
+# What happened to pods while time passed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """A pod that was bound, evicted, ended or is gone."""
+
+    at: float
+    pod: str
+    job: str
+    """The name of its job: the Volcano job if there is one, else the pod group."""
+    node: str = ""
+    whom: str = ""
+    """The pod or pod group that it was evicted for; empty: for none."""
+    whose: str = ""
+    """The name of the job that it was evicted for."""
+    action: str = ""
+
+
+@dataclass
+class Story:
+    """The events so far, in order."""
+
+    binds: list[Moved] = field(default_factory=list)
+    evictions: list[Moved] = field(default_factory=list)
+    ends: list[Moved] = field(default_factory=list)
+    gone: list[Moved] = field(default_factory=list)
+    instants: list[tuple[float, str]] = field(default_factory=list)
+    """Times at which time alone changed an answer, and the plugin."""
+
+
+# A cluster in which time passes
 
 
 class Timeline:
@@ -249,10 +404,6 @@ class Timeline:
         """The world as it was before any time passed."""
         return self._world
 
-    def known_pods(self) -> KnownPods:
-        """Return all pods as they are now, to be asked later."""
-        return KnownPods(self.cluster.by_place("Pod"))
-
     def job_of(self, pod: Manifest) -> str:
         """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
         return owner_of(pod) or self._group_title(group_of(pod))
@@ -432,3 +583,86 @@ def _is_span(text: object) -> bool:
         return 0 <= float(str(text)) < float("inf")
     except ValueError:
         return False
+
+
+# Cycles until a job starts
+
+
+def look(world: ClusterState, job: str, cycles: int) -> Watcher:
+    """Play cycles; return the observer of the one that started the job, else of the last."""
+    watcher = Watcher(job, 1)
+    for _, watcher in _cycles(world, job, cycles):
+        if watcher.outcome.started:
+            break
+    return watcher
+
+
+def look_once(replay: Replay, job: str, *, alone: bool = False, evicting: bool = True) -> Watcher:
+    """Run the next cycle of a replay; ``alone``: as if no other job waited."""
+    watcher = Watcher(job, 1, alone=alone)
+    replay.decide(watcher, idle=() if evicting else _EVICTING)
+    return watcher
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialResult:
+    """What happened in a world while it was played."""
+
+    outcome: JobOutcome
+    """The cycle that started the job in question, else the last one."""
+    in_s: float
+    """Seconds until that cycle."""
+    story: Story
+
+    @property
+    def started(self) -> bool:
+        """Whether the job in question started."""
+        return self.outcome.started
+
+    @cached_property
+    def bound(self) -> Mapping[str, frozenset[str]]:
+        """Job to its pods that got a node."""
+        return _by_job(self.story.binds)
+
+    @cached_property
+    def evicted(self) -> Mapping[str, frozenset[str]]:
+        """Job to its pods that were evicted."""
+        return _by_job(self.story.evictions)
+
+
+def played(
+    world: ClusterState, job: str, *, until_started: bool = False, alone: bool = False
+) -> TrialResult:
+    """Play until the cluster is at rest, as what-if does, or only until the job starts.
+
+    Time does not pass until other jobs end: only leaving pods are waited for.  ``alone``: no other
+    job that waits is placed meanwhile.
+    """
+    outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
+    for timeline, watcher in _cycles(world, job, MOST_CYCLES, alone=alone):
+        story = timeline.story
+        if not outcome.started:
+            outcome, in_s = watcher.outcome, timeline.now - timeline.start
+        if timeline.is_at_rest or (until_started and outcome.started):
+            break
+    return TrialResult(outcome=outcome, in_s=in_s, story=story)
+
+
+def _cycles(
+    world: ClusterState, job: str, most: int, *, alone: bool = False
+) -> Iterator[tuple[Timeline, Watcher]]:
+    """Play cycle after cycle, each with an observer of the job, while anything is to come."""
+    timeline = Timeline(world)
+    for cycle in range(1, most + 1):
+        watcher = Watcher(timeline.group(job), cycle, alone=alone)
+        timeline.step(watcher)
+        yield timeline, watcher
+        if timeline.next_at is None:
+            return
+
+
+def _by_job(moves: Iterable[Moved]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for move in moves:
+        found.setdefault(move.job, set()).add(move.pod)
+    return {job: frozenset(pods) for job, pods in found.items()}
