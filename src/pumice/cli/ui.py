@@ -157,7 +157,7 @@ def _demo() -> Iterator[Source]:
 
 
 def _demo_runs() -> AbstractContextManager[Path]:
-    from pumice.cli.demo.simulations import demo_runs
+    from pumice.cli.demo.living_cluster import demo_runs
 
     return demo_runs()
 

@@ -22,10 +22,8 @@ def demo(*, report: Path) -> None:
 
     Scheduler, controllers and binder are those of a real cluster, on a virtual clock.
     """
-    from pumice.cli.demo.narration import narrate
-    from pumice.cli.demo.player import Player
-    from pumice.cli.demo.report import write_report
-    from pumice.cli.demo.story import load_story
+    from pumice.cli.demo.player import Player, load_story
+    from pumice.cli.demo.report import narrate, write_report
 
     story = load_story()
     played = Player(story).play()
