@@ -61,7 +61,7 @@ def _serve(options: ProcessOptions) -> int:
 
 
 def _attach() -> Any:
-    from pumice.dashboard.live import LiveDashboard
+    from pumice.dashboard.serving import LiveDashboard
 
     return LiveDashboard
 

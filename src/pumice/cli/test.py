@@ -73,9 +73,13 @@ def test(
     Plain manifests are one case with --expect.
     """
     from pumice.scenarios.compare import CompareOptions
-    from pumice.scenarios.junit import write_junit
-    from pumice.scenarios.many_files import run_files
-    from pumice.scenarios.runner import default_scheduler, find_scenarios, run_scenario
+    from pumice.scenarios.runner import (
+        default_scheduler,
+        find_scenarios,
+        run_files,
+        run_scenario,
+        write_junit,
+    )
 
     given = (*paths, *more_files)
     if not given:
