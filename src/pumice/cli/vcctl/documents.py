@@ -9,7 +9,7 @@ from pumice.api.text_files import MOST_BYTES
 from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cli.vcctl.verbs import VerbError
 from pumice.errors import ABSENT, ManifestError, Words
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.go_types import DecodeError, decode
 
 
 def read_text(file: str) -> str:
@@ -167,8 +167,8 @@ def _typed(document: Any, kind: str, notation: str) -> Manifest:
 
 def _decoded(document: Any, notation: str) -> Manifest:
     from pumice.webhooks.files import value_at
+    from pumice.webhooks.go_types import DecodeError, decode
     from pumice.webhooks.review import unreadable
-    from pumice.webhooks.types.decoding import DecodeError, decode
 
     try:
         return decode(document.content, notation, from_yaml=True)
