@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pumice.framework.arguments import ArgumentRow
 
 
+_Deciding = tuple[str, str, str, list[str]]
+"""A hook, its switch, how answers are joined, and the plugins that decide, tier by tier."""
+
+
 @click.group()
 def config() -> None:
     """Check a scheduler configuration."""
@@ -109,10 +113,6 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
     named = [dict(zip(("name", "volcano", "switch", "rule"), hook, strict=True)) for hook in hooks]
     shown = [asdict(row) for row in arguments]
     print_data({"name": name, "text": text, "hooks": named, "arguments": shown}, output)
-
-
-_Deciding = tuple[str, str, str, list[str]]
-"""A hook, its switch, how answers are joined, and the plugins that decide, tier by tier."""
 
 
 def _conf_text(file: Path) -> tuple[str, str]:

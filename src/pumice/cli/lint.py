@@ -17,6 +17,16 @@ from pumice.cli.terminal import echo
 from pumice.errors import ManifestError, Words
 from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 
+_VOLCANO: Final = [kind for kind in BUILT_IN if kind.group.endswith(".volcano.sh")]
+_VOLCANO_GROUPS: Final = frozenset(kind.group for kind in _VOLCANO)
+_VOLCANO_KINDS: Final = [(f"{kind.group}/{kind.version}", kind.kind) for kind in _VOLCANO]
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_STDIN: Final = "-"
+_SHOWN: Final = 80
+_INSIDE_SCENARIOS: Final = frozenset({"objects", "objectsFrom"})
+_WITH_SECRETS: Final = frozenset({"ssh", "mpi"})
+"""Plugins of jobs with keys in a secret: ssh, and mpi, which brings ssh."""
+
 
 class _Output(click.Choice[str]):
     """The outputs of all commands; a table of lines was first called text."""
@@ -63,17 +73,6 @@ def lint(
     for hint in (*_passed_over(documents), *_hints(documents)):
         echo(hint, err=True)
     ctx.exit(1 if lines else 0)
-
-
-_VOLCANO: Final = [kind for kind in BUILT_IN if kind.group.endswith(".volcano.sh")]
-_VOLCANO_GROUPS: Final = frozenset(kind.group for kind in _VOLCANO)
-_VOLCANO_KINDS: Final = [(f"{kind.group}/{kind.version}", kind.kind) for kind in _VOLCANO]
-_SUFFIXES: Final = (".yaml", ".yml", ".json")
-_STDIN: Final = "-"
-_SHOWN: Final = 80
-_INSIDE_SCENARIOS: Final = frozenset({"objects", "objectsFrom"})
-_WITH_SECRETS: Final = frozenset({"ssh", "mpi"})
-"""Plugins of jobs with keys in a secret: ssh, and mpi, which brings ssh."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ from pumice.cli.vcctl.verbs import (
 )
 from pumice.errors import InputError
 
+_VERSION: Final = "scheduling.volcano.sh/v1beta1"
+_PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+_STATES: Final = ("Open", "Closed")
+_ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}
+
 
 @click.command("order")
 @world_options()
@@ -97,12 +102,6 @@ def _print_without_pods(found: Mapping[str, str], say: Callable[[str], str]) -> 
     if found:
         print_heading("Jobs that wait for their pods")
         print_rows(("job", "why"), [(say(job), say(why)) for job, why in found.items()])
-
-
-_VERSION: Final = "scheduling.volcano.sh/v1beta1"
-_PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
-_STATES: Final = ("Open", "Closed")
-_ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}
 
 
 def _create(call: Call) -> None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pumice.scenarios.scenario import Scenario
 
 
+_NAMED: Final = 3
+"""Refused pods that are named before the rest is only counted."""
+
+
 @click.command()
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=EXISTING)
 @manifest_options
@@ -68,10 +72,6 @@ def run(
         echo(f"did not write {scenario.path}: a plugin failed", err=True)
     if failures:
         ctx.exit(1)
-
-
-_NAMED: Final = 3
-"""Refused pods that are named before the rest is only counted."""
 
 
 def _warn(scenario: Scenario, plugins: PluginSources) -> None:

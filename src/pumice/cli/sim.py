@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from pumice.sim.measure import Measures, Summary
 
 
+BUILT_IN = "built-in"
+Named = dict[str, "tuple[Path | None, SchedulerConf]"]
+"""Configurations and their files, by their names."""
+
+
 @click.command()
 @click.option(
     "--trace",
@@ -97,11 +102,6 @@ def sim(
     if folder is not None:
         echo(f"wrote {folder / REPORT}", err=output.form != "table")
     _end_if_plugins_failed(outcomes)
-
-
-BUILT_IN = "built-in"
-Named = dict[str, "tuple[Path | None, SchedulerConf]"]
-"""Configurations and their files, by their names."""
 
 
 def _configurations(paths: Sequence[Path]) -> Named:

@@ -21,6 +21,15 @@ _SOURCE = click.Path(exists=True, path_type=Path)
 _CONF = conf_option()
 
 
+_SHOWN = 30
+_TITLES = {
+    "binds": "The next cycle binds",
+    "evictions": "The next cycle evicts",
+    "phases": "Phases after the next cycle",
+    "why": "Why jobs wait",
+}
+
+
 @click.group()
 def snapshot() -> None:
     """Save, show and compare clusters."""
@@ -120,9 +129,6 @@ def diff(
     ctx.exit(0 if found.is_empty else 1)
 
 
-_SHOWN = 30
-
-
 def _print_summary(found: Summary) -> None:
     print_text(f"taken at {found.now}; actions {', '.join(found.actions)} ({found.conf_source})")
     echo(", ".join(f"{n} {kind}" for kind, n in found.objects.items()))
@@ -194,14 +200,6 @@ def _print_names(sign: str, colour: str, names: dict[str, list[str]]) -> None:
         for key in keys[:_SHOWN]:
             echo(f"{sign} {kind} {key}", fg=colour)
         _rest(len(keys))
-
-
-_TITLES = {
-    "binds": "The next cycle binds",
-    "evictions": "The next cycle evicts",
-    "phases": "Phases after the next cycle",
-    "why": "Why jobs wait",
-}
 
 
 def _value(value: Any) -> str:

@@ -28,10 +28,22 @@ from pumice.errors import InputError
 if TYPE_CHECKING:
     from pumice.api.conf import SchedulerConf
     from pumice.api.meta import KubeObject
-    from pumice.sim.sweep import GridPoint, Rows, SweepRow
+    from pumice.sim.sweep import GridPoint, SweepRow
     from pumice.sim.workload import Workload
 
 _MOST_SEEDS = 100_000
+
+
+_COLUMNS = (
+    *("configuration", "trace", "seed", "finished", "makespan (s)", "mean wait (s)"),
+    *("p50 (s)", "p90 (s)", "p99 (s)", "slowdown", "used", "evictions", "fairness"),
+    *("wall (s)", "cpu (s)", "error"),
+)
+_SECONDS = ("makespan", "wait_mean", "wait_p50", "wait_p90", "wait_p99")
+_LEFT_OUT = (
+    "not all jobs finished: waits count only jobs that started, makespan and slowdown only those "
+    "that finished; runs that finished other numbers of jobs are not compared"
+)
 
 
 def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
@@ -112,14 +124,7 @@ def sweep(
 
     Each configuration is compared with the first, on the same trace with the same seed.
     """
-    from pumice.sim.sweep import (
-        Simulation,
-        grid,
-        summary_files,
-        sweep_dask,
-        sweep_local,
-        write_summary,
-    )
+    from pumice.sim.sweep import grid, summary_files, write_summary
 
     if address and jobs:
         raise click.UsageError("--jobs counts processes here; a Dask cluster has its own workers")
@@ -138,13 +143,7 @@ def sweep(
             warn_of_conf(conf, source, plugins)
         if folder is not None:
             prepare_folder(folder, summary_files(parquet=parquet), parquet=parquet)
-        simulate = Simulation(load_point, plugins)
-        coming = (
-            sweep_dask(points, simulate, address)
-            if address
-            else sweep_local(points, simulate, jobs=jobs)
-        )
-        rows = _with_progress(coming, len(points))
+        rows = _simulated(points, plugins, jobs, address)
         written: Sequence[Path] = ()
         if folder is not None:
             written = write_summary(rows, folder, parquet=parquet)
@@ -156,18 +155,6 @@ def sweep(
     done = counted(len(rows) - failed, "run")
     echo(f"{done} done, {failed} failed", err=to_stderr)
     ctx.exit(1 if failed else 0)
-
-
-_COLUMNS = (
-    *("configuration", "trace", "seed", "finished", "makespan (s)", "mean wait (s)"),
-    *("p50 (s)", "p90 (s)", "p99 (s)", "slowdown", "used", "evictions", "fairness"),
-    *("wall (s)", "cpu (s)", "error"),
-)
-_SECONDS = ("makespan", "wait_mean", "wait_p50", "wait_p90", "wait_p99")
-_LEFT_OUT = (
-    "not all jobs finished: waits count only jobs that started, makespan and slowdown only those "
-    "that finished; runs that finished other numbers of jobs are not compared"
-)
 
 
 def load_point(point: GridPoint) -> tuple[Workload, Iterable[KubeObject]]:
@@ -196,13 +183,21 @@ def _readable(confs: Iterable[Path]) -> Iterator[tuple[str, SchedulerConf]]:
             yield str(path), read_configuration(path)
 
 
-def _with_progress(coming: Rows, total: int) -> list[SweepRow]:
-    """Gather the rows, and show the progress."""
+def _simulated(
+    points: Sequence[GridPoint], plugins: PluginSources, jobs: int | None, address: str | None
+) -> list[SweepRow]:
+    """Run all points, and show the progress."""
     from pumice.cli.progress import progress
-    from pumice.sim.sweep import gather
+    from pumice.sim.sweep import Simulation, gather, sweep_dask, sweep_local
 
-    done = count(1)
-    with progress("simulating", total, "runs") as report, closing(coming):  # Ctrl-C ends workers
+    simulate, done = Simulation(load_point, plugins), count(1)
+    coming = (
+        sweep_dask(points, simulate, address)
+        if address
+        else sweep_local(points, simulate, jobs=jobs)
+    )
+    # closing: so that Ctrl-C ends the workers
+    with progress("simulating", len(points), "runs") as report, closing(coming):
         return gather(coming, lambda _: report(next(done)))
 
 

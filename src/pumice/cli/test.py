@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from pumice.scenarios.runner import CaseResult
 
 
+_SHOWN_DIFFERENCES = 10
+_APART = ".scenario"
+"""Ends the names of scenarios that only make sense with a plugin of their own."""
+
+
 @click.command()
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=EXISTING)
 @manifest_options
@@ -72,44 +77,33 @@ def test(
 
     Plain manifests are one case with --expect.
     """
+    from pumice.scenarios import runner
     from pumice.scenarios.compare import CompareOptions
-    from pumice.scenarios.runner import (
-        default_scheduler,
-        find_scenarios,
-        run_files,
-        run_scenario,
-        write_junit,
-    )
 
     given = (*paths, *more_files)
     if not given:
         raise click.UsageError("name scenarios, a folder of them or - for the input")
     if now is not None and expect is None:
         raise click.UsageError("--now needs --expect; a scenario states its own time")
-    make_scheduler = partial(default_scheduler, plugins=plugins)
+    make_scheduler = partial(runner.default_scheduler, plugins=plugins)
     options = CompareOptions(messages=messages, nominated=nominated)
-    files = [] if expect else find_scenarios(given, substring, conf)
+    files = [] if expect else runner.find_scenarios(given, substring, conf)
     tell = _print_failure if output == "table" else _keep_quiet
     results: list[CaseResult] = []
     if expect is not None:
         scenario = with_expectations(read_scenario(given, conf, now), expect)
-        results.append(run_scenario(scenario, make_scheduler, options))
-        tell(results[0])
+        cases = (runner.run_scenario(scenario, make_scheduler, options) for _ in (scenario,))
     else:
         jobs = 1 if STDIN in given else jobs
-        cases = run_files(
-            files,
-            make_scheduler=make_scheduler,
-            options=options,
-            jobs=jobs,
-            stop_early=stop_early,
+        cases = runner.run_files(
+            files, make_scheduler=make_scheduler, options=options, jobs=jobs, stop_early=stop_early
         )
-        with closing(cases):  # so that Ctrl-C ends the workers
-            for result in cases:
-                results.append(result)
-                tell(result)
+    with closing(cases):  # so that Ctrl-C ends the workers
+        for result in cases:
+            results.append(result)
+            tell(result)
     if junit is not None:
-        write_junit(results, junit)
+        runner.write_junit(results, junit)
     skipped = 0 if stop_early or expect else len(files) - len(results)
     apart = _apart(given, substring)
     if not results:
@@ -118,11 +112,6 @@ def test(
     if apart:
         echo(f"note: {apart}", err=True)
     ctx.exit(code)
-
-
-_SHOWN_DIFFERENCES = 10
-_APART = ".scenario"
-"""Ends the names of scenarios that only make sense with a plugin of their own."""
 
 
 def _nothing_found(given: Sequence[Path], substring: str, apart: str) -> click.UsageError:

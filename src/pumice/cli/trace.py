@@ -31,6 +31,11 @@ _AS = click.option(
 )
 
 
+_SHOWN = 8
+"""Queues that are named before the rest is only counted."""
+_HOUR = 3600.0
+
+
 def _seconds(_ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     """Read seconds, days such as 2d, or a duration such as 36h."""
     from pumice.api.duration import parse_duration
@@ -142,11 +147,6 @@ def sample(
             f"one job in {times:.3g} is left, in the same time: "
             f"sim --speed {times:.6g} makes up for it"
         )
-
-
-_SHOWN = 8
-"""Queues that are named before the rest is only counted."""
-_HOUR = 3600.0
 
 
 def _read(source: Path, trace_format: str | None, seed: int) -> Workload:

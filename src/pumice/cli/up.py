@@ -33,6 +33,11 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _MOST_NODES = 10_000
 
 
+FIRST_JOB = "pumice job run --name first --replicas 2 --min 2 --requests cpu=1000m,memory=1Gi"
+_LOOK_S = 0.5
+"""How often the status line is rewritten."""
+
+
 @click.command()
 @click.option(
     "--nodes",
@@ -96,7 +101,6 @@ def up(
     and end.  Scheduler and controllers are the real ones.
     """
     from pumice.api.conf import DEFAULT_CONF
-    from pumice.apiserver.served_cluster import ServedCluster
 
     resources = {"cpu": node_cpu, "memory": node_memory}
     for name, amount in resources.items():
@@ -112,16 +116,7 @@ def up(
     if with_ui:
         _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
-    try:
-        cluster = ServedCluster(
-            text, port=port, speed=speed, data=disk, is_default_scheduler=default_scheduler
-        )
-    except OSError as error:
-        if disk is not None:
-            disk.close()
-        raise InputError(
-            wanted=f"a free port instead of {port}", found=error.strerror or str(error)
-        ) from None
+    cluster = _started(text, disk, port=port, speed=speed, is_default_scheduler=default_scheduler)
     try:
         if disk is None or disk.is_new:
             cluster.add_nodes(count, resources)
@@ -138,9 +133,18 @@ def up(
     echo("stopped", err=True)
 
 
-FIRST_JOB = "pumice job run --name first --replicas 2 --min 2 --requests cpu=1000m,memory=1Gi"
-_LOOK_S = 0.5
-"""How often the status line is rewritten."""
+def _started(text: str, disk: DataDirectory | None, *, port: int, **given: Any) -> ServedCluster:
+    """Make the cluster at its port."""
+    from pumice.apiserver.served_cluster import ServedCluster
+
+    try:
+        return ServedCluster(text, port=port, data=disk, **given)
+    except OSError as error:
+        if disk is not None:
+            disk.close()
+        raise InputError(
+            wanted=f"a free port instead of {port}", found=error.strerror or str(error)
+        ) from None
 
 
 def _check_ui_port(port: int) -> None:

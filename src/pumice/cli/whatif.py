@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pumice.diagnosis.whatif import Answer, JobAnswer, Question
 
 
+_SHOWN = 20
+"""Rows of a table before the rest is only counted."""
+
+
 @click.command()
 @world_options(conf_option("--current-conf", "The current configuration."))
 @click.option(
@@ -127,10 +131,6 @@ def whatif(
     else:
         print_data(answer.to_dict(), output)
     end_if_plugins_failed(world)
-
-
-_SHOWN = 20
-"""Rows of a table before the rest is only counted."""
 
 
 def _named(option: str, make: Callable[[ClusterState], Change]) -> Callable[[ClusterState], Change]:

@@ -9,7 +9,6 @@ from pumice.api.text_files import MOST_BYTES
 from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cli.vcctl.verbs import VerbError
 from pumice.errors import ABSENT, ManifestError, Words
-from pumice.webhooks.go_types import DecodeError, decode
 
 
 def read_text(file: str) -> str:
@@ -52,6 +51,8 @@ def shape(manifest: Any, notation: str) -> Manifest:
     Raises:
         VerbError: a value of the wrong type.
     """
+    from pumice.webhooks.go_types import DecodeError, decode
+
     try:
         return decode(manifest, notation, from_yaml=True)
     except DecodeError as error:
