@@ -88,7 +88,6 @@ def test(
     make_scheduler = partial(runner.default_scheduler, plugins=plugins)
     options = CompareOptions(messages=messages, nominated=nominated)
     files = [] if expect else runner.find_scenarios(given, substring, conf)
-    tell = _print_failure if output == "table" else _keep_quiet
     results: list[CaseResult] = []
     if expect is not None:
         scenario = with_expectations(read_scenario(given, conf, now), expect)
@@ -101,17 +100,15 @@ def test(
     with closing(cases):  # so that Ctrl-C ends the workers
         for result in cases:
             results.append(result)
-            tell(result)
+            if output == "table":  # data for programs comes in the end, whole
+                _print_failure(result)
     if junit is not None:
         runner.write_junit(results, junit)
     skipped = 0 if stop_early or expect else len(files) - len(results)
     apart = _apart(given, substring)
     if not results:
         raise _nothing_found(given, substring, apart)
-    code = _sum_up(results, skipped, output)
-    if apart:
-        echo(f"note: {apart}", err=True)
-    ctx.exit(code)
+    ctx.exit(_sum_up(results, skipped, apart, output))
 
 
 def _nothing_found(given: Sequence[Path], substring: str, apart: str) -> click.UsageError:
@@ -132,7 +129,7 @@ def _apart(given: Sequence[Path], substring: str) -> str:
     return f"{files} not run: {shown}; name one, with its --plugin"
 
 
-def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
+def _sum_up(results: list[CaseResult], skipped: int, apart: str, output: str) -> int:
     """Print the results; return the exit code, 2 if nothing could be run."""
     passed, failed, errors = _counts(results)
     if output == "table":
@@ -144,6 +141,8 @@ def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     if output == "table":
         more = f", {counted(errors, 'error')}" if errors else ""
         echo(f"{passed} passed, {failed} failed{more}")
+    if apart:
+        echo(f"note: {apart}", err=True)
     if errors == len(results):
         return 2
     return 0 if passed == len(results) else 1
@@ -170,11 +169,6 @@ def _to_data(results: list[CaseResult]) -> dict[str, Any]:
     ]
     passed, failed, errors = _counts(results)
     return {"passed": passed, "failed": failed, "errors": errors, "cases": cases}
-
-
-def _keep_quiet(result: CaseResult) -> None:
-    """Print nothing: data for programs comes in the end, whole."""
-    del result
 
 
 def _print_failure(result: CaseResult) -> None:
