@@ -24,7 +24,6 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Queues
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.device_quota import DeviceQuota
@@ -33,6 +32,7 @@ from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.refusals import queue_closed, within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.topology.domains import GangEviction
 from pumice.plugins.capacity.reclaim import Reclaim
 
 
