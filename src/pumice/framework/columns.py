@@ -196,7 +196,7 @@ _UNJUDGED = -1
 
 
 class Verdicts:
-    """A yes or no for each task, good for a session; each is judged when it is first asked about."""
+    """A yes or no for each task, good for a session: each is judged when first asked about."""
 
     def __init__(self, n_tasks: int, judge: Callable[[int], bool]) -> None:
         self._judge = judge
