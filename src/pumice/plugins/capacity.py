@@ -159,7 +159,7 @@ class Capacity(Plugin, name="capacity"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
         "order_queues": False,

@@ -23,7 +23,7 @@ class Cdp(Plugin, name="cdp"):
     The time counts from the moment the pod was scheduled.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, timed=True)
+    simulator = SimulatorAssumptions(timed=True)
     judges_alone = frozenset({"preemptable", "reclaimable"})
     spares = Spared.COOLDOWN
 

@@ -28,9 +28,7 @@ class Gang(Plugin, name="gang"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_surplus=True, holds_gangs=True
-    )
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"gang_evictable"})
     spares = Spared.VICTIM_GANG
 

@@ -24,9 +24,7 @@ class Priority(Plugin, name="priority"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_lower=True
-    )
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "gang_evictable"})
     spares = Spared.NO_LOWER_PRIORITY
 
