@@ -384,17 +384,25 @@ def _named(
     """Return configurations by name; files are named after themselves.
 
     Raises:
-        InputError: There is none, or something else.
+        InputError: There is none, something else, or names of which no files can be made.
     """
     if isinstance(confs, Mapping):
-        for each in confs.values():
+        for name, each in confs.items():
             check_configuration("confs", each)
+            if "/" in name or not name.isprintable():
+                raise InputError(wanted="a name without '/'", found=name, field="confs")
     else:
         wanted = "configurations by name, or a list of files"
         check_items("confs", confs, (*PATHS, type(None)), wanted)
     if not confs:
         raise InputError(wanted="at least one configuration", found=confs, field="confs")
-    return confs if isinstance(confs, Mapping) else {_name(each): each for each in confs}
+    if isinstance(confs, Mapping):
+        return confs
+    named = {_name(each): each for each in confs}
+    if len(named) < len(confs):
+        wanted = "files of different names, or configurations by name"
+        raise InputError(wanted=wanted, found=list(map(str, confs)), field="confs")
+    return named
 
 
 def _cluster(nodes: NodesSource) -> Sequence[KubeObject] | None:
