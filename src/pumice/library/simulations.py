@@ -14,11 +14,9 @@ from pumice.core.resources import Column
 from pumice.errors import InputError
 from pumice.framework.registry import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind, check_seed
-from pumice.library.configurations import Configuration, log_warnings, read_configuration
-from pumice.library.html import render
 from pumice.library.plots import Plots
-from pumice.library.tables import Table
-from pumice.library.workloads import NodesSource
+from pumice.library.tables import Table, render
+from pumice.library.workloads import Configuration, NodesSource, log_warnings, read_configuration
 from pumice.sim import output, statistics
 from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workload
 from pumice.sim.inputs import simulate as run_to_end

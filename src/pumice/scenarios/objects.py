@@ -1,21 +1,63 @@
-"""The changes to the cluster between two cycles of a scenario, and its names.
-
-Used by the runner and the comparison. Manifests are never changed in place.
-"""
+"""The objects that each cycle of a scenario starts with."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE
-from pumice.api.decisions import Decisions, PodGroupState
-from pumice.api.kinds import Manifest
+from pumice.api.cloning import clone
+from pumice.api.decisions import ClaimChoice, Decisions, PodGroupState
+from pumice.api.kinds import CLAIM, JOB, VOLUME, Manifest, kind_of
+from pumice.api.objects import from_manifest
 from pumice.api.patterns import occurs_in
+from pumice.api.storage import StorageClass
 from pumice.cluster.embedded.claim_changes import without_users
-from pumice.scenarios.bound_claims import with_volumes
-from pumice.scenarios.identity import key_of
+from pumice.cluster.embedded.patches import apply_patch
+from pumice.cluster.embedded.volumes import bound, bound_status, kept, provisioned_volume
+
+_JOB_KIND: Final = JOB.partition(".")[0]
+
+
+def key_of(manifest: Mapping[str, Any]) -> str:
+    """Return "namespace/name"; an absent namespace is `default`."""
+    metadata = manifest["metadata"]
+    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
+
+
+def is_job(manifest: Mapping[str, Any]) -> bool:
+    """Return whether an object is a job of Volcano."""
+    return manifest["kind"] == _JOB_KIND and kind_of(manifest) == JOB
+
+
+def with_volumes(objects: Sequence[Manifest], choices: Mapping[str, ClaimChoice]) -> list[Manifest]:
+    """Return the objects with claims and volumes bound to each other, and those that were made."""
+    found = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    changed: dict[int, Manifest] = {}
+    made: list[Manifest] = []
+    for claim in objects:
+        choice = choices.get(key_of(claim)) if claim["kind"] == CLAIM else None
+        if choice is None:
+            continue
+        volume = found.get((VOLUME, choice.volume)) or _provisioned(claim, choice, found)
+        patch = {**bound(claim, volume), "status": bound_status(volume)}
+        changed[id(claim)] = apply_patch(clone(claim), patch, "merge")
+        patch = {**kept(volume, claim), "status": {"phase": "Bound"}}
+        changed[id(volume)] = apply_patch(clone(volume), patch, "merge")
+        if not choice.volume:
+            made.append(changed.pop(id(volume)))
+    return [changed.get(id(each), each) for each in objects] + made
+
+
+def _provisioned(
+    claim: Manifest, choice: ClaimChoice, found: Mapping[tuple[str, str], Manifest]
+) -> Manifest:
+    spec = claim.get("spec") or {}
+    made_by = from_manifest(found["StorageClass", str(spec.get("storageClassName"))])
+    if not isinstance(made_by, StorageClass):
+        raise TypeError(type(made_by))
+    return provisioned_volume(claim, made_by, found["Node", choice.node])
 
 
 def group_of(pod: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ from pumice.api.quantity import base_units
 from pumice.core.resources import Column
 from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
 from pumice.core.tables import NOWHERE
-from pumice.dashboard.picture import Picture, title_of
+from pumice.dashboard.feed import Picture, title_of
 
 Document = dict[str, Any]
 Starts = Mapping[str, Mapping[str, Any]]
