@@ -18,9 +18,7 @@ from pumice.core.tables import NOWHERE
 from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
 from pumice.sim.node_states import NodeStates
-from pumice.sim.placeholders import Placeholders
-from pumice.sim.queue_ledger import QueueLedger
-from pumice.sim.unlisted_jobs import UnlistedJobs
+from pumice.sim.sessionless_jobs import Placeholders, QueueLedger, UnlistedJobs
 
 _ROOT = "root"
 
