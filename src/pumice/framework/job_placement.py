@@ -14,16 +14,18 @@ from pumice.core.resources import Mask
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.equal_tasks import SHORTEST, equal_run, has_plain_shape, is_plain, pick_run
 from pumice.framework.fits import NO_ROOM, Codes, Fit
 from pumice.framework.job_records import NoNode, Stage
-from pumice.framework.neighbour_runs import NeighbourRun, has_hard_terms
+from pumice.framework.placement.ahead import Imagined, has_plain_shape, longest, relabelled
+from pumice.framework.placing import KernelClass
 from pumice.framework.plugin import Plugin
-from pumice.framework.ranked_runs import RankedRun, rankers_ahead
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles, mixed_roles
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
+
+_SHORTEST = 4
+"""Shorter runs cost more than they save."""
 
 
 @dataclass
@@ -88,74 +90,73 @@ class JobPlacement:
 
     def _run_of_equals(self, stmt: Statement) -> bool:
         """Place equal tasks at the head of the list all at once, as far as there is room now."""
-        if len(self.tasks) < SHORTEST or not self._may_run():
+        if len(self.tasks) < _SHORTEST or not self._may_run():
             return False
         state, task = self.state, Task(self.state.snapshot, self.tasks[0])
-        any_role = has_plain_shape(task.shape) and self._treats_roles_alike()
-        n = equal_run(state, list(self.tasks), self.is_done, self.most, any_role=any_role)
-        if n and state.policy.filter_task(task) is None and self._placer(task)(stmt, task, n):
-            return True
+        known = state.placing.class_of(task)
+        if known is not None and not known.rankers:
+            n = self._equal_heads(task, known)
+            if n and state.policy.filter_task(task) is None and self._place_run(stmt, task, n):
+                return True
         self._one_by_one.add(task.shape.id)
         return False
 
-    def _placer(self, task: Task) -> Callable[[Statement, Task, int], bool]:
-        if self.state.policy.follows_placements:
-            return self._place_ranked
-        return self._place_plain if has_plain_shape(task.shape) else self._place_neighbours
+    def _equal_heads(self, task: Task, known: KernelClass) -> int:
+        """Return how many of the first tasks can be placed as one run; 0 if too few.
 
-    def _place_plain(self, stmt: Statement, task: Task, n: int) -> bool:
-        picks = pick_run(self.state.placing, task, n, self.allowed)
-        if picks:
-            stmt.place_many([self.tasks.popleft() for _ in picks], picks)
-        return bool(picks)
-
-    def _place_ranked(self, stmt: Statement, task: Task, n: int) -> bool:
-        """Place equal tasks whose candidates are compared; plugins follow each of them."""
-        state, tasks = self.state, [self.tasks[i] for i in range(n)]
-        placing, failures = state.placing, state.hooks.failures
-        rankers, generator, mark = rankers_ahead(placing, task), placing.state, stmt.checkpoint()
-        if rankers is None or task.shape.coarse or not has_plain_shape(task.shape):
-            return False
-        fit, follow = placing.fit(task), state.policy.on_place
-        run = RankedRun(placing, tasks, fit, self.allowed, rankers=rankers, follow=follow)
-        picks = run.pick(n)
-        if failures.errors:  # who failed is asked task by task
-            stmt.rollback(mark)
-            placing.state = generator
-            return False
-        if picks:
-            stmt.place_many(tasks[: len(picks)], picks)
-            for _ in picks:
-                self.tasks.popleft()
-        return bool(picks)
-
-    def _place_neighbours(self, stmt: Statement, task: Task, n: int) -> bool:
-        """Place equal tasks that have to do with other pods.
-
-        Where refusals are remembered, only if nobody of the role asks for them in this round.
+        A run ends where the job is complete and where its queue would refuse the next one; both
+        are asked about sums that do not exist yet, because holding more never makes a queue allow
+        more nor a job less ready.
         """
-        placing = self.state.placing
-        fit, generator, mark = placing.fit(task), placing.state, stmt.checkpoint()
-        if not has_hard_terms(task.shape) or placing.ranks(task, fit, anywhere=True):
-            return False
-        role = int(self.state.snapshot.tasks.role[task.row])
+        state, snapshot, table = self.state, self.state.snapshot, self.state.snapshot.tasks
+        rows = np.asarray(self.tasks, dtype=np.intp)
+        same = table.shape[rows] == table.shape[task.row]
+        if known.counts or not self._treats_roles_alike():
+            same &= table.role[rows] == table.role[task.row]
+        same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
+        n = len(rows) if same.all() else int(np.argmin(same))
+        if state.placing.varying and n >= _SHORTEST:
+            classes = (state.placing.class_of(Task(snapshot, row)) for row in rows[:n].tolist())
+            n = sum(1 for _ in itertools.takewhile(lambda each: each is known, classes))
+        if self.most is not None:
+            n = min(n, self.most())
+        elif state.topology.has_policy(self.job):
+            return 0
+
+        def accepted(k: int) -> Verdict:
+            with Imagined(snapshot, task, k - 1):
+                return state.policy.allocatable(task.queue, task)
+
+        def unfinished(k: int) -> bool:
+            with Imagined(snapshot, task, k), relabelled(snapshot, rows[:k]):
+                return not self.is_done()
+
+        n = longest(n, accepted) if n >= _SHORTEST else 0
+        n = longest(n - 1, unfinished) + 1
+        return n if n >= _SHORTEST else 0
+
+    def _place_run(self, stmt: Statement, task: Task, n: int) -> bool:
+        """Place the first tasks, which are equal.
+
+        Where a role remembers who refused, it does so only if none of its tasks is left to ask.
+        """
+        placing, role = self.state.placing, int(self.state.snapshot.tasks.role[task.row])
+        known, allowed, mark = placing.class_of(task), self.allowed, stmt.checkpoint()
         remembers = self._remembers(role) and _may_reopen(task)
-        tasks, allowed = [self.tasks[i] for i in range(n)], self.allowed
         if remembers and role in self._refused:
             open_still = self._refused[role] == 0
             allowed = open_still if allowed is None else allowed & open_still
-        run = NeighbourRun(placing, tasks, fit, allowed, reopens=not remembers)
-        picks = run.pick_all(n) if remembers else run.pick(n)
-        if not picks:
+        assert known is not None  # noqa: S101  # runs are of known classes
+        picks, draws = placing.pick([known.number] * n, allowed, stay_closed=remembers)
+        if not picks or (remembers and len(picks) < n):
             return False
-        stmt.place_many(tasks[: len(picks)], picks, known=True)
-        for _ in picks:
-            self.tasks.popleft()
+        tasks = [self.tasks.popleft() for _ in picks]
+        stmt.place_many(tasks, picks)
         if remembers and self._has_more(role) and not self.is_done():
             stmt.rollback(mark)
-            placing.state = generator
             self.tasks.extendleft(reversed(tasks))
             return False
+        placing.state = draws[-1]
         return True
 
     def _treats_roles_alike(self) -> bool:
@@ -180,6 +181,8 @@ class JobPlacement:
         return (
             int(table.shape[first]) not in self._one_by_one
             and self.on_placed is None
+            and not state.policy.follows_placements
+            and state.policy.imaginable
             and first not in state.queue_gates.held
             and (role == NOWHERE or role not in self.memory.failed_roles)
             and self.job not in state.ordering.moving_jobs
@@ -209,11 +212,15 @@ class JobPlacement:
         reason = state.policy.filter_task(task)
         if reason is not None:
             return self._no_node(row, role, reason)
-        fit = state.placing.fit(task)
-        chosen = self._choose(task, role, fit)
-        if chosen is None:
-            return self._no_node(row, role, fit)
-        node, has_room = chosen
+        known = self._choose_known(task, role)
+        if known is None:
+            fit = state.placing.fit(task)
+            chosen = self._choose(task, role, fit)
+            if chosen is None:
+                return self._no_node(row, role, fit)
+            node, has_room = chosen
+        else:
+            node, has_room = known, True
         if has_room:
             stmt.place(row, node)
         else:
@@ -238,9 +245,20 @@ class JobPlacement:
         return (
             state.placing.imagines
             and not state.queue_gates.is_reserving  # a pod's own reservation is left aside
-            and is_plain(state, row)
+            and has_plain_shape(state.snapshot.shapes[state.snapshot.tasks.shape[row]])
             and all(plugin.foreseeable for plugin, _ in state.hooks.bound(Plugin.allocatable))
         )
+
+    def _choose_known(self, task: Task, role: int) -> int | None:
+        """Return the best node with room now if the kernel knows it; None: ask in full."""
+        if self.state.snapshot.tasks.nominated[task.row] != NOWHERE:
+            return None
+        if self._remembers(role) and (_may_reopen(task) or self._is_mixed(role)):
+            return None
+        known = self.state.placing.class_of(task)
+        if known is None:
+            return None
+        return self.state.placing.choose_known(known, task, self.allowed)
 
     def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
         """Try the nominated node first, then all allowed ones."""

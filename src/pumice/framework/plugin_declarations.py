@@ -4,7 +4,7 @@ No answers are combined here: the framework, explanations, metrics and the simul
 plugin by itself.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from pumice.core.tables import Ints
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import Fault
 from pumice.framework.columns import Jobs
+from pumice.framework.placement.terms import NodeTerm
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
@@ -121,6 +122,13 @@ class PluginDeclarations:
         every copy before these are placed.
         """
         raise NotImplementedError
+
+    def node_terms(self, task: Task) -> Sequence[NodeTerm] | None:
+        """State as data what ``filter_nodes`` and ``score_nodes`` answer to tasks of this kind.
+
+        The kernel then computes it; None: the hooks are asked.
+        """
+        return None
 
     def by_amounts(self, task: Task) -> bool:
         """Return whether ``filter_nodes`` and ``score_nodes`` look at nothing but amounts of nodes.

@@ -15,6 +15,7 @@ from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
+from pumice.framework.placement.terms import POD_LIMIT, NodeTerm
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -129,6 +130,18 @@ class Predicates(Plugin, name="predicates"):
         if task.shape.spec.volumes and names_its_pod(task):
             return (self._demand(task), task.row)
         return self._demand(task)
+
+    def node_terms(self, task: Task) -> list[NodeTerm] | None:
+        """State the limit of pods and what other pods decide; not volumes and claims."""
+        shape, label_class = task.shape, self._tasks.label_class.item(task.row)
+        has_volumes = self._volumes is not None and shape.spec.volumes
+        if shape.spec.resource_claims or (has_volumes and self._volumes.claims.keys(task)):
+            return None
+        demand = self._demand(task)
+        if demand is None:
+            return [POD_LIMIT]
+        own = pod_terms(self._snapshot).counting(label_class, shape.id)
+        return [POD_LIMIT, demand.as_counts(own)]
 
     def by_amounts(self, task: Task) -> bool:
         """Return pods that have nothing to do with other pods, volumes and claims."""
