@@ -17,7 +17,6 @@ from pumice.core.views import Job, Task
 from pumice.framework.fits import NO_ROOM, Codes, Fit
 from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.placement.ahead import Imagined, has_plain_shape, longest, relabelled
-from pumice.framework.placing import KernelClass
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles, mixed_roles
@@ -89,19 +88,24 @@ class JobPlacement:
         return row
 
     def _run_of_equals(self, stmt: Statement) -> bool:
-        """Place equal tasks at the head of the list all at once, as far as there is room now."""
+        """Place equal tasks at the head of the list, as far as there is room now.
+
+        Their queue and their job are asked once for all of them.
+        """
         if len(self.tasks) < _SHORTEST or not self._may_run():
             return False
         state, task = self.state, Task(self.state.snapshot, self.tasks[0])
-        known = state.placing.class_of(task)
-        if known is not None and not known.rankers:
-            n = self._equal_heads(task, known)
-            if n and state.policy.filter_task(task) is None and self._place_run(stmt, task, n):
+        n = self._equal_heads(task)
+        if n and state.policy.filter_task(task) is None:
+            known = state.placing.class_of(task)
+            if known is None or known.rankers or state.policy.follows_placements:
+                return self._place_each(stmt, n)
+            if self._place_together(stmt, task, known.number, n):
                 return True
         self._one_by_one.add(task.shape.id)
         return False
 
-    def _equal_heads(self, task: Task, known: KernelClass) -> int:
+    def _equal_heads(self, task: Task) -> int:
         """Return how many of the first tasks can be placed as one run; 0 if too few.
 
         A run ends where the job is complete and where its queue would refuse the next one; both
@@ -111,13 +115,14 @@ class JobPlacement:
         state, snapshot, table = self.state, self.state.snapshot, self.state.snapshot.tasks
         rows = np.asarray(self.tasks, dtype=np.intp)
         same = table.shape[rows] == table.shape[task.row]
-        if known.counts or not self._treats_roles_alike():
+        if not has_plain_shape(task.shape) or not self._treats_roles_alike():
             same &= table.role[rows] == table.role[task.row]
         same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
         n = len(rows) if same.all() else int(np.argmin(same))
         if state.placing.varying and n >= _SHORTEST:
-            classes = (state.placing.class_of(Task(snapshot, row)) for row in rows[:n].tolist())
-            n = sum(1 for _ in itertools.takewhile(lambda each: each is known, classes))
+            first = state.placing.class_key(task)
+            keys = (state.placing.class_key(Task(snapshot, row)) for row in rows[:n].tolist())
+            n = sum(1 for _ in itertools.takewhile(lambda key: key == first, keys))
         if self.most is not None:
             n = min(n, self.most())
         elif state.topology.has_policy(self.job):
@@ -135,19 +140,34 @@ class JobPlacement:
         n = longest(n - 1, unfinished) + 1
         return n if n >= _SHORTEST else 0
 
-    def _place_run(self, stmt: Statement, task: Task, n: int) -> bool:
-        """Place the first tasks, which are equal.
+    def _place_each(self, stmt: Statement, n: int) -> bool:
+        """Place the first tasks one by one up to one that finds no room now."""
+        placed, placing = 0, self.state.placing
+        while placed < n:
+            row, generator = self.tasks[0], placing.state
+            task = Task(self.state.snapshot, row)
+            chosen = self._choose(task, int(self.state.snapshot.tasks.role[row]))
+            if chosen is None or not chosen[1]:
+                placing.state = generator  # it is tried again
+                self._one_by_one.add(task.shape.id)
+                break
+            self.tasks.popleft()
+            stmt.place(row, chosen[0])
+            placed += 1
+        return placed > 0
+
+    def _place_together(self, stmt: Statement, task: Task, number: int, n: int) -> bool:
+        """Place the first tasks, of a class with this number, with one question to the kernel.
 
         Where a role remembers who refused, it does so only if none of its tasks is left to ask.
         """
         placing, role = self.state.placing, int(self.state.snapshot.tasks.role[task.row])
-        known, allowed, mark = placing.class_of(task), self.allowed, stmt.checkpoint()
+        allowed, mark = self.allowed, stmt.checkpoint()
         remembers = self._remembers(role) and _may_reopen(task)
         if remembers and role in self._refused:
             open_still = self._refused[role] == 0
             allowed = open_still if allowed is None else allowed & open_still
-        assert known is not None  # noqa: S101  # runs are of known classes
-        picks, draws = placing.pick([known.number] * n, allowed, stay_closed=remembers)
+        picks, draws = placing.pick([number] * n, allowed, stay_closed=remembers)
         if not picks or (remembers and len(picks) < n):
             return False
         tasks = [self.tasks.popleft() for _ in picks]
@@ -181,8 +201,8 @@ class JobPlacement:
         return (
             int(table.shape[first]) not in self._one_by_one
             and self.on_placed is None
-            and not state.policy.follows_placements
             and state.policy.imaginable
+            and state.placing.imagines
             and first not in state.queue_gates.held
             and (role == NOWHERE or role not in self.memory.failed_roles)
             and self.job not in state.ordering.moving_jobs
@@ -212,15 +232,10 @@ class JobPlacement:
         reason = state.policy.filter_task(task)
         if reason is not None:
             return self._no_node(row, role, reason)
-        known = self._choose_known(task, role)
-        if known is None:
-            fit = state.placing.fit(task)
-            chosen = self._choose(task, role, fit)
-            if chosen is None:
-                return self._no_node(row, role, fit)
-            node, has_room = chosen
-        else:
-            node, has_room = known, True
+        chosen = self._choose(task, role)
+        if chosen is None:
+            return self._no_node(row, role, state.placing.fit(task))
+        node, has_room = chosen
         if has_room:
             stmt.place(row, node)
         else:
@@ -249,21 +264,16 @@ class JobPlacement:
             and all(plugin.foreseeable for plugin, _ in state.hooks.bound(Plugin.allocatable))
         )
 
-    def _choose_known(self, task: Task, role: int) -> int | None:
-        """Return the best node with room now if the kernel knows it; None: ask in full."""
-        if self.state.snapshot.tasks.nominated[task.row] != NOWHERE:
-            return None
-        if self._remembers(role) and (_may_reopen(task) or self._is_mixed(role)):
-            return None
-        known = self.state.placing.class_of(task)
-        if known is None:
-            return None
-        return self.state.placing.choose_known(known, task, self.allowed)
-
-    def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
-        """Try the nominated node first, then all allowed ones."""
+    def _choose(self, task: Task, role: int) -> tuple[int, bool] | None:
+        """Return the best node and whether it has room now; a nominated one comes first."""
         placing, snapshot = self.state.placing, self.state.snapshot
-        nominee, refused = int(snapshot.tasks.nominated[task.row]), self._refused.get(role)
+        nominee, refused = snapshot.tasks.nominated.item(task.row), self._refused.get(role)
+        remembers = self._remembers(role) and (_may_reopen(task) or self._is_mixed(role))
+        if nominee == NOWHERE and not remembers:
+            node = placing.choose_known(task, self.allowed)
+            if node is not None:
+                return node, True
+        fit = placing.fit(task)
         if (
             nominee != NOWHERE
             and (self.allowed is None or self.allowed[nominee])
@@ -275,7 +285,7 @@ class JobPlacement:
             if chosen is not None:
                 return chosen
         allowed = self.allowed
-        if self._remembers(role) and (_may_reopen(task) or self._is_mixed(role)):
+        if remembers:
             refused = self._refused[role] = placing.refusals(task, fit, refused)
             allowed = refused == 0 if allowed is None else allowed & (refused == 0)
         if allowed is None and fit.no_node is not None:

@@ -139,11 +139,15 @@ class Placing:
             self._kernel = Kernel(found, self.snapshot)
         return self._kernel
 
+    def class_key(self, task: Task) -> Hashable:
+        """Return the key of tasks that are equal, also to the counts they are in."""
+        if self.varying:
+            return self.kind(task), self.snapshot.tasks.label_class.item(task.row)
+        return task.shape.id
+
     def class_of(self, task: Task) -> "KernelClass | None":
         """Return the class of a task; None if the kernel cannot know it."""
-        key: Hashable = task.shape.id
-        if self.varying:  # pods of other labels are in other counts
-            key = (self.kind(task), self.snapshot.tasks.label_class.item(task.row))
+        key = self.class_key(task)
         try:
             return self._classes[key]
         except KeyError:
@@ -303,10 +307,11 @@ class Placing:
         node = self._best(task, fit.rankers, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
-    def choose_known(
-        self, known: "KernelClass", task: Task, allowed: Mask | None = None
-    ) -> int | None:
-        """Pick the best node that has room now for a task of a known class, as ``choose`` does."""
+    def choose_known(self, task: Task, allowed: Mask | None = None) -> int | None:
+        """Pick the best node with room now as ``choose`` does; None if the kernel finds none."""
+        known = self.class_of(task)
+        if known is None:
+            return None
         if not known.rankers:
             nodes, draws = self.pick([known.number], allowed)
             if not nodes:
@@ -345,18 +350,16 @@ class Placing:
         return any(ask(task, nodes) is not None for ask in fit.rankers)
 
     def _best(self, task: Task, rankers: list[Ask], value: Column) -> int | None:
-        best = value.max(initial=-np.inf)
-        if best == -np.inf:
-            return None
         if rankers or self._picks:
             return self._best_ranked(task, value)
-        return self._draw((value == best).nonzero()[0])
+        best = value.max(initial=-np.inf)
+        return None if best == -np.inf else self._draw((value == best).nonzero()[0])
 
-    def _best_ranked(self, task: Task, value: Column) -> int:
+    def _best_ranked(self, task: Task, value: Column) -> int | None:
         """Pick the best node after candidates were compared with each other."""
         candidates = (value > -np.inf).nonzero()[0]
-        if len(candidates) == 1:
-            return int(candidates[0])
+        if len(candidates) < 2:
+            return int(candidates[0]) if len(candidates) else None
         whole = len(candidates) == len(value)
         nodes = Nodes(self.snapshot, ALL if whole else candidates)
         scores = value.copy() if whole else value[candidates]  # a plugin may write into them

@@ -58,6 +58,8 @@ class Kernel:
         """What the kernel reads must stay where it is."""
         self._held.append(nodes.view_pods)
         self._n_classes = 0
+        self._columns: dict[int, Column] = {}
+        """Values of classes by address."""
         self._state = ctypes.c_uint64()
         self._make_buffers(_FIRST)
         most = max(1, _MOST_BYTES // (8 * max(1, nodes.n)))
@@ -123,16 +125,18 @@ class Kernel:
         moved = self._snapshot.journal.moved
         if self._cursor == len(moved):
             return
-        rows: set[int] = set()
+        rows: list[int] = []
         for entry in moved[self._cursor :]:
             if isinstance(entry, int):
-                rows.add(entry)
+                rows.append(entry)
             else:
-                rows.update(entry.tolist())
+                rows += entry.tolist()
         self._cursor = len(moved)
-        if rows:
-            listed = np.fromiter(rows, dtype=np.int64, count=len(rows))
-            self._library.kernel_moved(self._handle, _address(listed), len(listed))
+        n = len(rows)
+        if n > len(self._classes):
+            self._make_buffers(2 * n)
+        self._classes[:n] = rows
+        self._library.kernel_moved(self._handle, self._asked, n)
 
     def pick(
         self,
@@ -165,8 +169,11 @@ class Kernel:
         """
         self.follow()
         where = self._library.kernel_values(self._handle, number)
-        pointer = ctypes.cast(where, ctypes.POINTER(ctypes.c_double))
-        return np.ctypeslib.as_array(pointer, shape=(self._snapshot.nodes.n,))
+        known = self._columns.get(where)
+        if known is None:
+            cells = (ctypes.c_double * self._snapshot.nodes.n).from_address(where)
+            known = self._columns[where] = np.frombuffer(cells)
+        return known
 
 
 def _address(array: NDArray[Any] | None) -> int | None:
