@@ -74,8 +74,7 @@ from pumice.framework.refusals import (
     within_quota,
 )
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, SubGroup
 
 __all__ = [
     "ABSTAIN",

@@ -18,12 +18,11 @@ from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled, Hooks
-from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
-from pumice.framework.process_memory import ProcessMemory
-from pumice.framework.registry import build_tiers, known_plugins
+from pumice.framework.registry import KeptPlugins, build_tiers, known_plugins
 from pumice.framework.session import Session
+from pumice.framework.session_state import ProcessMemory
 from pumice.plugins import builtin_plugins
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pumice
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 
 PLUGINS = Path(__file__).parents[2] / "examples" / "plugins"
 PROCESSORS = 16

@@ -22,8 +22,7 @@ from click.testing import CliRunner
 from pumice.actions import ACTIONS
 from pumice.api.yaml_text import parse_yaml
 from pumice.cli.main import main
-from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
-from pumice.framework.arguments import describe_arguments
+from pumice.framework.arguments import ACTION_ARGUMENTS, NoArguments, describe_arguments
 from pumice.framework.plugin import HOOKS, implements
 from pumice.plugins import builtin_plugins
 from pumice.scenarios import scenario as scenario_files

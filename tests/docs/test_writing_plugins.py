@@ -15,7 +15,7 @@ from pumice.core.object_rows import HoldingRows, NamespacedRows, ObjectRow, Obje
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.plugin import HOOKS
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 from pumice.scenarios.compare import CompareOptions
 from pumice.scenarios.runner import check, default_scheduler
 from pumice.scenarios.scenario import load_scenario

@@ -44,8 +44,8 @@ from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from
 from pumice.scheduler import Scheduler
 from pumice.sim.inputs import SimulationInput, read_configuration, read_workload
-from pumice.sim.traces.files import write_trace
-from pumice.sim.traces.summary import summarise as summarise_trace
+from pumice.sim.traces.parts import summarise as summarise_trace
+from pumice.sim.traces.trace_files import write_trace
 from pumice.testing import node, pod, pod_group, queue
 from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review

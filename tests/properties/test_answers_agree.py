@@ -10,7 +10,7 @@ from pumice.api.times import epoch
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.queue_order import queue_order
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from tests.properties.clusters import clusters, confs
 from tests.staged.truth import CAUSES, NOT_EVICTED

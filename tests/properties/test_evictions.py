@@ -15,8 +15,7 @@ from pumice.framework.eviction.eviction_runs import EvictionRuns, Plan
 from pumice.framework.eviction.gang_evictor import GangEvictor
 from pumice.framework.eviction.victim_columns import VictimColumns
 from pumice.framework.fits import Fit
-from pumice.framework.heaps import Heap
-from pumice.framework.ordering import Ordering
+from pumice.framework.ordering import Heap, Ordering
 from pumice.framework.placing import Placing
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of

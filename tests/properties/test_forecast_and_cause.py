@@ -7,7 +7,7 @@ import pytest
 
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.forecast import forecast_all
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from tests.properties.crowded import key

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.diagnosis.explain import explain_job
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.whatif import Question, what_if
 from tests.present import present
 from tests.properties.crowded import Book, conf, group_of, key, requests, scene, world_of

@@ -16,7 +16,7 @@ from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.forecast import forecast_all
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler.live_scheduler import Cycle

@@ -17,7 +17,7 @@ from pumice.cluster.extender_client import HttpExtenderClient
 from pumice.cluster.kube import credentials
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
-from pumice.errors import PumiceError
+from pumice.errors import InputError, PumiceError
 
 PASSWORD = "s3cr3t-planted"  # noqa: S105
 
@@ -142,3 +142,33 @@ def test_a_credential_program_is_bounded(
     with pytest.raises(PumiceError, match=said):
         connection.credentials.header()
     assert time.monotonic() - began < 20
+
+
+EXEC = {
+    "command": "true",
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "provideClusterInfo": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user"),
+    [
+        ({"certificate-authority-data": "ü"}, {}),
+        ({"certificate-authority": "a\0b"}, {}),
+        ({}, {"client-certificate": "a\0b", "client-key": "a"}),
+        ({"extensions": 5}, {"exec": EXEC}),
+        ({"extensions": ["x"]}, {"exec": EXEC}),
+        ({"insecure-skip-tls-verify": "false"}, {}),
+    ],
+)
+def test_odd_values_of_a_kubeconfig_are_named(
+    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any]
+) -> None:
+    file = Path(kubeconfig(tmp_path, **user))
+    content = yaml.safe_load(file.read_text())
+    content["clusters"][0]["cluster"] |= cluster
+    file.write_text(yaml.safe_dump(content))
+    field = next(iter({**cluster, **{key: 1 for key in user if key != "exec"}}))
+    with pytest.raises(InputError, match=rf"{field}: wanted"):
+        load_connection(str(file))

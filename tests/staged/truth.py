@@ -21,11 +21,10 @@ from pumice.api.codes import Cause, Spared
 from pumice.api.quantity import milli_value
 from pumice.cluster.embedded.quotas import quota_status
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay, Timeline
 from pumice.diagnosis.sources import load_world
-from pumice.diagnosis.timeline import Timeline
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.yaml"))

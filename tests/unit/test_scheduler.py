@@ -13,7 +13,7 @@ from pumice.api.conf import parse_conf
 from pumice.core.consistency import cells, changed
 from pumice.errors import ConfError
 from pumice.framework.plugin import Plugin
-from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import sample_cluster, snapshot_of

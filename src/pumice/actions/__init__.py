@@ -3,7 +3,7 @@
 They are listed here by name and loaded on use, as plugins are: a configuration names few of them.
 """
 
-from pumice.framework.action import Action
+from pumice.framework.session import Action
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _PLACING = SimulatorAssumptions(bounded=True)

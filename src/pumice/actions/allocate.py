@@ -3,10 +3,10 @@
 from collections import deque
 from functools import cached_property
 
-from pumice.framework.action_arguments import AllocateArguments, arguments_of
-from pumice.framework.heaps import Heap
+from pumice.framework.arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage
+from pumice.framework.ordering import Heap
 from pumice.framework.placement.turns import BatchedTurns
 from pumice.framework.refusals import Verdict, Why
 from pumice.framework.session import Session

@@ -10,11 +10,11 @@ from pumice.core.resources import STEP, Column, Mask, fits
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.action_arguments import PreemptArguments, arguments_of
+from pumice.framework.arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.eviction.eviction_runs import EvictionRuns
 from pumice.framework.eviction.queue_quota import QueueQuota
-from pumice.framework.heaps import Heap
+from pumice.framework.ordering import Heap
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement

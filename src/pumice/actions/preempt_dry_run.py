@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import PODS, Column, IndexArray, Mask, fits
 from pumice.core.views import Nodes, Task
-from pumice.framework.action_arguments import PreemptArguments, arguments_of
+from pumice.framework.arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.eviction.emptied_nodes import EmptiedNodes
 from pumice.framework.eviction.eviction_sums import EvictionSums, Plans

@@ -7,10 +7,10 @@ from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.eviction.candidates import Candidates, Scope
 from pumice.framework.eviction.eviction_runs import EvictionRuns
+from pumice.framework.placing import vetoed
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
-from pumice.framework.vetoes import vetoed
 
 
 def reclaim(ssn: Session) -> None:

@@ -25,7 +25,7 @@ from pumice.controllers import all_controllers
 from pumice.controllers.foreign_pods import ForeignPodController
 from pumice.controllers.workloads import WorkloadController
 from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
-from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler.live_scheduler import Usage

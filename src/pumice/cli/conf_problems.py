@@ -9,8 +9,7 @@ from pumice.cli.terminal import echo
 from pumice.errors import ConfError
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.plugin import Plugin
-from pumice.framework.plugin_loading import load_plugins
-from pumice.framework.registry import known_plugins
+from pumice.framework.registry import known_plugins, load_plugins
 from pumice.plugins import builtin_plugins
 
 

@@ -9,8 +9,7 @@ from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo
-from pumice.diagnosis.doctor.examination import examine_cluster
-from pumice.diagnosis.doctor.finding import Checked
+from pumice.diagnosis.doctor import Checked, examine_cluster
 from pumice.errors import ServiceError
 
 

@@ -13,13 +13,12 @@ from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.cli.world import ask_cluster, end_if_plugins_failed, read_world
 from pumice.clock import Deadline
-from pumice.diagnosis.cluster_state import UnknownJobError
+from pumice.diagnosis.cluster_state import UnknownJobError, maker_named
 from pumice.diagnosis.explain import Explanation, explain_in_steps
-from pumice.diagnosis.explanation_schema import EXPLANATION
-from pumice.diagnosis.incomplete import missing_input
-from pumice.diagnosis.other_names import maker_named
-from pumice.diagnosis.questions import unknown_votes
-from pumice.diagnosis.refused_pods import quota_notes
+from pumice.diagnosis.explanation import EXPLANATION
+from pumice.diagnosis.manifest_causes import missing_input
+from pumice.diagnosis.missing_pods import quota_notes
+from pumice.diagnosis.runner import unknown_votes
 from pumice.diagnosis.waiting_jobs import WaitingJob, waiting_jobs
 from pumice.examine.findings import Position
 

@@ -15,14 +15,12 @@ from pumice.cli.sim_options import as_options, prepare_folder, stoppable
 from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo
 from pumice.sim import output as files
-from pumice.sim.comparing import Summary
 from pumice.sim.inputs import SimulationInput, load, simulate
-from pumice.sim.measure import Measures
+from pumice.sim.job_run import Outcome
+from pumice.sim.measure import NOTHING, Measures, Summary, duration
 from pumice.sim.options import SimulationOptions
-from pumice.sim.outcome import Outcome
-from pumice.sim.report.tables import summary_rows, unfinished_notes
-from pumice.sim.result_files import REPORT, ResultFiles
-from pumice.sim.wording import NOTHING, duration
+from pumice.sim.output import REPORT, ResultFiles
+from pumice.sim.report.page import summary_rows, unfinished_notes
 
 BUILT_IN = "built-in"
 

@@ -21,6 +21,7 @@ from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo
 from pumice.errors import InputError
 from pumice.sim.inputs import load, read_configuration
+from pumice.sim.measure import NOTHING
 from pumice.sim.sweep import (
     GridPoint,
     Rows,
@@ -34,7 +35,6 @@ from pumice.sim.sweep import (
     sweep_local,
     write_summary,
 )
-from pumice.sim.wording import NOTHING
 from pumice.sim.workload import Workload
 
 _COLUMNS = (

@@ -11,11 +11,10 @@ from pumice.cli.printing import print_data
 from pumice.cli.tables import print_rows
 from pumice.cli.terminal import echo, print_text
 from pumice.sim.inputs import SimulationInput, prepare, read_workload
-from pumice.sim.traces.files import form_of, write_trace
-from pumice.sim.traces.sample import sample as draw
-from pumice.sim.traces.sample import window
-from pumice.sim.traces.summary import IN_GIB, summarise
-from pumice.sim.wording import duration
+from pumice.sim.measure import duration
+from pumice.sim.traces.parts import IN_GIB, summarise, window
+from pumice.sim.traces.parts import sample as draw
+from pumice.sim.traces.trace_files import form_of, write_trace
 from pumice.sim.workload import Workload
 
 _SHOWN = 8

@@ -17,7 +17,7 @@ from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.sources import load_world
 from pumice.errors import ClusterError, InputError, ServiceError, Words
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 from pumice.garbage_collection import reading
 from pumice.scenarios.suspicious_objects import mistakes
 

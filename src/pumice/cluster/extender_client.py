@@ -3,7 +3,6 @@
 Handed to the extender plugin by the scheduler.  Every failure is an ExtenderError.
 """
 
-import math
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,10 +14,13 @@ from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import ExtenderError, HttpError
 
 _HEADERS: Final = {"Content-Type": "application/json"}
+_LONGEST_S: Final = 600.0
+"""Limit of a call whose configured limit is 0, which is none in Go: a service that never answers
+would end all scheduling."""
 
 
 class HttpExtenderClient:
-    """One extender; keeps its connection between calls.  A limit of 0 is none, as in Go."""
+    """One extender; keeps its connection between calls.  A limit of 0 is ten minutes."""
 
     def __init__(self, url_prefix: str, timeout_s: float, *, max_answer: int = MAX_ANSWER) -> None:
         self._http = BlockingClient(url_prefix)
@@ -41,7 +43,7 @@ class HttpExtenderClient:
         self._http.close()
 
     def _post(self, path: str, body: bytes, *, answer: bool) -> Mapping[str, Any]:
-        limit_s = self._timeout_s if self._timeout_s > 0 else math.inf
+        limit_s = self._timeout_s if self._timeout_s > 0 else _LONGEST_S
         deadline = time.monotonic() + limit_s
         found = self._http.request(
             "POST", path, body, _HEADERS, deadline=deadline, cap=self._max_answer

@@ -155,14 +155,16 @@ class Answers:
         """
         key = (about, question)
         with self._lock:
-            self._wanted_until[key] = time.monotonic() + wanted_s
+            until = time.monotonic() + wanted_s
             known = self._known.get(key)
             if known is not None and not (known.done() and known.exception() is not None):
+                self._wanted_until[key] = until
                 self._known.move_to_end(key)
                 return known
             if self._waiting >= _MOST_WAITING or self._is_closed:
                 raise UnansweredError("too many questions are queued; ask again in a moment", 503)
             self._waiting += 1
+            self._wanted_until[key] = until
             future = self._threads.submit(self._answer, key, material)
             self._known[key] = future
             while len(self._known) > _KEPT:

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pumice.api.conf import DEFAULT_CONF
+from pumice.api.text_files import read_text
 from pumice.cluster.base import LiveCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -14,6 +15,7 @@ from pumice.dashboard.security import Authority
 from pumice.dashboard.server import Dashboard
 from pumice.dashboard.serving import ServingOptions, actions_of, guard_of
 from pumice.dashboard.sources import SchedulerSource
+from pumice.errors import InputError
 from pumice.serve.flags import split_address
 from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import SchedulerOptions
@@ -91,6 +93,6 @@ def _conf_text(file: str) -> str:
     if not file:
         return DEFAULT_CONF
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except OSError:
+        return read_text(Path(file))
+    except InputError:
         return DEFAULT_CONF

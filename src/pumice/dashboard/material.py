@@ -14,7 +14,7 @@ from pumice.cluster.base import Cluster
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.sources import load_world
 from pumice.errors import ClusterError, NotFoundError, RejectedError
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 
 CONF_KIND: Final = "ConfigMap"
 READ: Final = tuple(

@@ -15,7 +15,7 @@ from pumice.api.groups import PodGroup
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import titled
-from pumice.framework.queue_limits.tree import QueueTree
+from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import DomainTree
 from pumice.serve.scheduler.queue_metrics import limits_of

@@ -18,7 +18,7 @@ from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.queue_order import queue_order
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.settings import (
     drain_node,
     nodes_from_text,

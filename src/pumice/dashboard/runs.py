@@ -5,15 +5,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from pumice.api.text_files import read_text
 from pumice.dashboard.documents.shared import Document
 from pumice.errors import InputError, Words
-from pumice.sim.csv_cells import unguarded
 from pumice.sim.output import CHARTS, SUMMARY
+from pumice.sim.readers.table_files import unguarded
 
 _MOST_JOBS: Final = 20_000
 """Jobs of a run that are sent to a page."""
@@ -66,7 +69,8 @@ class RunLibrary:
             if (folder / SUMMARY).is_file():
                 yield folder
                 continue
-            yield from (each.parent for each in sorted(folder.glob(f"*/{SUMMARY}")))
+            inside = sorted(folder.glob(f"*/{SUMMARY}"))
+            yield from (each.parent for each in inside if each.is_file())
 
     def list(self) -> Document:
         """Write all runs with their figures.
@@ -152,8 +156,8 @@ def _read(file: Path) -> Any:
 def _decoded(file: Path, changed: int, size: int) -> Any:
     del changed, size
     try:
-        return msgspec.json.decode(file.read_bytes())
-    except (OSError, msgspec.DecodeError) as error:
+        return msgspec.json.decode(read_text(file))
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(wanted="a file of a run", found=str(error), file=str(file)) from None
 
 
@@ -167,13 +171,10 @@ def _jobs(run: Run) -> Document | None:
     columns: dict[str, list[Any]] = {
         name: [] for name in ("job", "queue", "pods", "arrival", "start", "end", "evictions")
     }
-    with file.open(encoding="utf-8", newline="") as text:
-        for number, row in enumerate(csv.DictReader(text)):
-            if number >= _MOST_JOBS:
-                break
-            for name, column in columns.items():
-                is_text = name in ("job", "queue")
-                column.append(unguarded(row[name]) if is_text else _number(row[name]))
+    for row in islice(csv.DictReader(StringIO(read_text(file))), _MOST_JOBS):
+        for name, column in columns.items():
+            is_text = name in ("job", "queue")
+            column.append(unguarded(row[name]) if is_text else _number(row[name]))
     return dict(columns)
 
 

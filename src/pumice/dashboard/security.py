@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -156,6 +157,8 @@ class Attempts:
     def __init__(self, authority: Authority, clock: Callable[[], float] = time.monotonic) -> None:
         self._authority = authority
         self._clock = clock
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="login")
+        """Beside those of other requests: an authority may take long, or be asked by many."""
         self._places: dict[str, tuple[asyncio.Semaphore, int]] = {}
         """Address to its free checks and the number of requests that use or wait for one."""
         self._trusted: dict[bytes, tuple[Person, float]] = {}
@@ -188,7 +191,8 @@ class Attempts:
         return person if until > self._clock() else None
 
     async def _check(self, token: str, digest: bytes) -> Person | None:
-        found = await asyncio.to_thread(self._authority.identify, token) if token else None
+        loop, identify = asyncio.get_running_loop(), self._authority.identify
+        found = await loop.run_in_executor(self._threads, identify, token) if token else None
         if found is None:
             await asyncio.sleep(_FAILURE_S)
             return None

@@ -230,9 +230,8 @@ class Dashboard:
             asked = _read_json(await read_body(request, _MOST_BODY))
             remedy = str(asked.get("remedy") or "")
             if remedy:
-                place = str(asked.get("job") or "")
-                scope, at = self._scope(request), _moment(request)
-                group = await asyncio.to_thread(self._pages.group_of, scope, at, place)
+                place, at = str(asked.get("job") or ""), _moment(request)
+                group = await asyncio.to_thread(self._pages.group_of, EVERYTHING, at, place)
                 return await self._answer(request, TryRemedy(group, remedy))
             return await self._answer(request, _question(asked))
         except PumiceError as error:

@@ -18,10 +18,10 @@ from pumice.core.snapshot import Snapshot
 from pumice.dashboard.feed import Feed
 from pumice.dashboard.material import ALL_KINDS, Material, gather
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.stored_configuration import scheduler_configuration
+from pumice.diagnosis.runner import Replay
+from pumice.diagnosis.sources import scheduler_configuration
 from pumice.errors import ClusterError, ConfError, InputError
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.registry import load_plugins
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 

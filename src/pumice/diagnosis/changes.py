@@ -1,10 +1,12 @@
-"""Changes to a world as data: offered by explain and tried by whatif, in one form.
+"""Changes to a cluster state as data: offered by explain and tried by whatif, in one form.
 
-A change is an instruction in words with the operations behind it.  It makes another world and
+A change is an instruction in words with the operations behind it.  It makes another state and
 leaves the first as it was; the rules of admission apply here too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -13,14 +15,79 @@ import msgspec
 
 from pumice.api.cloning import clone
 from pumice.api.conf import parse_conf
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.api.objects import in_namespace
+from pumice.api.pod_resources import Amounts
+from pumice.api.quantity import Amount, amount_or_nothing
 from pumice.cluster.embedded.patches import apply_patch
-from pumice.diagnosis.admission import admitted, check_removal
+from pumice.cluster.embedded.quotas import in_scope
+from pumice.controllers.expected import is_expected
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
-from pumice.diagnosis.recounted import recounted
-from pumice.diagnosis.written import Written, is_controlled, is_draft, stored_alone
+from pumice.diagnosis.writes import (
+    Writes,
+    admitted,
+    check_removal,
+    is_controlled,
+    is_draft,
+    stored_alone,
+)
 from pumice.errors import InputError, RejectedError, Words
+
+_Usage = Callable[[Manifest], Amounts]
+
+
+def with_quota_usage(before: ClusterState, after: ClusterState) -> ClusterState:
+    """Return a changed world whose quotas count the pods that came, and no longer those that went.
+
+    A quota that was itself changed has been counted with that.
+    """
+    known = before.of_kind(RESOURCE_QUOTA)
+    stated = [
+        quota
+        for key, quota in after.of_kind(RESOURCE_QUOTA).items()
+        if (quota.get("status") or {}).get("used") and known.get(key) is quota
+    ]
+    if not stated:
+        return after
+    gone, came = _not_in(before, after), _not_in(after, before)
+    if not gone and not came:
+        return after
+    new = (_with(quota, gone, came, after.quota_usage) for quota in stated)
+    changed = [one for one, quota in zip(new, stated, strict=True) if one != quota]
+    return after.with_objects(changed) if changed else after
+
+
+def _not_in(world: ClusterState, other: ClusterState) -> list[Manifest]:
+    """List the pods that exist in a world and are not the very same in another one."""
+    others = set(map(id, other.pods))
+    return [pod for pod in world.pods if id(pod) not in others and not is_expected(pod)]
+
+
+def _with(
+    quota: Manifest, gone: Iterable[Manifest], came: Iterable[Manifest], usage: _Usage
+) -> Manifest:
+    status = quota["status"]
+    more, less = _sum(quota, came, usage), _sum(quota, gone, usage)
+    used = {**status["used"]}
+    for name, stated in status["used"].items():
+        by = more[name] - less[name]
+        if by:
+            amount = amount_or_nothing(stated)
+            used[name] = str(Amount(max(0, amount.nano + by), amount.form))
+    return {**quota, "status": {**status, "used": used}}
+
+
+def _sum(quota: Manifest, pods: Iterable[Manifest], usage: _Usage) -> Counter[str]:
+    """Add up, in nano units, what a quota counts of pods."""
+    home = quota["metadata"].get("namespace") or "default"
+    found: Counter[str] = Counter()
+    for pod in pods:
+        if (pod["metadata"].get("namespace") or "default") == home and in_scope(quota, pod):
+            found.update({name: amount.nano for name, amount in usage(pod).items()})
+    return found
+
+
+# Operations
 
 
 class Patch(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +120,9 @@ class Patch(msgspec.Struct, frozen=True, kw_only=True):
             wanted = "a patch that leaves kind and name"
             raise InputError(wanted=wanted, found=list(self.patch), field=_where(change, self))
         if is_draft(old):
-            bare = Written(world).delete(old)
-            return Written(bare).create(admitted(bare, change, new))
-        return Written(world).update(old, admitted(world, change, new, old))
+            bare = Writes(world).delete(old)
+            return Writes(bare).create(admitted(bare, change, new))
+        return Writes(world).update(old, admitted(world, change, new, old))
 
 
 class Add(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +136,7 @@ class Add(msgspec.Struct, frozen=True, kw_only=True):
 
     def apply(self, world: ClusterState, change: str) -> ClusterState:
         """Create the object as an API server would."""
-        return Written(world).create(self.checked(world, change))
+        return Writes(world).create(self.checked(world, change))
 
     def checked(self, world: ClusterState, change: str) -> Manifest:
         """Return the object as it would be stored."""
@@ -102,7 +169,7 @@ class Remove(msgspec.Struct, frozen=True, kw_only=True):
         """Delete the object, and what belongs to it."""
         old = _found(world, self, change)
         check_removal(world, change, old)
-        return Written(world).delete(old)
+        return Writes(world).delete(old)
 
 
 class Conf(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +207,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
         for key in self.pods:
             if world.get("Pod", key) is None:
                 raise InputError(wanted="pods of this cluster", found=key, field=change)
-        return Written(world).end(self.pods)
+        return Writes(world).end(self.pods)
 
 
 OWNED: Final = ("PodGroup", "Pod")
@@ -191,7 +258,7 @@ class Change(msgspec.Struct, frozen=True):
                 for op in ops:
                     if not self._went_with_its_job(world, op):
                         world = op.apply(world, self.text)
-        return recounted(before, world)
+        return with_quota_usage(before, world)
 
     def _went_with_its_job(self, world: ClusterState, op: Operation) -> bool:
         """Return whether an object is removed anyway, with the job that owns it."""
@@ -353,3 +420,70 @@ def _name(op: Patch | Remove) -> str:
 
 def _where(change: str, op: Patch) -> str:
     return f"{change}: {_name(op)}"
+
+
+# Several changes as one
+
+
+def chain(changes: Iterable[Change]) -> Change:
+    """Join several changes to one."""
+    steps = list(changes)
+    ops = tuple(op for step in steps for op in step.ops)
+    return Change(_joined_text(steps), tuple(_joined(ops)))
+
+
+def _joined_text(steps: Sequence[Change]) -> str:
+    """Join instructions; nodes are named in one of them, those of one kind together."""
+    kinds = Counter(step.kind_of_nodes for step in steps if step.kind_of_nodes for _ in step.ops)
+    nodes = f"add {' and '.join(counted_nodes(n, kind) for kind, n in kinds.items())}"
+    return " and ".join(dict.fromkeys(nodes if s.kind_of_nodes else s.text for s in steps))
+
+
+def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
+    """Return operations none of which changes or removes what an earlier one adds."""
+    kept: list[Operation] = []
+    for op in ops:
+        at = next((i for i, one in enumerate(kept) if _adds(one, op)), None)
+        if isinstance(op, Remove) and op.kind in OWNED and any(map(_adds_job, kept)):
+            continue  # it would be there for a job that is added in another form only
+        if at is None:
+            kept.append(op)
+        elif isinstance(op, Patch):
+            new = _merged(_object(kept[at]), op.patch)
+            if new is None:
+                kept.append(op)
+            else:
+                kept[at] = Add(object=new)
+        else:
+            kept.pop(at)
+    return kept
+
+
+def _merged(added: Manifest, patch: Sequence[Mapping[str, Any]]) -> Manifest | None:
+    """Patch an object before it is added; None if that can be done only once it is stored.
+
+    The patch may be meant for the stored object, in which admission has set fields that are not
+    there yet: what it replaces may have to be added.
+    """
+    for some in ([dict(step) for step in patch], [adding(step) for step in patch]):
+        with suppress(RejectedError):
+            merged: Manifest = apply_patch(clone(added), some, "json")
+            return merged
+    return None
+
+
+def _adds_job(op: Operation) -> bool:
+    return isinstance(op, Add) and op.object.get("kind") == "Job"
+
+
+def _object(op: Operation) -> Manifest:
+    return op.object if isinstance(op, Add) else {}
+
+
+def _adds(one: Operation, op: Operation) -> bool:
+    """Return whether an operation adds the object that another changes or removes."""
+    if not isinstance(one, Add) or not isinstance(op, Patch | Remove):
+        return False
+    meta = one.object["metadata"]
+    place = (one.object["kind"], str(meta.get("namespace") or ""), meta["name"])
+    return place == (op.kind, op.namespace, op.name)

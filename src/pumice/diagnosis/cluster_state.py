@@ -1,15 +1,17 @@
 """A cluster at one moment, as plain manifests with a configuration: the input of every answer.
 
-A world is a value: changing it makes another one, so an answer can try changes on copies.
+A cluster state is a value: changing it makes another one, so an answer can try changes on copies.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
@@ -17,23 +19,45 @@ from pumice.api.kinds import LIMIT_RANGE, RESOURCE_QUOTA, SCHEDULER_NAME, Manife
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pod_resources import Amounts
+from pumice.api.wording import first_of
+from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.quotas import usage_of
 from pumice.controllers.expected import is_expected
+from pumice.controllers.jobflow import BY_TEMPLATE
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.quota_rooms import Elsewhere, QuotaRooms, Refusals, counted_elsewhere
-from pumice.diagnosis.made_once import MadeOnce
-from pumice.diagnosis.other_names import (
-    Member,
-    owner_sentence,
-    suggested,
-    unread_sentence,
-    without_kind,
-)
-from pumice.diagnosis.restored_objects import RestoredObjects
-from pumice.errors import InputError
+from pumice.diagnosis.fixtures import SharedFixtures
+from pumice.errors import ClusterError, InputError
 from pumice.framework.plugin import Plugin
-from pumice.framework.standing_warnings import StandingWarnings
+from pumice.framework.session_state import StandingWarnings
 
+_SHOWN: Final = 3
+"""Number of names suggested for an unknown one."""
+_LONGEST: Final = 500
+"""Characters of an unknown name that are compared with known ones."""
+_KINDS_OF_JOBS: Final = frozenset(
+    {"job", "jobs", "vcjob", "podgroup", "podgroups", "pg", "pod", "pods", "po"}
+)
+"""How people write the kinds by which a job can be named."""
+_HASH: Final = "pod-template-hash"
+"""The label by which a Deployment tells the pods of its ReplicaSets apart."""
+_TIMED: Final = re.compile(r"(?P<cron>.+)-\d{8,}")
+"""Jobs of a Kubernetes CronJob: its name and the minute."""
+_MAKERS: Final = (
+    "Deployment.apps",
+    "ReplicaSet.apps",
+    "StatefulSet.apps",
+    "DaemonSet.apps",
+    "Job.batch",
+    "CronJob.batch",
+    "CronJob.batch.volcano.sh",
+    "JobFlow.flow.volcano.sh",
+    "JobTemplate.flow.volcano.sh",
+)
+"""Kinds from which jobs or pods are made."""
+_MAKING: Final = frozenset(kind.partition(".")[0] for kind in _MAKERS)
+Member = tuple[Manifest, str]
+"""A job, a pod group or a pod, and the name of its job; empty if it has none."""
 _parsed = lru_cache(maxsize=16)(parse_conf)  # worlds of one question mostly share theirs
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
 """Possible keys of pod groups in a text."""
@@ -44,6 +68,128 @@ _INSTEAD = {
     "Node": "'pumice explain' without a name lists the jobs that wait",
 }
 """What to ask instead of explaining an object of a kind."""
+
+
+_T = TypeVar("_T")
+
+
+class Memo(Generic[_T]):
+    """A function of manifests that remembers its results, by the identity of the manifest."""
+
+    def __init__(self, make: Callable[[Manifest], _T]) -> None:
+        self._make = make
+        self._known: dict[int, tuple[Manifest, _T]] = {}
+
+    def __reduce__(self) -> tuple[type["Memo[_T]"], tuple[Callable[[Manifest], _T]]]:
+        """Leave the results behind on the way to another process: there, identities are others."""
+        return Memo, (self._make,)
+
+    def __call__(self, manifest: Manifest) -> _T:
+        """Return what is made of a manifest."""
+        known = self._known.get(id(manifest))
+        if known is None:
+            # the manifest is kept with it, so that its identity is not reused
+            known = self._known[id(manifest)] = (manifest, self._make(manifest))
+        return known[1]
+
+
+# Names that belong to no job
+
+
+def owner_sentence(name: str, members: Iterable[Member]) -> str:
+    """Describe an object that owns jobs or pods, and name them; empty if none of that name does."""
+    owned: dict[str, dict[str, Manifest]] = {}
+    for member, job in members:
+        space = member["metadata"].get("namespace") or "default"
+        for kind, owner in _owners(member):
+            if name in (owner, f"{space}/{owner}"):
+                owned.setdefault(f"{kind} {space}/{owner}", {})[job] = member
+    return "; ".join(_sentence(owner, jobs) for owner, jobs in owned.items())
+
+
+def unread_sentence(name: str, unread: Mapping[str, Iterable[str]]) -> str:
+    """Describe an object that was not read, of all kinds by name; empty if none has the name.
+
+    What jobs or pods are made from comes first.
+    """
+    spellings = {name, name.removeprefix("default/")}
+    found = [
+        (kind not in _MAKING, kind, key)
+        for key, kinds in unread.items()
+        if not spellings.isdisjoint((key, key.partition("/")[2]))
+        for kind in kinds
+    ]
+    return _without_jobs(*min(found)[1:]) if found else ""
+
+
+def _without_jobs(kind: str, key: str) -> str:
+    space = "default/" if kind in _MAKING and "/" not in key else ""
+    return f"{kind} {space}{key} has no job and no pod here; name a job, a pod group or a pod"
+
+
+def maker_named(cluster: ReadableCluster, name: str) -> str:
+    """Describe an object of a cluster from which jobs or pods are made; empty if there is none."""
+    space, slash, short = name.rpartition("/")
+    for kind in _MAKERS if short else ():
+        with suppress(ClusterError):  # not there, not served or not shown
+            cluster.get(kind, space if slash else "default", short)
+            return _without_jobs(kind.partition(".")[0], f"{space or 'default'}/{short}")
+    return ""
+
+
+def _sentence(owner: str, jobs: Mapping[str, Manifest]) -> str:
+    names = sorted(filter(None, jobs))
+    if len(names) == 1:
+        return f"the job of {owner} is {names[0]}: explain that"
+    if names:
+        return f"the jobs of {owner} are {first_of(names, _SHOWN)}: explain one of them"
+    spec = jobs[""].get("spec") or {}
+    scheduler = spec.get("schedulerName") or "default-scheduler"
+    if scheduler != SCHEDULER_NAME:
+        return f"the pods of {owner} are left to the scheduler {scheduler}"
+    return f"the pods of {owner} have no pod group"
+
+
+def _owners(member: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of what owns an object, and of what must own that."""
+    references: Any = member["metadata"].get("ownerReferences") or ()
+    for each in references:
+        kind, name = str(each.get("kind")), str(each.get("name"))
+        yield kind, name
+        ending = f"-{_label(member, _HASH)}"
+        if kind == "ReplicaSet" and len(ending) > 1 and name.endswith(ending):
+            yield "Deployment", name.removesuffix(ending)
+        elif each.get("apiVersion") == "batch/v1" and (timed := _TIMED.fullmatch(name)):
+            yield "CronJob", timed["cron"]
+    if template := _label(member, BY_TEMPLATE):
+        yield "JobTemplate", template.partition(".")[2]
+
+
+def _label(member: Manifest, name: str) -> str:
+    return str((member["metadata"].get("labels") or {}).get(name) or "")
+
+
+def suggested(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
+    """Suggest names for an unknown one: ``known`` ones, or what the spellings of ``ways`` mean."""
+    choices = [*ways] or [*known]
+    near = get_close_matches(name[:_LONGEST], choices, n=_SHOWN, cutoff=0.5)
+    meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
+    if meant:
+        *some, last = [repr(each) for each in list(meant)[:_SHOWN]]
+        return f"did you mean {', '.join(some)}{' or ' * bool(some)}{last}?"
+    listed = sorted(known)
+    if len(listed) == 1:
+        return f"the only one is {listed[0]}"
+    return f"there are {first_of(listed, _SHOWN)}" if listed else "there is none at all"
+
+
+def without_kind(name: str) -> str:
+    """Return a name without the kind before it, as in "podgroup/NAMESPACE/NAME"."""
+    kind, slash, rest = name.partition("/")
+    return rest if slash and kind.lower() in _KINDS_OF_JOBS else name
+
+
+# The state of a cluster
 
 
 class UnknownJobError(InputError):
@@ -122,19 +268,19 @@ class ClusterState:
         default_factory=dict, repr=False, compare=False
     )
     """Answers of an extender, so that each question is asked once; shared as ``_typed`` is."""
-    _typed: MadeOnce[KubeObject] = field(
-        default_factory=partial(MadeOnce, from_manifest), repr=False, compare=False
+    _typed: Memo[KubeObject] = field(
+        default_factory=partial(Memo, from_manifest), repr=False, compare=False
     )
     """Makes typed objects of manifests; shared with worlds made from this one."""
     counted_elsewhere: Elsewhere = field(default_factory=dict, compare=False)
     """What resource quotas counted besides the pods of the first world."""
-    quota_usage: MadeOnce[Amounts] = field(
-        default_factory=partial(MadeOnce, usage_of), repr=False, compare=False
+    quota_usage: Memo[Amounts] = field(
+        default_factory=partial(Memo, usage_of), repr=False, compare=False
     )
     """Returns what pods use of quotas; shared as ``_typed`` is."""
     writes: int = field(default=0, compare=False)
     """How many writes to embedded clusters led from the first world to this one."""
-    restored: RestoredObjects = field(default_factory=RestoredObjects, repr=False, compare=False)
+    restored: SharedFixtures = field(default_factory=SharedFixtures, repr=False, compare=False)
     """The objects in an embedded cluster; shared as ``_typed`` is."""
 
     @property

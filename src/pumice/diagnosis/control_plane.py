@@ -1,36 +1,222 @@
-"""The embedded cluster with a world in it: the work of controllers, without a scheduler.
+"""The embedded cluster with a cluster state in it: the work of controllers, without a scheduler.
 
 Used to carry out changes, on the objects that a change touches, and by forecasts, on all.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from pumice.api.kinds import JOB, RESOURCE_QUOTA, Manifest, kind_of
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.cloning import clone
+from pumice.api.kinds import CLAIM, JOB, RESOURCE_QUOTA, STORAGE_CLASS, Manifest, kind_of
 from pumice.api.objects import KINDS
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster, Gate
 from pumice.controllers import Controller
-from pumice.controllers.expected import NOT_BEGUN, expand_jobs, is_expected
+from pumice.controllers.expected import NOT_BEGUN, class_of, expand_jobs, is_expected, served
 from pumice.controllers.job.expand import may_start, wanted_pods
+from pumice.controllers.job.names import podgroup_name
 from pumice.controllers.job.state import JobState, replicas_of
 from pumice.controllers.loop import ControllerLoop
-from pumice.controllers.ownership import phase_of
-from pumice.diagnosis.arranged_objects import ArrangedObjects
+from pumice.controllers.ownership import controlled_by, controller_of, phase_of
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.creation_errors import RefusedPods
-from pumice.diagnosis.replacements import Replacements
-from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
+from pumice.diagnosis.fixtures import Fixtures
+from pumice.errors import QuotaExceededError
 
+AT_ONCE: Final = frozenset({"ReplicaSet", "ReplicationController"})
+"""Owners that replace a pod as soon as it is deleted, under another name."""
+_IN_PLACE: Final = frozenset({"StatefulSet", "Job"})
+"""Owners that wait until a pod is gone; an unknown Volcano job counts as one."""
+_DROPPED: Final = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
 Name = tuple[str, str]
 """Plain kind and key of an object."""
 _FIRST_SEED: Final = 0x10000000
 _STAMPS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation")
 """Metadata that a cluster writes and a file may lack."""
+
+
+# Volcano jobs that no cluster has seen have no uid, and their pod groups no name
+
+
+def owner_of(manifest: Manifest) -> str:
+    """Name the Volcano job that controls an object, empty if none does."""
+    if not manifest["metadata"].get("ownerReferences"):
+        return ""
+    owner = controller_of(manifest)
+    if owner is None or owner.get("kind") != "Job" or "volcano" not in str(owner.get("apiVersion")):
+        return ""
+    return f"{manifest['metadata'].get('namespace') or 'default'}/{owner.get('name')}"
+
+
+class UnseenJobs:
+    """The jobs of a world that have no uid of their own."""
+
+    def __init__(self, jobs: Iterable[Manifest]) -> None:
+        self._jobs: dict[str, Manifest] = {}
+        """Key to the job with the uid it is given."""
+        self._names: dict[str, tuple[str, str]] = {}
+        """Key of a pod group to its name in the world and in the cluster."""
+        for job in jobs:
+            if not job["metadata"].get("uid"):
+                self.add(job)
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self._jobs)
+
+    def add(self, job: Manifest) -> None:
+        """Assign a job a uid, the same one each time."""
+        key, meta = key_of(job), job["metadata"]
+        uid = f"job-{zlib.crc32(key.encode()):08x}"
+        self._jobs[key] = {**job, "metadata": {**meta, "uid": uid}}
+        self._names[key] = str(meta["name"]), podgroup_name(self._jobs[key])
+
+    def linked(self, one: Manifest) -> Manifest:
+        """Return an object as the cluster has it."""
+        if not self._jobs:
+            return one
+        if one["kind"] == "Job":
+            known = self._jobs.get(key_of(one))
+            uid = {} if known is None else {"uid": known["metadata"]["uid"]}
+            return {**one, "metadata": {**one["metadata"], **uid}}
+        if one["kind"] == "PodGroup" and key_of(one) in self._jobs:
+            return self._with(one, key_of(one), self._names[key_of(one)][1])
+        owner = owner_of(one)
+        return self._with(one, owner, "") if owner and owner in self._jobs else one
+
+    def unlinked(self, one: Manifest) -> Manifest:
+        """Return an object as the world has it."""
+        key = key_of(one) if one["kind"] == "Job" else owner_of(one)
+        if key not in self._jobs:
+            return one
+        meta = {**one["metadata"]}
+        if one["kind"] == "Job":
+            meta.pop("uid", None)
+            return {**one, "metadata": meta}
+        references = meta.get("ownerReferences") or ()
+        meta["ownerReferences"] = [{**each, "uid": ""} for each in references]
+        name, stored = self._names[key]
+        if one["kind"] == "PodGroup" and meta["name"] == stored:
+            meta["name"] = name
+        return _in_group({**one, "metadata": meta}, stored, name)
+
+    def _with(self, one: Manifest, job: str, new_name: str) -> Manifest:
+        name, stored = self._names[job]
+        meta = {**one["metadata"], "ownerReferences": [controlled_by(self._jobs[job])]}
+        if new_name:
+            meta["name"] = new_name
+        return _in_group({**one, "metadata": meta}, name, stored)
+
+
+def _in_group(one: Manifest, old: str, new: str) -> Manifest:
+    """Return an object that names another pod group instead of one."""
+    meta = one["metadata"]
+    marks = meta.get("annotations") or {}
+    if marks.get(GROUP_NAME) != old:
+        return one
+    return {**one, "metadata": {**meta, "annotations": {**marks, GROUP_NAME: new}}}
+
+
+# Pods that controllers outside Volcano create again
+
+
+class Replacements:
+    """Makes pods again on one embedded cluster."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+        self._due: list[Manifest] = []
+        self._let_go: set[str] = set()
+        """Uids of leaving pods that are not to be made again: they are, or their job is deleted."""
+        cluster.listeners.append(self._on_event)
+
+    def make(self) -> None:
+        """Create the pods that are due."""
+        due, self._due = self._due, []
+        self._cluster.restore(due)  # their owners may be missing
+
+    def _on_event(self, kind: str, event: Event) -> None:
+        if kind == JOB and event.type == "DELETED":
+            pods = self._cluster.owned_by(event.object["metadata"]["uid"], "Pod")
+            self._let_go.update(pod["metadata"]["uid"] for pod in pods)
+        elif kind == "Pod":
+            self._on_pod(event.object, is_gone=event.type == "DELETED")
+
+    def _on_pod(self, pod: Manifest, *, is_gone: bool) -> None:
+        uid, owner = pod["metadata"]["uid"], controller_of(pod)
+        is_let_go = uid in self._let_go
+        if is_gone:
+            self._let_go.discard(uid)
+        if owner is None or is_let_go or self._is_managed(pod):
+            return
+        leaves = is_gone or bool(pod["metadata"].get("deletionTimestamp"))
+        if owner.get("kind") in AT_ONCE and leaves:
+            if not is_gone:
+                self._let_go.add(uid)
+            self._replace(pod, new_name=f"{owner.get('name')}-")
+        elif owner.get("kind") in _IN_PLACE and is_gone and _phase(pod) != "Succeeded":
+            self._replace(pod)
+
+    def _is_managed(self, pod: Manifest) -> bool:
+        """Return whether the controllers at hand create the pod again themselves."""
+        job = owner_of(pod)
+        space, _, name = job.partition("/")
+        return bool(job) and self._cluster.peek(JOB, space, name) is not None
+
+    def _replace(self, pod: Manifest, new_name: str = "") -> None:
+        meta = {key: value for key, value in pod["metadata"].items() if key not in _DROPPED}
+        if new_name:
+            meta.pop("name", None)
+            meta["generateName"] = new_name
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        self._due.append(
+            clone({**pod, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
+        )
+
+
+def _phase(pod: Manifest) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")
+
+
+class NewClaims:
+    """Binds new claims of an embedded cluster; those that were there before stay as they are."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+        self._new: list[Manifest] = []
+        cluster.listeners.append(self._on_event)
+
+    def sync(self) -> None:
+        """Serve the claims that came since the last call."""
+        new, self._new = self._new, []
+        for given in new:
+            known = self._cluster.peek(STORAGE_CLASS, "", class_of(given))
+            claim, *volumes = served(given, known)
+            for volume in volumes:
+                self._cluster.restore([volume])
+                place = claim["metadata"]["namespace"], claim["metadata"]["name"]
+                changes = {"spec": {"volumeName": claim["spec"]["volumeName"]}}
+                self._cluster.patch(CLAIM, *place, changes)
+                self._cluster.merge_status(CLAIM, *place, claim["status"])
+
+    def _on_event(self, kind: str, event: Event) -> None:
+        if kind == CLAIM and event.type == "ADDED":
+            self._new.append(event.object)
+
+
+# The control plane
 
 
 def no_keys() -> tuple[str, str]:
@@ -47,13 +233,33 @@ def seed_of(world: ClusterState) -> int:
     return _FIRST_SEED + world.writes
 
 
+class RefusedPods:
+    """A gate in front of an embedded cluster: it refuses what the API server refused."""
+
+    def __init__(self, errors: Mapping[str, str], quotas: Gate | None) -> None:
+        self._errors = errors
+        self._quotas = quotas
+
+    def admit(self, pod: Manifest) -> Callable[[], None]:
+        """Check a new pod; return what counts it.
+
+        Raises:
+            QuotaExceededError: it is refused; controllers do not try again.
+        """
+        error = self._errors.get(f"Job {owner_of(pod)}")
+        if error is not None:
+            meta = pod["metadata"]
+            raise QuotaExceededError("Pod", meta["namespace"], meta["name"], error)
+        return (lambda: None) if self._quotas is None else self._quotas.admit(pod)
+
+
 class ControlPlane:
     """Objects of a world in an embedded cluster, with controllers."""
 
     def __init__(
         self,
         world: ClusterState,
-        objects: ArrangedObjects,
+        objects: Fixtures,
         controllers: Sequence[Controller],
         *,
         seed: int | None = None,

@@ -16,18 +16,20 @@ from pumice.clock import Deadline
 from pumice.controllers.expected import is_expected, open_queue
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.ownership import phase_of
-from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.forecast import Forecast, forecast
-from pumice.diagnosis.incomplete import missing_input
-from pumice.diagnosis.manifest_causes import REFUSAL, ended_phase, is_barred, is_barring
-from pumice.diagnosis.promises import broken_promises
-from pumice.diagnosis.questions import is_open, unknown_votes
-from pumice.diagnosis.refused_pods import quota_notes, refused_count
+from pumice.diagnosis.control_plane import owner_of
+from pumice.diagnosis.forecast import Forecast, broken_promises, forecast
+from pumice.diagnosis.manifest_causes import (
+    REFUSAL,
+    causes_of,
+    ended_phase,
+    is_barred,
+    is_barring,
+    missing_input,
+)
+from pumice.diagnosis.missing_pods import quota_notes, refused_count
 from pumice.diagnosis.remedy.search import Search, Way
-from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.timeline import Timeline
-from pumice.diagnosis.unseen_jobs import owner_of
+from pumice.diagnosis.runner import Replay, Timeline, is_open, unknown_votes
 from pumice.examine.causes import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome

@@ -5,7 +5,7 @@ without any never ends.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -13,19 +13,27 @@ from operator import itemgetter
 from typing import Any, Final
 
 from pumice.api.annotations import RUN_SECONDS
+from pumice.api.codes import Cause
+from pumice.api.decisions import Decisions
 from pumice.api.kinds import ENDED_PHASES
 from pumice.api.times import rfc3339
-from pumice.api.wording import counted, listing, span, verb
+from pumice.api.wording import counted, first_of, listing, span, verb
 from pumice.clock import Deadline
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.storms import Storm, StormWatch
-from pumice.diagnosis.story import Moved
-from pumice.diagnosis.timeline import Timeline
+from pumice.diagnosis.runner import MOST_CYCLES, Moved, Story, Timeline
+from pumice.examine.causes import Examiner, session_causes
+from pumice.examine.findings import Finding, ObjectRef
+from pumice.framework.session import Session
+from pumice.scheduler import Observer
 
+REPEATS: Final = 3
+"""How often a cluster must return to the same state before it is called a storm."""
+_LONGEST_S: Final = 3600.0
+"""Longest time from one round to the next; a daily recurrence is not a storm."""
 _DAY: Final = 86400.0
 HORIZON_S: Final = 30 * _DAY
 """How far ahead a forecast looks."""
-MOST_CYCLES: Final = 20_000
+FORECAST_CYCLES: Final = 20_000
 """Cycles after which a forecast stops."""
 _MOST_ROUNDS: Final = 12
 """Rounds of a storm after which a forecast stops."""
@@ -42,6 +50,86 @@ _INSTANTS: Final = {
     "tdm": "the window of a revocable zone changes",
 }
 """Events by which time alone changes the answers of a plugin."""
+
+
+# Storms: pods that evict each other, so that a cluster never comes to rest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storm:
+    """Which pods evict each other, and how often."""
+
+    every_s: float
+    """Seconds from one round to the next."""
+    pods: list[str] = field(default_factory=list)
+    """Pods that are evicted in each round."""
+    jobs: list[str] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+    """A sentence for each pair: which job makes room for which, and by which action."""
+
+    @property
+    def text(self) -> str:
+        """The storm in one sentence."""
+        every = "every cycle" if self.every_s <= 1 else f"every {self.every_s:g} s"
+        if len(self.pods) == 1:
+            return f"{self.pods[0]} is evicted and comes back {every}"
+        return f"{counted(len(self.pods), 'pod')} evict each other {every}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as plain data."""
+        return {**asdict(self), "text": self.text}
+
+
+class StormWatch:
+    """Watches a timeline; ``look`` after each step."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._seen: dict[Hashable, list[tuple[float, int]]] = {}
+        """State of the cluster to the times at which it occurred, with the evictions before."""
+        self.storm: Storm | None = None
+        self.rounds = 0
+        """Number of rounds of the storm so far."""
+
+    def look(self, evicted: Sequence[str]) -> None:
+        """Check whether a cycle that evicts found the same state as an earlier one."""
+        if not evicted:
+            return
+        timeline, story = self._timeline, self._timeline.story
+        stand = self._stand(evicted)
+        times = self._seen.setdefault(stand, [])
+        now = timeline.now
+        if times and now - times[-1][0] > _LONGEST_S:
+            times.clear()
+        times.append((now, len(story.evictions)))
+        if len(times) > REPEATS:
+            self.rounds = len(times) - 1
+            (then, before), (at, after) = times[-2:]
+            self.storm = self._describe(at - then, story.evictions[before:after])
+
+    def _stand(self, evicted: Sequence[str]) -> Hashable:
+        """Describe where pods run: by name, or by owner where names are generated."""
+        places: Counter[tuple[str, str]] = Counter()
+        for pod in self._timeline.pods():
+            node = pod["spec"].get("nodeName")
+            phase = (pod.get("status") or {}).get("phase")
+            if node and phase not in ENDED_PHASES:
+                places[self._timeline.ident(pod), str(node)] += 1
+        return frozenset(places.items()), len(evicted)
+
+    def _describe(self, every_s: float, round_: Sequence[Moved]) -> Storm:
+        pods = sorted({each.pod for each in round_})
+        jobs = dict.fromkeys(each.job for each in round_)
+        why = {
+            f"{first_of([m.pod for m in round_ if (m.job, m.whose, m.action) == key], 3)} "
+            f"{'makes' if sum((m.job, m.whose, m.action) == key for m in round_) == 1 else 'make'} "
+            f"room for {key[1] or 'nobody'} by {key[2] or 'the scheduler'}": None
+            for key in dict.fromkeys((m.job, m.whose, m.action) for m in round_)
+        }
+        return Storm(every_s=every_s, pods=pods, jobs=list(jobs), why=list(why))
+
+
+# Forecasts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +180,7 @@ class Course:
         return (
             at is None
             or at - self.timeline.start > self.horizon_s
-            or self.cycles >= MOST_CYCLES
+            or self.cycles >= FORECAST_CYCLES
             or self.storms.rounds >= _MOST_ROUNDS
         )
 
@@ -265,7 +353,7 @@ class Course:
                 else ""
             )
             return Forecast(state="never", text=f"{never}{hint}")
-        if self.cycles >= MOST_CYCLES:
+        if self.cycles >= FORECAST_CYCLES:
             played = span(timeline.now - timeline.start)
             text = f"unknown: too much happens to look further than {played}"
             return Forecast(state="unknown", text=text)
@@ -368,3 +456,76 @@ def _latest(moved: Iterable[Moved]) -> list[Moved]:
     """Return what happened last, all of one time."""
     found = list(moved)
     return [each for each in found if each.at == found[-1].at]
+
+
+# Promises that are not kept
+
+
+def broken_promises(
+    world: ClusterState, examiners: Iterable[Examiner]
+) -> Mapping[str, list[Finding]]:
+    """Return why jobs never get the places that they are promised, the decisive cause first.
+
+    The cluster is played until all of them have started, or it is at rest.  A promise that may
+    still be kept then, in a cluster that does not come to rest, is not broken.
+    """
+    waiting = {world.title(each.outcome.job): each for each in examiners}
+    timeline = Timeline(world)
+    for _ in range(MOST_CYCLES):
+        timeline.step()
+        for moved in timeline.story.binds:
+            waiting.pop(moved.job, None)
+        if not waiting or timeline.is_at_rest or timeline.next_at is None:
+            break
+    else:
+        return {}
+    later = _Later([timeline.group(each.outcome.job) for each in waiting.values()])
+    if waiting:
+        timeline.look(later)
+    return {
+        each.outcome.job: [*_taken(each, title, timeline.story), *found]
+        for (title, each), found in zip(waiting.items(), later.causes(), strict=True)
+    }
+
+
+@dataclass
+class _Later(Observer):
+    """Examines jobs in the cluster that is at rest."""
+
+    keys: list[str]
+
+    def __post_init__(self) -> None:
+        self._examiners = [Examiner(key) for key in self.keys]
+
+    def opened(self, ssn: Session) -> None:
+        for each in self._examiners:
+            each.opened(ssn)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        for each in self._examiners:
+            each.decided(ssn, decisions)
+
+    def causes(self) -> Iterator[list[Finding]]:
+        """Yield the causes of each job."""
+        for each in self._examiners:
+            yield session_causes(each)
+
+
+def _taken(examiner: Examiner, title: str, story: Story) -> Iterator[Finding]:
+    """Yield the jobs that start on nodes which another job is promised."""
+    outcome = examiner.outcome
+    nodes = {*outcome.promised.values()}
+    taking = [each for each in story.binds if each.node in nodes and each.job != title]
+    jobs = list(dict.fromkeys(each.job for each in taking if each.job))
+    if not jobs:
+        return
+    places = sorted({each.node for each in taking if each.job})
+    behind = dict(examiner.position.behind) if examiner.position is not None else {}
+    key = behind.get(jobs[0], "")
+    text = (
+        f"its place on {verb(len(places), 'node', 'nodes')} {first_of(places, _NAMED)} is promised,"
+        f" but {first_of(jobs, _NAMED)} {verb(len(jobs), 'takes', 'take')} it"
+    )
+    text += f"; {jobs[0]} goes first: {key}" if key else ""
+    about = ObjectRef.of_key("PodGroup", jobs[0])
+    yield Finding(Cause.JOB_AHEAD, text, about, {"jobs": jobs, "key": key, "nodes": places})

@@ -12,8 +12,8 @@ from typing import Any
 from pumice.api.decisions import Decisions
 from pumice.api.wording import counted
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.refused_pods import lacks_pods, quota_findings
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.missing_pods import lacks_pods, quota_findings
+from pumice.diagnosis.runner import Replay
 from pumice.examine.job_outcome import waiting_lines
 from pumice.examine.order_keys import Keys, difference, job_keys, ordering_hooks, queue_keys
 from pumice.framework.plugin import Plugin

@@ -23,7 +23,7 @@ from pumice.cache.ingest import Ingest
 from pumice.controllers.expected import is_expected
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.scheduler import Scheduler
 
 _SECRETS: Final = (

@@ -1,9 +1,10 @@
-"""Sources of a world: manifest files, `kubectl get -o yaml` output, scenarios, a cluster.
+"""Sources of a cluster state: manifests, `kubectl get -o yaml` output, scenarios, a cluster.
 
 One function, `load_world`, joins any number of sources.  Files are read leniently: kinds that
 scheduling does not read are counted and left out.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +13,9 @@ from typing import Any, Final
 
 import yaml
 
-from pumice.api.conf import DEFAULT_CONF, SchedulerConf
-from pumice.api.conf_files import read_conf_file
-from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.conf_files import conf_entries, read_conf_file
+from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, SYSTEM_NAMESPACE, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
 from pumice.api.named_files import named_conf, named_manifests
 from pumice.api.nodes import Node
@@ -24,11 +25,8 @@ from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
 from pumice.controllers.expected import created, is_expected, with_expected
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.creation_errors import creation_errors, lacking_pods
-from pumice.diagnosis.object_pile import ObjectPile, alike_until
-from pumice.diagnosis.plugin_config_maps import plugin_config_maps
-from pumice.diagnosis.stated_times import latest_time
-from pumice.diagnosis.stored_configuration import scheduler_configuration
+from pumice.diagnosis.missing_pods import creation_errors, lacking_pods
+from pumice.diagnosis.object_store import ObjectStore, alike_until, latest_time
 from pumice.errors import (
     ClusterError,
     InputError,
@@ -38,11 +36,67 @@ from pumice.errors import (
     UnavailableError,
     Words,
 )
+from pumice.scheduler import Scheduler
 
+CONF_NAME: Final = "volcano-scheduler-configmap"
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
 _MEASURING: Final = frozenset({"usage", "rescheduling"})
 """Plugins that read the measured use of nodes."""
+
+
+# The configuration that a cluster stores, and what its plugins read
+
+
+def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
+    """Find the scheduler's ConfigMap; one that cannot be read counts as missing."""
+    try:
+        return stored_configuration(cluster)
+    except ClusterError:
+        return None
+
+
+def stored_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
+    """Find the scheduler's ConfigMap: by its usual name, else by the key of its text.
+
+    Raises:
+        ClusterError: the ConfigMaps cannot be read.
+    """
+    try:
+        found = _conf_texts([cluster.get("ConfigMap", SYSTEM_NAMESPACE, CONF_NAME)])
+    except ClusterError:
+        found = _conf_texts(cluster.list("ConfigMap")[0])
+    return found[0] if found else None
+
+
+def _conf_texts(maps: Iterable[Manifest]) -> list[tuple[str, str]]:
+    """Return text and place of each configuration, the one with the usual name first."""
+    found = [
+        (one["metadata"]["name"] != CONF_NAME, one["metadata"].get("namespace", ""), one, text)
+        for one in maps
+        for _, text in conf_entries(one.get("data"))
+    ]
+    found.sort(key=lambda entry: (*entry[:2], entry[2]["metadata"]["name"]))
+    return [
+        (str(text), f"ConfigMap {namespace}/{one['metadata']['name']}")
+        for _, namespace, one, text in found
+    ]
+
+
+def plugin_config_maps(cluster: ReadableCluster, conf: str) -> list[Manifest]:
+    """Return those that the plugins of a configuration read, if available."""
+    try:
+        wanted = Scheduler(parse_conf(conf)).config_maps
+    except PumiceError:  # reported where the configuration is used
+        return []
+    found = []
+    for key in wanted:
+        with contextlib.suppress(ClusterError):
+            found.append(cluster.get(CONFIG_MAP, *key.split("/", 1)))
+    return found
+
+
+# Files and clusters
 
 
 @dataclass
@@ -150,7 +204,7 @@ def load_world(
         InputError: a source cannot be read or used.
         ConfError: the configuration cannot be used.
     """
-    pile = ObjectPile()
+    pile = ObjectStore()
     for source in sources:
         if isinstance(source, Documents):
             for document in source.documents:
@@ -240,7 +294,7 @@ def _packs(path: Path | str) -> Iterator[Pack]:
         yield from load_packs(path)
 
 
-def _take_pack(pile: ObjectPile, pack: Pack, source: Path | str) -> None:
+def _take_pack(pile: ObjectStore, pack: Pack, source: Path | str) -> None:
     """Take the objects of one place, those of one kind in a row together."""
     contents, place = pack.contents, 0
     while place < len(contents):
@@ -252,7 +306,7 @@ def _take_pack(pile: ObjectPile, pack: Pack, source: Path | str) -> None:
         place = end
 
 
-def _take_document(pile: ObjectPile, document: Document, source: Path | str) -> None:
+def _take_document(pile: ObjectStore, document: Document, source: Path | str) -> None:
     content = document.content
     if isinstance(content, (dict, Mapping)) and "kind" not in content:
         if "objects" in content or "objectsFrom" in content:
@@ -274,7 +328,7 @@ def _keys(content: Mapping[str, Any]) -> Words:
     return Words(f"a mapping with {first_of(names, 4)}" if names else "an empty mapping")
 
 
-def _take_objects(pile: ObjectPile, content: dict[str, Any], file: Path | None) -> None:
+def _take_objects(pile: ObjectStore, content: dict[str, Any], file: Path | None) -> None:
     """Take the objects of a scenario; an error names the line of the object."""
     path = file or _NO_FILE
     given = _part(content, "objects", (list, str), "a list of manifests", path) or []
@@ -294,7 +348,7 @@ def _take_objects(pile: ObjectPile, content: dict[str, Any], file: Path | None) 
                 pile.take(document.content, document.source)
 
 
-def _take_scenario(pile: ObjectPile, content: dict[str, Any], file: Path | None) -> None:
+def _take_scenario(pile: ObjectStore, content: dict[str, Any], file: Path | None) -> None:
     """Take a scenario or a saved snapshot; ``file`` is None for a text."""
     path = file or _NO_FILE
     _take_objects(pile, content, file)
@@ -344,7 +398,7 @@ def _part(
     return found
 
 
-def _take_cluster(pile: ObjectPile, cluster: ReadableCluster) -> None:
+def _take_cluster(pile: ObjectStore, cluster: ReadableCluster) -> None:
     found = read_cluster(cluster)
     for one in (*found.objects, *found.jobs, *found.events):
         try:

@@ -6,12 +6,11 @@ from typing import Any, Final
 
 from pumice.api.decisions import Decisions
 from pumice.clock import Deadline
-from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import state_of, with_stated
-from pumice.diagnosis.forecast import Forecast, forecast_all
-from pumice.diagnosis.promises import broken_promises
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.forecast import Forecast, broken_promises, forecast_all
+from pumice.diagnosis.manifest_causes import causes_of
+from pumice.diagnosis.runner import Replay
 from pumice.examine.causes import Examiner, as_recorded
 from pumice.examine.findings import Finding, Position
 from pumice.examine.order_keys import OrderBook

@@ -21,7 +21,7 @@ from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.session import Session
-from pumice.framework.waiting_reason import given_up, waiting_reason
+from pumice.framework.waiting import given_up, waiting_reason
 from pumice.scheduler import Observer
 
 

@@ -27,7 +27,7 @@ from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import QueueCommitments, elastic_by_queue
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
-from pumice.framework.waiting_reason import compared_amounts
+from pumice.framework.waiting import compared_amounts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Task
 from pumice.examine.findings import Finding, FunnelRow, ObjectRef
 from pumice.examine.node_constraints import CAPACITY, OF_PODS, Constraint, Funnel, compared
-from pumice.framework.waiting_reason import claim_reason
+from pumice.framework.waiting import claim_reason
 
 RESOURCE_CLAIM: Final = "ResourceClaim"
 _SHOWN: Final = 3

@@ -18,7 +18,7 @@ from pumice.examine.gang_needs import needs_some, pending_rows
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
 from pumice.examine.node_constraints import Funnel
-from pumice.framework.action_arguments import AllocateArguments, arguments_of
+from pumice.framework.arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Record, Records, Stage
 from pumice.framework.refusals import Reason

@@ -14,27 +14,134 @@ strict to be. Bound values are shared by every instance made from them: read, do
 """
 
 import dataclasses
+import math
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field
 from functools import cache
-from typing import Any, Final, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Final, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from pumice.api.conf import Problem, Severity, is_switch
 from pumice.api.conf_lines import summary
+from pumice.api.duration import parse_duration
+from pumice.api.quantity import parse_quantity
 from pumice.api.wording import nearest
-from pumice.framework.argument_kinds import (
-    KINDS,
-    MAPPING,
-    Amount,
-    Duration,
-    Kind,
-    WholePart,
-    bare,
-    kind_of,
-)
+
+Duration = NewType("Duration", float)
+"""Seconds; written as a Go duration such as "1h30m"."""
+Amount = NewType("Amount", float)
+"""Whole units of a resource; written as a Kubernetes quantity such as "500m" or "2Gi"."""
+WholePart = NewType("WholePart", int)
+"""An integer; of a number with a fraction, which Volcano cuts off for some arguments."""
+
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A type of argument: its display name, and a reader that raises ValueError."""
+
+    name: str
+    read: Callable[[Any], Any]
+
+
+def _read_int(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError
+    return value
+
+
+def _read_whole_part(value: Any) -> int:
+    return int(_read_float(value))
+
+
+def _read_float(value: Any) -> float:
+    if type(value) not in {int, float} or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def _read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value not in _TRUE | _FALSE:
+        raise ValueError
+    return value in _TRUE
+
+
+def _read_str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return value
+
+
+def _read_duration(value: Any) -> float:
+    return parse_duration(_read_str(value))
+
+
+def _read_amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return parse_quantity(value) / 10**9
+
+
+def _read_names(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [name for part in value.split(",") if (name := part.strip())]
+    return [_read_str(item) for item in _read_list(value)]
+
+
+def _read_list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return value
+
+
+def _read_mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return value
+
+
+MAPPING: Final = Kind("mapping", _read_mapping)
+KINDS: Final[dict[Any, Kind]] = {
+    int: Kind("integer", _read_int),
+    WholePart: Kind("integer", _read_whole_part),
+    float: Kind("number", _read_float),
+    bool: Kind("true or false", _read_bool),
+    str: Kind("text", _read_str),
+    Duration: Kind("duration", _read_duration),
+    Amount: Kind("quantity", _read_amount),
+    list[str]: Kind("names, comma separated", _read_names),
+    Any: Kind("anything", lambda value: value),
+}
+_CONTAINERS: Final[dict[Any, Kind]] = {
+    dict: MAPPING,
+    Mapping: MAPPING,
+    list: Kind("list", _read_list),
+}
+
+
+def bare(annotation: Any) -> Any:
+    """Strip ``| None``: None can be a default, but cannot be written."""
+    if get_origin(annotation) in {Union, UnionType}:
+        kinds = [each for each in get_args(annotation) if each is not NoneType]
+        return kinds[0] if len(kinds) == 1 else annotation
+    return annotation
+
+
+def kind_of(annotation: Any, key: str) -> Kind:
+    """Return the kind of an annotation; an annotation without one is a programming error."""
+    kind = KINDS.get(annotation) or _CONTAINERS.get(get_origin(annotation) or annotation)
+    if kind is None:
+        raise TypeError(
+            f"argument '{key}' has the annotation {annotation}, which no value can have"
+        )
+    return kind
+
 
 __all__ = [
     "UNKNOWN",
@@ -393,3 +500,84 @@ def _rows(cls: type, before: str) -> Iterator[ArgumentRow]:
         default = "" if each.declaration.pattern else _default(each)
         bounds = _bounds(each.declaration)
         yield ArgumentRow(key, each.kind.name, default, bounds, each.declaration.doc)
+
+
+_ERROR_CACHE = "skip a node for a role that it refused before"
+
+
+@dataclass(kw_only=True)
+class AllocateArguments:
+    """Arguments of allocate."""
+
+    remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
+
+
+@dataclass(kw_only=True)
+class PreemptArguments:
+    """Arguments of preempt."""
+
+    remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
+    by_dry_run: bool = arg(
+        "enableTopologyAwarePreemption",
+        default=False,
+        doc="compare nodes by their victims instead of by their scores",
+    )
+    percentage: int = arg(
+        "minCandidateNodesPercentage",
+        default=10,
+        doc="share of nodes with victims to compare, in percent; only without scores",
+    )
+    at_least: int = arg("minCandidateNodesAbsolute", default=1, doc="least number of them")
+    at_most: int = arg("maxCandidateNodesAbsolute", default=100, doc="greatest number of them")
+    workers: int = arg(
+        "topologyAwarePreemptWorkerNum",
+        default=16,
+        doc="accepted and without effect: nodes are compared all at once",
+    )
+
+
+@dataclass(kw_only=True)
+class ForgetfulArguments:
+    """Arguments of backfill and reclaim.
+
+    Volcano: both make a new cache for each task, so it is always empty.
+    """
+
+    remember_errors: bool = arg(
+        "predicateErrorCacheEnable",
+        default=True,
+        doc="accepted and without effect: each task asks all nodes again",
+    )
+
+
+@dataclass(kw_only=True)
+class GangEvictionArguments:
+    """Arguments of gangpreempt and gangreclaim."""
+
+    max_domains: int = arg("maxDomains", default=8, minimum=1, doc="network domains to try")
+    take_whole: bool = arg(
+        "allowWholeBundle", default=True, doc="whether a gang may be evicted below its minMember"
+    )
+
+
+@dataclass(kw_only=True)
+class NoArguments:
+    """An action without arguments."""
+
+
+ACTION_ARGUMENTS: dict[str, type] = {
+    "allocate": AllocateArguments,
+    "backfill": ForgetfulArguments,
+    "preempt": PreemptArguments,
+    "reclaim": ForgetfulArguments,
+    "gangpreempt": GangEvictionArguments,
+    "gangreclaim": GangEvictionArguments,
+}
+
+_T = TypeVar("_T")
+
+
+def arguments_of(configured: Mapping[str, Any], action: str, cls: type[_T]) -> _T:
+    """Read an action's arguments; an unusable value leaves the default."""
+    given = configured.get(action)
+    return cls(**bind_arguments(cls, given)[0]) if given else cls()

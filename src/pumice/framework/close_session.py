@@ -29,11 +29,10 @@ from pumice.framework.columns import all_jobs
 from pumice.framework.fit_errors import fit_error
 from pumice.framework.job_records import Record
 from pumice.framework.queue_limits.device_quota import held_devices
-from pumice.framework.queue_limits.tree import ROOT, QueueTree
+from pumice.framework.queue_limits.limits import ROOT, QueueTree
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
-from pumice.framework.waiting_pods import waiting_pods
-from pumice.framework.waiting_reason import waiting_reason
+from pumice.framework.waiting import waiting_pods, waiting_reason
 
 Phases = NDArray[np.int8]
 _UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")

@@ -14,11 +14,10 @@ from pumice.core.views import Job, Task
 from pumice.errors import BadHookResultError
 from pumice.framework.columns import Jobs, Queues
 from pumice.framework.combining import Ask
-from pumice.framework.failing_hooks import Failures, Subject
-from pumice.framework.hook_answers import Answer, Check
+from pumice.framework.hook_answers import Answer, Check, Failures, Subject
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.refusals import Failed, Verdict, Vote
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import SubGroup
 
 P = ParamSpec("P")
 A = TypeVar("A")

@@ -454,3 +454,13 @@ def distinct_rows(moved: list[Any], n: int) -> Rows:
 
 MakePlacing = Callable[[Snapshot, Hooks, int], Placing]
 """Makes the placing of a session from a snapshot, its hooks and the seed."""
+
+
+def vetoed(placing: Placing, task: Task, node: int) -> bool:
+    """Return whether a task cannot be placed on a node as it is now, evictions included."""
+    if not placing.vetoing:
+        return False
+    fit, rows = placing.judged(task), np.array([node])
+    nodes = Nodes(placing.snapshot, rows)
+    answers = (each.ask(fit, task, nodes, rows) for each in placing.vetoing)
+    return any(codes is not None and codes[0] > 0 for codes in answers)

@@ -20,9 +20,9 @@ from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
 from pumice.framework.equal_tasks import has_plain_shape, placed_ahead
 from pumice.framework.foreseen_picks import LONGEST_WALK, MOST_KINDS, ForeseenPicks
-from pumice.framework.heaps import Heap, Key
 from pumice.framework.imagined_rows import ImaginedQueues, cumulate
 from pumice.framework.job_records import Stage
+from pumice.framework.ordering import Heap, Key
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.framework.roles import mixed_roles

@@ -4,9 +4,10 @@ Inherit, override some, declare arguments as dataclass fields.  A fresh instance
 session, so state cannot leak from one to the next.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +15,37 @@ from numpy.typing import NDArray
 from pumice.api.wording import nearest
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
-from pumice.core.views import Job, NodeFacts, Nodes, Queue, Task
+from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
 from pumice.framework import combining as rule
 from pumice.framework import hook_answers as answer
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.hooks import Hook, HookTable
-from pumice.framework.per_node import per_node
 from pumice.framework.plugin_declarations import PluginDeclarations
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
 from pumice.framework.simulator_assumptions import UNDECLARED
-from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, SubGroup
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def per_node(method: _Method) -> _Method:
+    """Make a node hook that looks at one node at a time: ``f(self, task, node: NodeRow)``.
+
+    Slower, for what columns cannot express.
+    """
+
+    @functools.wraps(method)
+    def loop(self: Any, task: Task, nodes: Nodes) -> NDArray[Any]:
+        snapshot = nodes.snapshot
+        answers = [method(self, task, NodeRow(snapshot, int(i))) for i in nodes.index]
+        return np.asarray(answers, dtype=np.float64 if "score" in method.__name__ else None)
+
+    loop.per_node = True  # type: ignore[attr-defined]
+    return loop  # type: ignore[return-value]
+
 
 __all__ = [
     "ABSTAIN",

@@ -23,8 +23,7 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
 from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
-from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, SubGroup
 
 
 @dataclass(kw_only=True)

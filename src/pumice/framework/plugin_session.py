@@ -12,8 +12,8 @@ from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
-from pumice.framework.queue_limits.queue_gates import QueueGates
-from pumice.framework.topology.job_topology import Topology
+from pumice.framework.queue_limits.reservations import QueueGates
+from pumice.framework.topology.domains import Topology
 
 
 class PluginSession(Protocol):

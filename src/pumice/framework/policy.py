@@ -14,9 +14,7 @@ from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin, ranks_ahead
 from pumice.framework.refusals import Verdict
-from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.job_topology import Topology
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, SubGroup, Topology
 
 P = ParamSpec("P")
 A = TypeVar("A")

@@ -1,8 +1,11 @@
 """One scheduling cycle: its state, its input, and what plugins see and leave in it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from pumice.api.decisions import ClaimChoice
@@ -16,9 +19,9 @@ from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.queue_gates import QueueGates
-from pumice.framework.session_state import SessionState
-from pumice.framework.standing_warnings import StandingWarnings
+from pumice.framework.queue_limits.reservations import QueueGates
+from pumice.framework.session_state import SessionState, StandingWarnings
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.statement import Statement
 
 _OPENED_GATES: Final = "queue gates"
@@ -165,3 +168,26 @@ class Session(SessionState):
     def gang_message(self, job: Job) -> str:
         """Return how many tasks a gang lacks, and why, in Volcano's words."""
         return gang_message(self, job)
+
+
+class Action(msgspec.Struct, frozen=True):
+    """A step of a session, with what the simulator may assume about it."""
+
+    place: str
+    """Module and function, with a colon between them."""
+    simulator: SimulatorAssumptions
+
+    def load(self) -> Callable[[Session], None]:
+        """Import the module, unless that is done already, and return the function."""
+        return _loaded(self.place)
+
+    def __call__(self, ssn: Session) -> None:
+        """Decide through a session."""
+        self.load()(ssn)
+
+
+@cache
+def _loaded(place: str) -> Callable[[Session], None]:
+    module, _, name = place.partition(":")
+    found: Callable[[Session], None] = getattr(import_module(module), name)
+    return found

@@ -4,10 +4,12 @@ From the bottom up: hooks and topology, then policy, ordering and placing, then 
 placements, evictions and the search over domains take it, and the session is made of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pumice.api.decisions import (
@@ -32,8 +34,42 @@ from pumice.framework.ordering import Ordering
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
-from pumice.framework.queue_limits.queue_gates import QueueGates
-from pumice.framework.topology.job_topology import Topology
+from pumice.framework.queue_limits.reservations import QueueGates
+from pumice.framework.topology.domains import Topology
+
+
+class StandingWarnings:
+    """What plugins have warned of.
+
+    Answers try many variants of one cluster: for them it forgets nothing, so that what stands in
+    most of the variants is not logged for each of them.
+    """
+
+    def __init__(self, *, forgets: bool = True) -> None:
+        self._forgets = forgets
+        self._logged: dict[str, set[str]] = {}
+
+    def report(self, plugin: str, texts: Collection[str]) -> None:
+        """Log what a plugin finds wrong in a cycle, except what was logged before."""
+        logged = self._logged.setdefault(plugin, set())
+        for text in texts:
+            if text not in logged:
+                logging.getLogger(f"pumice.plugins.{plugin}").warning("%s: %s", plugin, text)
+        if self._forgets:
+            logged.intersection_update(texts)
+        logged.update(texts)
+
+
+class ProcessMemory(msgspec.Struct):
+    """Outlives a reload of the configuration; a new process starts with an empty one."""
+
+    plugins: dict[str, Any] = msgspec.field(default_factory=dict)
+    """State of plugins, under their names."""
+    started_at: float | None = None
+    """When the process began to schedule a live cluster; None if nothing runs between cycles."""
+    warnings: StandingWarnings = msgspec.field(default_factory=StandingWarnings)
+    """What plugins have warned of."""
+
 
 _UNSTATED, _PENDING = PHASE_CODE[""], PHASE_CODE["Pending"]
 _FEW = 8

@@ -10,7 +10,7 @@ from pumice.core.shapes import Delta
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import longest
-from pumice.framework.heaps import Key
+from pumice.framework.ordering import Key
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 

@@ -18,13 +18,13 @@ from pumice.api.wording import counted, name_hint
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import Explanation, explain_job
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.settings import drain_node, nodes_from_text, setting_from_text, use_conf
 from pumice.diagnosis.sources import load_job, load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Answer, Question, what_if
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.framework.registry import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind
 from pumice.library.configurations import Configuration, log_warnings, read_configuration
 from pumice.library.html import render

@@ -12,7 +12,7 @@ from pumice.api.output_files import make_folder
 from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.framework.registry import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind, check_seed
 from pumice.library.configurations import Configuration, log_warnings, read_configuration
 from pumice.library.html import render
@@ -24,8 +24,8 @@ from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workl
 from pumice.sim.inputs import simulate as run_to_end
 from pumice.sim.measure import Measures
 from pumice.sim.options import Evicted, SimulationOptions
-from pumice.sim.report.tables import summary_rows
-from pumice.sim.result_files import REPORT, ResultFiles
+from pumice.sim.output import REPORT, ResultFiles
+from pumice.sim.report.page import summary_rows
 from pumice.sim.statistics import Interval, Paired
 from pumice.sim.workload import Workload
 

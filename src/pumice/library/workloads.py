@@ -8,8 +8,7 @@ from pumice.api.objects import Node
 from pumice.errors import InputError, Words
 from pumice.library.arguments import check_kind
 from pumice.sim.inputs import equal_nodes
-from pumice.sim.limits import check_nodes
-from pumice.sim.options import is_count
+from pumice.sim.options import check_nodes, is_count
 from pumice.sim.readers.job_table import AMOUNTS, check_asked, jobs_from
 from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.workload import Workload, in_order

@@ -16,7 +16,7 @@ from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
 NOT_READY_REASON = "NotEnoughResources"

@@ -18,8 +18,7 @@ from pumice.framework.arguments import arg, arg_pattern
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.domains import Domain, DomainTree, DomainUse
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, DomainTree, DomainUse, SubGroup
 
 _index_of: Final = attrgetter("index")
 

@@ -13,7 +13,7 @@ from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import SubGroup
 
 
 @dataclass(kw_only=True)

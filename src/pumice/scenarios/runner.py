@@ -87,7 +87,7 @@ def default_scheduler(
     conf: SchedulerConf, seed: int, *, plugins: Sequence[str] = ()
 ) -> CycleScheduler:
     """Make Pumice's own scheduler; ``plugins`` are files or modules as for ``--plugin``."""
-    from pumice.framework.plugin_loading import load_plugins  # noqa: PLC0415
+    from pumice.framework.registry import load_plugins  # noqa: PLC0415
     from pumice.scheduler import Scheduler  # noqa: PLC0415  (the deciding core loads NumPy)
 
     return Scheduler(conf, seed=seed, plugins=load_plugins(plugins), services=SERVICES)

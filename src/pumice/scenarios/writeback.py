@@ -49,9 +49,13 @@ def write_expectations(path: Path, expect: Record) -> None:
         ScenarioError: The file is YAML in a form that cannot be edited as text.
         OutputError: It cannot be written; it is as it was.
     """
-    text = path.read_text(encoding="utf-8")
     edit = json_with_expect if path.suffix == ".json" else yaml_with_expect
-    write_file(path, edit(text, expect, path))
+    with path.open(encoding="utf-8", newline="") as file:
+        text = file.read()
+    written = edit(text, expect, path)
+    if 0 < text.count("\n") == text.count("\r\n"):  # what is new ends its lines as the rest does
+        written = written.replace("\r\n", "\n").replace("\n", "\r\n")
+    write_file(path, written)
 
 
 def json_with_expect(text: str, expect: Record, path: Path) -> str:

@@ -17,7 +17,7 @@ from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
-from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session_state import ProcessMemory
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.scheduler.default_queues import make_queues

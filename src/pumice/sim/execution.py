@@ -9,9 +9,8 @@ from pumice.api.decisions import Decisions
 from pumice.api.wording import part_of_its, verb
 from pumice.sim.direct_cycle import DirectDecisions
 from pumice.sim.event_log import NONE, EventKind, EventLog
-from pumice.sim.job_run import JobRun, State
+from pumice.sim.job_run import JobRun, SimulationCost, State
 from pumice.sim.options import Evicted
-from pumice.sim.outcome import SimulationCost
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_jobs import WaitingJobs
 

@@ -20,18 +20,15 @@ from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError, Words
-from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.framework.registry import PluginSource, load_plugins
 from pumice.sim.engine import Engine
 from pumice.sim.job_classes import above_zero
-from pumice.sim.limits import check_arrivals, check_nodes
-from pumice.sim.options import FORMATS, SimulationOptions
-from pumice.sim.outcome import Outcome
+from pumice.sim.job_run import Outcome
+from pumice.sim.options import FORMATS, SimulationOptions, check_arrivals, check_nodes
 from pumice.sim.readers import openb
 from pumice.sim.readers.node_sizes import outlier_notes
-from pumice.sim.readers.parquet import is_parquet
 from pumice.sim.readers.registry import READERS, recognised
-from pumice.sim.readers.tables import columns_of
-from pumice.sim.readers.text import first_row, read_text
+from pumice.sim.readers.table_files import columns_of, first_row, is_parquet, read_text
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import NodeHint, Workload
 

@@ -1,6 +1,7 @@
 """One job on its way through a simulation, and its objects as the scheduler sees them."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from math import inf, isnan, nan
@@ -20,7 +21,8 @@ from pumice.api.objects import (
 )
 from pumice.api.times import epoch as seconds_of
 from pumice.api.times import moment_of
-from pumice.sim.event_log import NONE
+from pumice.core.snapshot import Snapshot
+from pumice.sim.event_log import NONE, EventLog
 from pumice.sim.job_classes import JobClass
 from pumice.sim.workload import JobSpec, TaskSpec
 
@@ -264,3 +266,28 @@ class BoundPods:
 def nominated(pod: Pod, node: str) -> Pod:
     """Write on a waiting pod the node that it was promised."""
     return msgspec.structs.replace(pod, status=PodStatus(phase="Pending", nominated_node_name=node))
+
+
+@dataclass(slots=True)
+class SimulationCost:
+    """The cost of a simulation: numbers of steps, and seconds on the real clock."""
+
+    events: int = 0
+    cycles: int = 0
+    decisions: int = 0
+    deciding_seconds: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A finished simulation: the runs of jobs, and the final tables."""
+
+    runs: list[JobRun]
+    log: EventLog
+    snapshot: Snapshot
+    end: float
+    """Time of the last event."""
+    cost: SimulationCost = field(default_factory=SimulationCost)
+    failures: tuple[str, ...] = ()
+    """Errors of plugins, each once: the figures are then not those of the policy."""

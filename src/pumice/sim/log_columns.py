@@ -10,7 +10,7 @@ from pumice.api.objects import Queue
 from pumice.cache.requests import pod_request
 from pumice.core.resources import PODS, Column
 from pumice.sim.event_log import EventKind
-from pumice.sim.outcome import Outcome
+from pumice.sim.job_run import Outcome
 
 Matrix = NDArray[np.float64]
 

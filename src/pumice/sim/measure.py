@@ -1,10 +1,11 @@
-"""Figures of a finished simulation: totals, and values over time.
+"""Figures of a finished simulation: totals, values over time, and their words.
 
 Everything is computed from the log, so that it is the same for the same log.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +14,87 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column
 from pumice.sim.event_log import EventKind
-from pumice.sim.eviction_storm import find_storm
-from pumice.sim.fairness import Fairness, fairness_of
-from pumice.sim.job_run import JobRun, State
+from pumice.sim.fairness import Fairness, TimeBins, fairness_of, water_fill
+from pumice.sim.job_run import JobRun, Outcome, SimulationCost, State
 from pumice.sim.log_columns import LogColumns, Matrix
-from pumice.sim.outcome import Outcome, SimulationCost
-from pumice.sim.series import TimeBins, water_fill
+
+NOTHING = "\N{EN DASH}"
+"""Stands for a figure that could not be measured."""
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def duration(seconds: float) -> str:
+    """Write a time in its largest unit."""
+    for size, name in _UNITS:
+        if abs(seconds) >= size:
+            return f"{seconds / size:,.3g} {name}"
+    return f"{seconds:.3g} s"
+
+
+Summary = Mapping[str, Any]
+"""The figures of one configuration, or of all."""
+
+
+def are_comparable(before: Summary, after: Summary) -> bool:
+    """Return whether the same jobs finished: only then are figures over jobs better or worse.
+
+    A configuration that leaves long jobs waiting for ever has short waits and an early end.
+    """
+    return _unfinished(before) == _unfinished(after)
+
+
+def _unfinished(found: Summary) -> set[str]:
+    return {job["job"] for job in found["unfinished"]}
+
+
+TIMES = 10
+"""A job is in a storm if its pods were evicted more often than this, on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionStorm:
+    """The extent of a storm: its jobs, their evictions, its time, the worst job."""
+
+    jobs: int
+    evictions: int
+    since: float
+    until: float
+    worst: str
+    times: float
+    """How often a pod of the worst job was evicted, on average."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the figures, and a sentence."""
+        return {**asdict(self), "text": str(self)}
+
+    def __str__(self) -> str:
+        return (
+            f"storm of evictions: pods of {self.jobs:,} jobs were evicted more than {TIMES} times "
+            f"each, {self.evictions:,} evictions in all from {duration(self.since)} to "
+            f"{duration(self.until)}; those of {self.worst} {self.times:,.0f} times each. The "
+            "policy does not settle on this workload, so the figures are of little use"
+        )
+
+
+def find_storm(log: LogColumns) -> EvictionStorm | None:
+    """Find jobs whose pods were evicted again and again; None if there are none."""
+    runs = log.outcome.runs
+    often = np.array([run.evictions / run.kind.size for run in runs])
+    stormy = np.flatnonzero(often > TIMES)
+    if not len(stormy):
+        return None
+    rows = log.rows(EventKind.EVICT)
+    times = log.time[rows[np.isin(log.job[rows], stormy)]]
+    worst = int(np.argmax(often))
+    return EvictionStorm(
+        jobs=len(stormy),
+        evictions=len(times),
+        since=round(float(times[0]), 6),
+        until=round(float(times[-1]), 6),
+        worst=runs[worst].key,
+        times=round(float(often[worst]), 1),
+    )
+
 
 N_SPANS = 240
 PERCENTILES = (50, 90, 95, 99)

@@ -1,4 +1,4 @@
-"""Files of a simulation: every decision, every job, the summary.
+"""Files of simulations: every decision, every job, the summary, the report.
 
 The same simulation writes the same bytes; its cost on this machine has a separate file.
 """
@@ -16,12 +16,13 @@ import numpy as np
 from pumice.api.output_files import replacing, write_file
 from pumice.api.times import rfc3339
 from pumice.errors import InputError, Words
-from pumice.sim.comparing import Summary, are_comparable
-from pumice.sim.csv_cells import write_csv
 from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
-from pumice.sim.measure import Measures, timing
+from pumice.sim.measure import Measures, Summary, are_comparable, timing
 from pumice.sim.options import SimulationOptions
+from pumice.sim.readers.table_files import write_csv
+from pumice.sim.report.data import chart_data
+from pumice.sim.report.page import render
 
 SUMMARY: Final = "summary.json"
 CHARTS: Final = "charts.json"
@@ -205,3 +206,42 @@ def _number(value: float) -> float | int | str:
     else:  # as NumPy rounds, on plain numbers: that takes a tenth of the time
         rounded = round(value * _MICRO) / _MICRO
     return int(rounded) if rounded.is_integer() else rounded
+
+
+REPORT: Final = "report.html"
+
+
+class ResultFiles:
+    """The files for configurations with given names; tables end in ``suffix``."""
+
+    def __init__(self, names: Sequence[str], suffix: str = ".csv") -> None:
+        self._names = names
+        self._suffix = suffix
+
+    def all_files(self) -> list[str]:
+        """Return the names of all files."""
+        return [REPORT, SUMMARY, CHARTS, "timing.json", *self._tables()]
+
+    def _tables(self) -> list[str]:
+        stems = ("decisions", "jobs")
+        return [self._table(stem, name) for name in self._names for stem in stems]
+
+    def _table(self, stem: str, name: str) -> str:
+        tail = "" if len(self._names) == 1 else f"-{name}"
+        return f"{stem}{tail}{self._suffix}"
+
+    def write(self, folder: Path, measured: Sequence[Measures], summary: dict[str, Any]) -> None:
+        """Write all of them."""
+        for each in measured:
+            contents: tuple[tuple[str, Sequence[str], Iterable[Sequence[Any]]], ...] = (
+                ("decisions", DECISION_COLUMNS, decisions(each)),
+                ("jobs", JOB_COLUMNS, jobs(each)),
+            )
+            for stem, columns, rows in contents:
+                write_table(folder / self._table(stem, each.name), columns, rows)
+        write_json(folder / SUMMARY, summary)
+        charts = chart_data(measured)
+        write_compact(folder / CHARTS, charts)
+        write_json(folder / "timing.json", timings(measured))
+        page = render(summary, measured, [SUMMARY, *self._tables()], charts=charts)
+        write_file(folder / REPORT, page)

@@ -22,9 +22,9 @@ from pumice.api.wording import crash_text, extra_hint
 from pumice.errors import PumiceError, ServiceError
 from pumice.processes import worker_processes
 from pumice.sim.inputs import SimulationInput, read_configuration, simulate
+from pumice.sim.job_run import Outcome
 from pumice.sim.measure import Measures, spread
 from pumice.sim.options import SimulationOptions
-from pumice.sim.outcome import Outcome
 from pumice.sim.output import write_json, write_table
 from pumice.sim.workload import Workload
 

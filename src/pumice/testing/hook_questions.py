@@ -23,8 +23,7 @@ from pumice.framework.hook_answers import MASK
 from pumice.framework.hooks import Hook
 from pumice.framework.plugin import HOOKS, Plugin
 from pumice.framework.session import Session
-from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, SubGroup
 
 Answer = NDArray[Any]
 Answers = dict[tuple[Any, ...], Any]

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pumice.cli.main import main
-from pumice.diagnosis.doctor.finding import warning
+from pumice.diagnosis.doctor import warning
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -18,8 +18,8 @@ from pumice.cli.command_lines.sim import sim
 from pumice.cli.command_lines.sweep import sweep
 from pumice.cli.main import main
 from pumice.errors import InputError
+from pumice.sim.measure import NOTHING
 from pumice.sim.sweep import GridPoint
-from pumice.sim.wording import NOTHING
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "sim"
@@ -293,7 +293,7 @@ def test_ctrl_c_ends_it_at_once_with_a_sentence(tmp_path: Path, command: Any) ->
 def test_a_storm_of_evictions_is_the_first_thing_one_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pumice.sim.eviction_storm.TIMES", 0.5)
+    monkeypatch.setattr("pumice.sim.measure.TIMES", 0.5)
     conf = EXAMPLES / "reclaiming.conf"
     done = pumice("sim", "--trace", EXAMPLES / "synthetic.yaml", "--conf", conf, "-d", tmp_path)
     assert "warning: reclaiming: storm of evictions: pods of " in done.stderr

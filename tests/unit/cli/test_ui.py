@@ -1,5 +1,6 @@
 """`pumice ui` reports at once what it cannot do."""
 
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from pumice.cli.demo.simulations import demo_runs
 from pumice.cli.main import main
 from pumice.dashboard.runs import RunLibrary
+from pumice.errors import InputError
 from tests.unit.dashboard.test_live import eventually
 
 
@@ -66,6 +68,24 @@ def test_help_is_answered_without_loading_what_is_served() -> None:
     assert result.exit_code == 0
     for option in ("--demo", "--sim", "--listen", "--cluster-login", "--token-file"):
         assert option in result.output
+
+
+@pytest.mark.parametrize("kind", ["pipe", "deep", "folder"])
+def test_what_is_no_run_is_an_answer_and_holds_nobody(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "run" / "summary.json"
+    file.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.write_text("[" * 100_000)
+    library = RunLibrary([tmp_path])
+    if kind == "deep":
+        with pytest.raises(InputError, match=r"wanted a file of a run"):
+            library.list()
+    else:
+        assert library.list() == {"runs": []}
 
 
 def test_the_demo_has_two_simulations_to_compare() -> None:

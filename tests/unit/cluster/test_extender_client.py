@@ -101,10 +101,14 @@ def test_a_null_is_an_empty_answer() -> None:
 
 
 @pytest.mark.parametrize("limit_s", [0.0, -1.0])
-def test_a_limit_of_zero_is_none(limit_s: float) -> None:
+def test_a_limit_of_zero_is_a_long_one(limit_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     late = [OK, b"Content-Length: 2\r\n\r\n{}"]
     with saying(*late, pause_s=0.05, timeout_s=limit_s) as client:
         assert client.post("x", {}) == {}
+    monkeypatch.setattr("pumice.cluster.extender_client._LONGEST_S", TIMEOUT)
+    silent = saying(hang=True, timeout_s=limit_s)
+    with silent as client, pytest.raises(ExtenderError, match="no answer in time"):
+        client.post("x", {})
 
 
 def test_a_silent_server_costs_one_timeout() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.annotations import EXPECTED, RUN_SECONDS
-from pumice.diagnosis.arranged_objects import ArrangedObjects
+from pumice.diagnosis.fixtures import Fixtures
 from pumice.testing import node, pod, queue
 
 FIRST = [node("n"), pod("b", node="n", phase="Running"), queue("q")]
@@ -31,22 +31,22 @@ MORE: dict[str, list[Any]] = {
 }
 
 
-def content(arranged: ArrangedObjects) -> Any:
+def content(arranged: Fixtures) -> Any:
     return arranged.stored, arranged.linkable, arranged.timed, arranged.leaving, len(arranged)
 
 
 @pytest.mark.parametrize("more", MORE.values(), ids=MORE)
 @pytest.mark.parametrize("started", [False, True])
 def test_more_objects_are_arranged_as_if_all_were_given_at_once(more: Any, started: bool) -> None:
-    first = ArrangedObjects(FIRST, started=started)
-    before = content(ArrangedObjects(FIRST, started=started))
-    alone = ArrangedObjects([*FIRST, *more], started=started)
+    first = Fixtures(FIRST, started=started)
+    before = content(Fixtures(FIRST, started=started))
+    alone = Fixtures([*FIRST, *more], started=started)
     assert content(first.followed_by(more)) == content(alone)
     assert content(first) == before
 
 
 def test_what_is_noted_of_objects() -> None:
-    arranged = ArrangedObjects([*FIRST, *MORE["at the end"], CLASS])
+    arranged = Fixtures([*FIRST, *MORE["at the end"], CLASS])
     assert [one["metadata"]["name"] for one in arranged.stored] == ["high", "n", "b", "q", "a", "g"]
     assert arranged.linkable == [5]
     assert arranged.timed == [GROUP]
@@ -54,7 +54,7 @@ def test_what_is_noted_of_objects() -> None:
 
 
 def test_only_the_very_same_objects_are_a_beginning() -> None:
-    arranged = ArrangedObjects(FIRST)
+    arranged = Fixtures(FIRST)
     assert arranged.begins([*FIRST, GROUP])
     assert not arranged.begins(FIRST[:2])
     assert not arranged.begins([dict(FIRST[0]), *FIRST[1:]])
@@ -62,6 +62,6 @@ def test_only_the_very_same_objects_are_a_beginning() -> None:
 
 def test_running_pods_get_a_start_time_only_if_asked_for() -> None:
     running = {**FIRST[1], "metadata": {**FIRST[1]["metadata"], "creationTimestamp": "t"}}
-    [stored] = ArrangedObjects([running], started=True).stored
+    [stored] = Fixtures([running], started=True).stored
     assert stored["status"]["startTime"] == "t"
-    assert ArrangedObjects([running]).stored == [running]
+    assert Fixtures([running]).stored == [running]

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF
-from pumice.diagnosis.changes import Add, Change, Conf, Patch, Remove, Wait, patched
+from pumice.diagnosis.changes import Add, Change, Conf, Patch, Remove, Wait, chain, patched
 from pumice.diagnosis.cluster_state import group_of
-from pumice.diagnosis.joined_changes import chain
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.settings import add_nodes, drain_node, remove_node, setting_from_text
 from pumice.diagnosis.sources import load_world
 from pumice.errors import ConfError, InputError

@@ -8,7 +8,7 @@ import pytest
 
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import explain_job
-from pumice.diagnosis.explanation_schema import EXPLANATION
+from pumice.diagnosis.explanation import EXPLANATION
 from pumice.testing import node, pod_group, priority_class, queue
 
 WORLD = [queue("default"), node("n1", cpu=4)]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pumice.api.codes import Cause
-from pumice.diagnosis.creation_errors import creation_errors, lacking_pods
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.forecast import forecast
+from pumice.diagnosis.missing_pods import creation_errors, lacking_pods
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.errors import NotFoundError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis import questions
+from pumice.diagnosis import runner
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.waiting_jobs import waiting_jobs
@@ -44,7 +44,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(questions, "connect_extender", lambda *_: Client())
+    monkeypatch.setattr(runner, "connect_extender", lambda *_: Client())
     return heard
 
 
@@ -63,7 +63,7 @@ def test_an_extender_is_reported_nothing_and_its_vote_is_said_to_be_unknown(hear
     waiting_jobs(there(asks=False))
     assert heard == []
     assert found.state == "starts"
-    assert found.notes[-1] == questions.UNKNOWN_VOTE
+    assert found.notes[-1] == runner.UNKNOWN_VOTE
 
 
 def test_an_extender_that_may_be_asked_is_asked_about_nodes_alone(heard: Any) -> None:
@@ -71,7 +71,7 @@ def test_an_extender_that_may_be_asked_is_asked_about_nodes_alone(heard: Any) ->
     assert {verb for verb, _ in heard} == {"predicate"}
     assert (found.state, found.causes[0].code) == ("waits", "ExtenderRefused")
     assert "no licence" in found.causes[0].text
-    assert found.notes[-1] == questions.SOME_VOTES
+    assert found.notes[-1] == runner.SOME_VOTES
 
 
 def test_an_extender_is_also_asked_which_node_is_best(heard: Any) -> None:

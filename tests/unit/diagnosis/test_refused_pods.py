@@ -11,9 +11,9 @@ from pumice.api.annotations import RUN_SECONDS
 from pumice.cli.main import main
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import Explanation, explain_job
-from pumice.diagnosis.incomplete import missing_input
+from pumice.diagnosis.manifest_causes import missing_input
+from pumice.diagnosis.missing_pods import quota_notes, raised_limits
 from pumice.diagnosis.queue_order import queue_order
-from pumice.diagnosis.refused_pods import quota_notes, raised_limits
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.diagnosis.whatif import Question, what_if

@@ -7,8 +7,8 @@ import pytest
 
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import explain_job
+from pumice.diagnosis.runner import played
 from pumice.diagnosis.sources import load_world
-from pumice.diagnosis.trials import played
 from pumice.testing import (
     device,
     device_class,

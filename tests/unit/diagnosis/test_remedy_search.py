@@ -11,9 +11,8 @@ from pumice.api.wording import span
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.explain import explain_job
 from pumice.diagnosis.remedy.search import Search
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay, played
 from pumice.diagnosis.sources import load_world
-from pumice.diagnosis.trials import played
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from tests.unit.diagnosis.test_changes import volcano_job

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.settings import add_nodes, remove_node
 from pumice.testing import node, queue
 

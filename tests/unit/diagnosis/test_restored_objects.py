@@ -9,7 +9,7 @@ from pumice.api.objects import from_manifest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.restored_objects import RestoredObjects
+from pumice.diagnosis.fixtures import SharedFixtures
 from pumice.testing import node, pod, queue
 
 NODES = [node("n"), node("m")]
@@ -35,7 +35,7 @@ def stored(cluster: EmbeddedCluster) -> Any:
 
 @pytest.mark.parametrize("manifests", SECOND.values(), ids=SECOND)
 def test_each_world_gets_what_it_would_get_alone(manifests: Any) -> None:
-    shared = RestoredObjects()
+    shared = SharedFixtures()
     first = shared.cluster([*NODES, *PODS, JOB], VirtualClock(5.0))
     first.delete("Pod", "default", "a", grace_s=0)
     alone = EmbeddedCluster(VirtualClock(5.0), record_events=False)
@@ -44,7 +44,7 @@ def test_each_world_gets_what_it_would_get_alone(manifests: Any) -> None:
 
 
 def test_another_time_is_another_world() -> None:
-    shared = RestoredObjects()
+    shared = SharedFixtures()
     bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     shared.cluster([bare], VirtualClock(0.0))
     [later] = shared.cluster([bare], VirtualClock(60.0)).list("Node")[0]
@@ -52,7 +52,7 @@ def test_another_time_is_another_world() -> None:
 
 
 def test_a_load_that_failed_leaves_nothing_behind() -> None:
-    shared = RestoredObjects()
+    shared = SharedFixtures()
     broken = {"apiVersion": "v1", "kind": "Pod", "metadata": None}
     for _ in range(2):
         with pytest.raises(Exception, match="wanted metadata"):
@@ -61,7 +61,7 @@ def test_a_load_that_failed_leaves_nothing_behind() -> None:
 
 
 def test_only_shared_objects_are_read_once() -> None:
-    shared = RestoredObjects()
+    shared = SharedFixtures()
     one = shared.cluster([*NODES, *PODS], VirtualClock(0.0))
     two = shared.cluster([*NODES, *PODS], VirtualClock(0.0))
     two.bind("default", "a", "n", {})

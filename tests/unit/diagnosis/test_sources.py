@@ -10,8 +10,8 @@ import yaml
 from pumice.api.times import epoch
 from pumice.controllers.expected import is_expected
 from pumice.diagnosis.explain import explain_job
+from pumice.diagnosis.object_store import DEFAULT_NOW
 from pumice.diagnosis.sources import load_job, load_world
-from pumice.diagnosis.stated_times import DEFAULT_NOW
 from pumice.errors import ConfError, InputError, ManifestError, NotFoundError
 from pumice.testing import node, pod, pod_group, queue, resource_claim_template
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.runner import Replay, Timeline
 from pumice.diagnosis.sources import load_world
-from pumice.diagnosis.timeline import Timeline
 from pumice.testing import (
     device,
     device_class,

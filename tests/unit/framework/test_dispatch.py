@@ -121,7 +121,7 @@ def test_a_hook_that_raises_is_taken_to_change_least(
 ) -> None:
     ask, wanted = case
     ssn = bad_session(hook)
-    caplog.set_level(logging.CRITICAL, logger="pumice.framework.failing_hooks")
+    caplog.set_level(logging.CRITICAL, logger="pumice.framework.hook_answers")
     assert wanted == ask(ssn)
     if hook != "compare_queues":  # a single queue is compared with nothing
         assert list(ssn.failures.errors) == [("bad", hook)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.framework.entry_point_files import may_offer
+from pumice.framework.registry import may_offer
 
 GROUP = "pumice.plugins"
 

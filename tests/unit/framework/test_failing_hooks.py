@@ -10,7 +10,7 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.failing_hooks import ask_by_halves
+from pumice.framework.hook_answers import ask_by_halves
 from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason

@@ -7,7 +7,7 @@ import pytest
 
 from pumice.core.views import ALL
 from pumice.framework import hook_answers as kinds
-from pumice.framework.failing_hooks import ask_by_halves
+from pumice.framework.hook_answers import ask_by_halves
 from pumice.framework.refusals import Failed, Reason, Refusal, Why
 
 TWO = (Reason("full"), Reason("far"))

@@ -8,8 +8,8 @@ import pytest
 
 from pumice.framework.arguments import arg
 from pumice.framework.dispatch import Enabled
-from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.plugin import Plugin
+from pumice.framework.registry import KeptPlugins
 
 
 @dataclass(kw_only=True)

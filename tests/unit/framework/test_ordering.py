@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.framework.heaps import Heap
+from pumice.framework.ordering import Heap
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import open_session

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.framework.heaps import Heap
-from pumice.framework.order_keys import TaskTie
-from pumice.framework.ordering import _sift
+from pumice.framework.ordering import Heap, TaskTie, _sift
 from pumice.framework.plugin import Plugin
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.testing import node, pod, pod_group, queue

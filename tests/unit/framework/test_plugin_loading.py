@@ -9,7 +9,7 @@ import pytest
 from pumice.errors import InputError
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.plugin import Plugin
-from pumice.framework.plugin_loading import load_plugins, whole_source
+from pumice.framework.registry import load_plugins, whole_source
 
 TWO = """
     from __future__ import annotations

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.victim_guards import check_guards
+from pumice.framework.conf_check import check_guards
 from pumice.plugins import builtin_plugins
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue

@@ -7,7 +7,7 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import JobRecord
-from pumice.framework import waiting_reason
+from pumice.framework import waiting
 from pumice.framework.job_records import Place, Stage
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
@@ -48,7 +48,7 @@ def reported(decisions: Any, name: str = "j") -> Any:
 
 
 def test_there_is_a_sentence_for_every_reason_of_the_closed_list() -> None:
-    assert set(waiting_reason._SENTENCES) == set(Why)
+    assert set(waiting._SENTENCES) == set(Why)
 
 
 def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle() -> None:
@@ -259,7 +259,7 @@ def test_a_job_is_asked_about_while_something_of_it_is_missing() -> None:
         "promised": no_action,
     }
     for name, sentence in wanted.items():
-        found = waiting_reason.waiting_reason(ssn, ssn.job(rows[f"default/{name}"]))
+        found = waiting.waiting_reason(ssn, ssn.job(rows[f"default/{name}"]))
         assert (name, found) == (name, sentence)
 
 
@@ -285,7 +285,7 @@ def test_a_gang_is_told_how_many_it_lacks_for_want_of_room(
     row_of, place = ssn.snapshot.tasks.row_of, Place(0, pipelined=False)
     ssn.records.given_up |= {row_of[f"default/j-{i}"]: place for i in range(given_up)}
     ssn.records.note(0, Stage.QUOTA, why, queue=0)
-    sentence = waiting_reason.waiting_reason(ssn, ssn.job(0))
+    sentence = waiting.waiting_reason(ssn, ssn.job(0))
     assert sentence.startswith("queue default ")
     tail = f"; the gang of {least} is short by {short}"
     assert sentence.endswith(tail) == bool(short)
@@ -295,11 +295,9 @@ def test_a_gang_is_told_how_many_it_lacks_for_want_of_room(
 def test_a_job_that_was_not_admitted_for_a_reason_says_so_first() -> None:
     ssn = open_session([*WORLD, *job(cpu=1)])
     ssn.records.note(0, Stage.ENQUEUE, Why.QUEUE_CLOSED, queue=0)
-    assert waiting_reason.waiting_reason(ssn, ssn.job(0)) == (
-        "not enqueued: queue default is not open"
-    )
+    assert waiting.waiting_reason(ssn, ssn.job(0)) == ("not enqueued: queue default is not open")
     ssn.records.note(0, Stage.ENQUEUE, Why.NOT_ENQUEUED)
-    assert waiting_reason.waiting_reason(ssn, ssn.job(0)) == (
+    assert waiting.waiting_reason(ssn, ssn.job(0)) == (
         "not enqueued: queue its queue or the cluster is full"
     )
 
@@ -307,6 +305,4 @@ def test_a_job_that_was_not_admitted_for_a_reason_says_so_first() -> None:
 def test_pods_behind_gates_are_said_to_be_held_back() -> None:
     gated = pod("j-0", group="j", cpu=1, spec={"schedulingGates": [{"name": "x"}]})
     ssn = open_session([*WORLD, pod_group("j", phase="Inqueue"), gated])
-    assert (
-        waiting_reason.waiting_reason(ssn, ssn.job(0)) == "pods are held back by scheduling gates"
-    )
+    assert waiting.waiting_reason(ssn, ssn.job(0)) == "pods are held back by scheduling gates"

@@ -13,7 +13,7 @@ from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.cluster.services import SERVICES
 from pumice.core.views import Job, Queue
 from pumice.errors import ConfError, ExtenderError
-from pumice.framework.argument_kinds import Duration
+from pumice.framework.arguments import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions

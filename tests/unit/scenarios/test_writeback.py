@@ -78,6 +78,19 @@ def test_flow_yaml_is_refused_instead_of_spoilt(tmp_path: Path) -> None:
     assert path.read_text() == "{objects: []}\n"
 
 
+@pytest.mark.parametrize("name", ["case.yaml", "case.json"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_end_as_they_did(tmp_path: Path, name: str, end: str) -> None:
+    path = tmp_path / name
+    text = "# a\nobjects: []\n" if name == "case.yaml" else '{\n "objects": []\n}\n'
+    path.write_bytes(text.replace("\n", end).encode())
+    write_expectations(path, NEW)
+    content = path.read_bytes().decode()
+    assert "expect" in content
+    assert content.count("\n") == content.count(end)
+    assert content.replace(end, "\n").count("\n") > text.count("\n")
+
+
 def played(scenario: Any, *decisions: Any) -> Any:
     return [PlayedCycle(scenario.objects, one) for one in decisions]
 

@@ -12,9 +12,9 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.objects import KubeObject
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
+from pumice.sim.job_run import Outcome
 from pumice.sim.measure import Measures
 from pumice.sim.options import Evicted
-from pumice.sim.outcome import Outcome
 from pumice.sim.output import JOB_COLUMNS, jobs
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, priority_class, queue

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.sim.csv_cells import unguarded, write_csv
+from pumice.sim.readers.table_files import unguarded, write_csv
 
 
 def written(value: Any) -> str:

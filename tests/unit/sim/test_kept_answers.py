@@ -12,15 +12,15 @@ from pumice.api.kinds import Manifest
 from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
 from pumice.framework.columns import Jobs
-from pumice.framework.kept_plugins import KeptPlugins
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.registry import KeptPlugins
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.direct_cycle import DirectCycle, DirectDecisions
 from pumice.sim.engine import Engine
-from pumice.sim.outcome import Outcome
+from pumice.sim.job_run import Outcome
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod_group, queue

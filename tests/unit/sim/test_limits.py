@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pumice.errors import InputError
-from pumice.sim import limits
+from pumice.sim import options as limits
 from pumice.sim.inputs import load, read_cluster
-from pumice.sim.readers import text
+from pumice.sim.readers import table_files as text
 
 ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "sim.md").read_text(encoding="utf-8")

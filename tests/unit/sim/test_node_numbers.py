@@ -14,9 +14,9 @@ from pumice.core.views import Task
 from pumice.framework.queue_limits.weighted import WeightedLimits, queues_with_jobs
 from pumice.sim.bounds import Bounds
 from pumice.sim.engine import Engine
+from pumice.sim.job_run import Outcome
 from pumice.sim.kept_fits import KeptPlacing
 from pumice.sim.node_states import NodeStates
-from pumice.sim.outcome import Outcome
 from pumice.sim.ranked_nodes import RankedNodes
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod, queue

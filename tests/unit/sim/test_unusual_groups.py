@@ -6,7 +6,7 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec
 from pumice.sim.engine import Engine
-from pumice.sim.outcome import Outcome
+from pumice.sim.job_run import Outcome
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload
 from pumice.testing import node, queue
 from tests.unit.sim.made import kube_objects

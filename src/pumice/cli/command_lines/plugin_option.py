@@ -19,7 +19,7 @@ def _check(_ctx: click.Context, _param: click.Parameter, sources: PluginSources)
     if not sources:
         return ()
     from pumice.errors import InputError
-    from pumice.framework.plugin_loading import load_plugins, whole_source
+    from pumice.framework.registry import load_plugins, whole_source
     from pumice.plugins import builtin_plugins
 
     builtin = builtin_plugins()

@@ -16,9 +16,8 @@ from pumice.cli.demo.story import NAMESPACE, Story, job_manifest
 from pumice.core.snapshot import Snapshot
 from pumice.sim.event_log import EventKind, EventLog
 from pumice.sim.job_classes import JobClasses
-from pumice.sim.job_run import JobRun, State
+from pumice.sim.job_run import JobRun, Outcome, SimulationCost, State
 from pumice.sim.measure import Measures
-from pumice.sim.outcome import Outcome, SimulationCost
 from pumice.sim.output import DECISION_COLUMNS, decisions, write_table
 from pumice.sim.report.page import render
 from pumice.sim.workload import JobSpec, TaskSpec

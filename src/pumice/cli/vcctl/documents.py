@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pumice.api.kinds import Manifest
+from pumice.api.text_files import MOST_BYTES
 from pumice.cli.vcctl.verbs import VerbError
 from pumice.errors import ManifestError
 from pumice.webhooks.types.decoding import DecodeError, decode
@@ -19,7 +20,11 @@ def read_text(file: str) -> str:
     try:
         if not file:
             raise FileNotFoundError
-        return Path(file).read_text(encoding="utf-8")
+        with Path(file).open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise VerbError(f"{file}: more than {MOST_BYTES >> 20:,} MiB")
+        return content.decode()
     except UnicodeDecodeError as error:
         raise VerbError(f"{file}: not UTF-8 at byte {error.start}") from None
     except OSError as error:

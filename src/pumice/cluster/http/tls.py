@@ -145,6 +145,6 @@ class RenewableTls:
 def _state(file: Path) -> tuple[int, ...]:
     try:
         found = os.stat(file)  # noqa: PTH116  # the fields
-    except OSError:
+    except (OSError, ValueError):  # none, or a name that no file can have
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

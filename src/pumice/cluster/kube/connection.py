@@ -4,7 +4,6 @@ Used by all clients of a real cluster.  Nothing is sent here; an exec plugin is 
 """
 
 import base64
-import binascii
 import logging
 import os
 import ssl
@@ -26,7 +25,7 @@ from pumice.cluster.kube.credentials import (
     TokenFile,
 )
 from pumice.cluster.kube.kubeconfig import ActiveContext, Section, named_files, read_kubeconfig
-from pumice.errors import InputError, ServiceError
+from pumice.errors import InputError, ServiceError, Words
 from pumice.logs import warn_once
 
 log = logging.getLogger(__name__)
@@ -235,10 +234,14 @@ def _cluster_info(cluster: Section, server: str) -> dict[str, Any]:
     """Describe the cluster for a credential program, in the agreed format."""
     keys = ("tls-server-name", "insecure-skip-tls-verify")
     about = {key: cluster.content[key] for key in keys if cluster.content.get(key)}
+    extensions = cluster.content.get("extensions") or []
+    if not (isinstance(extensions, list) and all(isinstance(one, dict) for one in extensions)):
+        wanted = "a list of mappings with name and extension"
+        raise cluster.wrong("extensions", wanted, Words("something else"))
     authority = _pem(cluster, "certificate-authority")
     if authority:
         about["certificate-authority-data"] = base64.b64encode(authority).decode("ascii")
-    for extension in cluster.content.get("extensions") or ():
+    for extension in extensions:
         if extension.get("name") == "client.authentication.k8s.io/exec":
             about["config"] = extension.get("extension")
     return {**about, "server": server}
@@ -258,7 +261,7 @@ def _tls(server: str, cluster: Section, user: Section) -> RenewableTls | None:
 
 
 def _tls_context(server: str, cluster: Section, user: Section) -> ssl.SSLContext:
-    insecure = bool(cluster.content.get("insecure-skip-tls-verify"))
+    insecure = cluster.flag("insecure-skip-tls-verify")
     authority = _pem(cluster, "certificate-authority")
     if insecure and authority:
         raise cluster.wrong(
@@ -305,11 +308,11 @@ def _pem(part: Section, key: str) -> bytes:
     if data:
         try:
             return base64.b64decode("".join(data.split()), validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise part.wrong(f"{key}-data", "base64", str(error)) from None
     file = part.text(key)
     try:
         return read_secret(part.folder / file) if file else b""
-    except OSError as error:
-        hint = str(error.strerror or error)
+    except (OSError, ValueError) as error:  # a name with a null character, for one
+        hint = str(getattr(error, "strerror", None) or error)
         raise part.wrong(key, "a file that can be read", file, hint) from None

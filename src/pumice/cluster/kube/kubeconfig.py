@@ -49,6 +49,17 @@ class Section:
             raise self.wrong(key, "text", shown)
         return found
 
+    def flag(self, key: str) -> bool:
+        """Return a field that is true or false, false if it is absent.
+
+        Raises:
+            InputError: it holds something else; a text such as "false" would count as true.
+        """
+        found = self.content.get(key) or False
+        if not isinstance(found, bool):
+            raise self.wrong(key, "true or false", found)
+        return found
+
     def mapping(self, key: str) -> Mapping[str, Any]:
         """Return a field that holds fields, or nothing.
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
 from pumice.api.annotations import HOSTNAME
 from pumice.api.duration import parse_duration
 from pumice.api.shown_text import without_secrets
 from pumice.api.wording import name_hint
-from pumice.errors import ABSENT, InputError, Words
+from pumice.api.yaml_text import parse_yaml
+from pumice.errors import ABSENT, InputError
 
 CONF_KEY: Final = "volcano-controller.conf"
 _SECTION: Final = "networkTopologyDiscovery"
@@ -59,14 +59,8 @@ def read_discovery(text: str, source: str) -> DiscoveryConf:
     Raises:
         InputError: the text is not a YAML mapping.
     """
-    try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        hint = f"line {mark.line + 1}" if mark else ""
-        raise InputError(
-            wanted="YAML", found=Words("something else"), file=source, hint=hint
-        ) from error
+    documents = parse_yaml(text, source, unique=False)
+    found = documents[0] if documents else None
     if found is not None and not isinstance(found, dict):
         raise InputError(wanted="a mapping", found=found, file=source)
     return _Reader(source).read((found or {}).get(_SECTION))

@@ -20,28 +20,90 @@ export function Actions({ kind, name, mark = "", showsState = false }) {
   const [n, again] = useState(0);
   const [asked, ask] = useState("");
   const [done, set] = useState({});
-  const offer = useAnswer(allowed() ? `/api/actions/${kind}s/${place(name)}?r=${n}-${encodeURIComponent(mark)}` : null);
+  const offer = useAnswer(
+    allowed() ? `/api/actions/${kind}s/${place(name)}?r=${n}-${encodeURIComponent(mark)}` : null,
+  );
   useEffect(() => {
     if (!done.words) return undefined;
-    const timers = [1000, 4000].map((ms) => setTimeout(() => again((old) => old + 1), ms)); // the controllers need a moment
+    // the controllers need a moment
+    const timers = [1000, 4000].map((ms) => setTimeout(() => again((old) => old + 1), ms));
     return () => timers.forEach(clearTimeout);
   }, [done.words]);
   const act = async (action) => {
     ask("");
     set({ busy: true });
-    try { set({ words: `Asked the cluster to ${(await answer("/api/actions", { action, [kind]: name })).done}.` }); } catch (error) { set({ error }); }
+    try {
+      const { done: what } = await answer("/api/actions", { action, [kind]: name });
+      set({ words: `Asked the cluster to ${what}.` });
+    } catch (error) {
+      set({ error });
+    }
   };
   if (!allowed() || !offer.data?.state) return null; // also where there is nothing to act on
   const { state, actions } = offer.data;
-  return html`<div class="actions">${showsState && html`<p>Its state is <b>${state}</b>.</p>`}
-    ${asked ? html`<span role="alertdialog" aria-label=${ACTIONS[asked][1]}>${ACTIONS[asked][1]} <button type="button" class="danger" onClick=${() => act(asked)}>${ACTIONS[asked][0]}</button> <button type="button" onClick=${() => ask("")}>Leave it</button></span>`
-    : actions.map((action) => html`<button type="button" disabled=${done.busy} onClick=${() => (ACTIONS[action][1] ? ask(action) : act(action))}>${ACTIONS[action][0]}</button> `)}
-    <span role="status" class="soft">${done.busy ? "Asking the cluster …" : done.words || ""}</span>${done.error && html`<${Problem} error=${done.error} />`}</div>`;
+  return html`
+    <div class="actions">
+      ${
+        showsState &&
+        html`
+          <p>
+            Its state is${" "}
+            <b>${state}</b>
+            .
+          </p>
+        `
+      }
+      ${
+        asked
+          ? html`
+              <span role="alertdialog" aria-label=${ACTIONS[asked][1]}>
+                ${ACTIONS[asked][1]}${" "}
+                <button type="button" class="danger" onClick=${() => act(asked)}>
+                  ${ACTIONS[asked][0]}
+                </button>
+                ${" "}
+                <button type="button" onClick=${() => ask("")}>Leave it</button>
+              </span>
+            `
+          : actions.map(
+              (action) => html`
+                <button
+                  type="button"
+                  disabled=${done.busy}
+                  onClick=${() => (ACTIONS[action][1] ? ask(action) : act(action))}>
+                  ${ACTIONS[action][0]}
+                </button>
+                ${" "}
+              `,
+            )
+      }
+      <span role="status" class="soft">
+        ${done.busy ? "Asking the cluster …" : done.words || ""}
+      </span>
+      ${
+        done.error &&
+        html`
+          <${Problem} error=${done.error} />
+        `
+      }
+    </div>
+  `;
 }
 
 /** Jobs that are suspended have no pod group, so the scheduler does not know them. */
 export function Suspended() {
   const found = useAnswer(allowed() ? "/api/actions/suspended" : null);
   if (!allowed() || !found.data?.jobs.length) return null;
-  return html`<section><h2>Suspended</h2><ul class="findings plainlist">${found.data.jobs.map((job) => html`<li><${JobLink} job=${job} /></li>`)}</ul></section>`;
+  return html`
+    <section>
+      <h2>Suspended</h2>
+      <ul class="findings plainlist">
+        ${found.data.jobs.map(
+          (job) => html`
+            <li><${JobLink} job=${job} /></li>
+          `,
+        )}
+      </ul>
+    </section>
+  `;
 }

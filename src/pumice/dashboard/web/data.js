@@ -1,9 +1,20 @@
 // Data from the server: the session, documents, answers, and change events.
 import { useEffect, useReducer, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
 
-export const news = { revision: "", now: 0, heard: 0, cycle: 0, problem: "", broken: 0, session: null, login: false };
+export const news = {
+  revision: "",
+  now: 0,
+  heard: 0,
+  cycle: 0,
+  problem: "",
+  broken: 0,
+  session: null,
+  login: false,
+};
 const listeners = new Set();
-const tell = () => { for (const each of listeners) each(); };
+const tell = () => {
+  for (const each of listeners) each();
+};
 
 /** The time of the cluster, by its own clock. */
 export function clusterNow() {
@@ -12,19 +23,32 @@ export function clusterNow() {
 }
 
 export class Trouble extends Error {
-  constructor(problem, status) { super(problem); this.status = status; }
+  constructor(problem, status) {
+    super(problem);
+    this.status = status;
+  }
 }
 async function failed(response) {
   let problem = `the server answered ${response.status}`;
-  try { problem = (await response.json()).problem || problem; } catch { /* no JSON: the status must do */ }
-  if (response.status === 401) { news.login = true; tell(); }
+  try {
+    problem = (await response.json()).problem || problem;
+  } catch {
+    /* no JSON: the status must do */
+  }
+  if (response.status === 401) {
+    news.login = true;
+    tell();
+  }
   return new Trouble(problem, response.status);
 }
 
 const kept = new Map(); // address to its last mark and document
 export async function get(path) {
   const known = kept.get(path);
-  const response = await fetch(path, { headers: known ? { "If-None-Match": known.tag } : {}, cache: "no-store" });
+  const response = await fetch(path, {
+    headers: known ? { "If-None-Match": known.tag } : {},
+    cache: "no-store",
+  });
   if (response.status === 304) return known.data;
   if (!response.ok) throw await failed(response);
   if (response.status === 202) return null;
@@ -34,14 +58,24 @@ export async function get(path) {
   if (kept.size > 40) kept.delete(kept.keys().next().value);
   return data;
 }
-const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+const pause = (ms) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 /** An answer that takes its time: asked for until it is there. */
 export async function answer(path, body, signal) {
   for (;;) {
-    const options = body === undefined ? {} : {
-      method: "POST", body: JSON.stringify(body),
-      headers: { "Content-Type": "application/json", "X-Pumice-Csrf": news.session?.csrf || "" },
-    };
+    const options =
+      body === undefined
+        ? {}
+        : {
+            method: "POST",
+            body: JSON.stringify(body),
+            headers: {
+              "Content-Type": "application/json",
+              "X-Pumice-Csrf": news.session?.csrf || "",
+            },
+          };
     const response = await fetch(path, { ...options, signal, cache: "no-store" });
     if (response.status !== 202) {
       if (!response.ok) throw await failed(response);
@@ -59,7 +93,10 @@ export async function connect() {
     news.session = await get("/api/session");
     news.login = false;
   } catch (error) {
-    if (error.status !== 401) { news.broken ||= Date.now(); setTimeout(connect, 2000); }
+    if (error.status !== 401) {
+      news.broken ||= Date.now();
+      setTimeout(connect, 2000);
+    }
     tell();
     return;
   }
@@ -69,18 +106,27 @@ export async function connect() {
     Object.assign(news, JSON.parse(event.data), { heard: Date.now(), broken: 0 });
     tell();
   };
-  stream.onerror = () => { news.broken ||= Date.now(); tell(); };
+  stream.onerror = () => {
+    news.broken ||= Date.now();
+    tell();
+  };
   tell();
 }
 export function useNews() {
   const [, again] = useReducer((n) => n + 1, 0);
-  useEffect(() => { listeners.add(again); return () => listeners.delete(again); }, []);
+  useEffect(() => {
+    listeners.add(again);
+    return () => listeners.delete(again);
+  }, []);
   return news;
 }
 /** Renders again every second: ages and clocks change. */
 export function useTick(ms = 1000) {
   const [, again] = useReducer((n) => n + 1, 0);
-  useEffect(() => { const timer = setInterval(again, ms); return () => clearInterval(timer); }, [ms]);
+  useEffect(() => {
+    const timer = setInterval(again, ms);
+    return () => clearInterval(timer);
+  }, [ms]);
 }
 
 /** A document that is fetched again when the cluster has changed: at most four times a second, and
@@ -94,7 +140,10 @@ export function useDocument(path, by = "revision") {
     if (!path || !current.session) return undefined;
     let gone = false;
     const load = async () => {
-      if (work.current.busy && work.current.path === path) { work.current.again = load; return; }
+      if (work.current.busy && work.current.path === path) {
+        work.current.again = load;
+        return;
+      }
       Object.assign(work.current, { busy: true, path, again: null });
       const started = performance.now();
       try {
@@ -109,7 +158,10 @@ export function useDocument(path, by = "revision") {
     };
     const wait = work.current.path === path ? Math.max(0, work.current.due - performance.now()) : 0;
     const timer = setTimeout(load, wait);
-    return () => { gone = true; clearTimeout(timer); };
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
   }, [path, mark, Boolean(current.session)]);
   return state.path === path ? state : { data: null, error: null, path };
 }
@@ -123,7 +175,9 @@ export function useAnswer(path, body) {
     set((old) => ({ ...old, busy: true, key }));
     answer(path, body, stop.signal)
       .then((data) => set({ data, error: null, busy: false, key }))
-      .catch((error) => { if (error.name !== "AbortError") set({ data: null, error, busy: false, key }); });
+      .catch((error) => {
+        if (error.name !== "AbortError") set({ data: null, error, busy: false, key });
+      });
     return () => stop.abort();
   }, [key]);
   return state;

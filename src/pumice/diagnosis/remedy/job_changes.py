@@ -1,27 +1,380 @@
-"""Changes of the job itself: its requests and constraints."""
+"""Changes of the job itself: its requests, its constraints, and how many pods it needs to start."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME, NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE
-from pumice.api.kinds import SCHEDULER_NAME, Manifest
+from pumice.api.kinds import ENDED_PHASES, SCHEDULER_NAME, Manifest, queue_of
+from pumice.api.pod_resources import asked_amounts
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import nearest
-from pumice.diagnosis.changes import Add, Change, Operation, patched
-from pumice.diagnosis.cluster_state import key_of
-from pumice.diagnosis.remedy.target import Target, requests_of
+from pumice.controllers.expected import is_expected
+from pumice.controllers.job.state import replicas_of
+from pumice.diagnosis.changes import Add, Change, Operation, Remove, patched
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.writes import is_draft
+from pumice.errors import InputError
 from pumice.examine.findings import Finding
 
-Sized = tuple[Callable[[int], Change | None], int]
+PodEdit = Callable[[Manifest], Manifest]
+"""Turns the spec of a pod into another one."""
+_FRESH: Final = ("name", "namespace", "labels", "annotations", "generateName")
+_MOST_PODS: Final = 2000
 _NANO: Final = 10**9
+Sized = tuple[Callable[[int], Change | None], int]
+_MEBI: Final = 2**20
 _URGENT: Final = "pumice-first"
 _AFFINITIES: Final = {
     "NodeAffinity": ("nodeAffinity", "node affinity"),
     "PodAffinity": ("podAffinity", "pod affinity"),
     "PodAntiAffinity": ("podAntiAffinity", "pod anti-affinity"),
 }
+
+
+# The job that is changed
+
+
+@dataclass(frozen=True)
+class Target:
+    """One job of a world."""
+
+    world: ClusterState
+    group: str
+    """Key of its pod group."""
+
+    @cached_property
+    def job(self) -> Manifest | None:
+        """The Volcano job, None for other jobs."""
+        return self.world.job_of(self.group)
+
+    @cached_property
+    def pods(self) -> list[Manifest]:
+        """Its pods that wait."""
+        return [
+            pod
+            for pod in self.world.pods_by_group.get(self.group, ())
+            if not (pod.get("spec") or {}).get("nodeName")
+            and (pod.get("status") or {}).get("phase") not in ENDED_PHASES
+        ]
+
+    @property
+    def podgroup(self) -> Manifest:
+        """Its pod group; empty if it has none."""
+        return self.world.groups.get(self.group, {})
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The spec of its pod group."""
+        found: Mapping[str, Any] = self.podgroup.get("spec") or {}
+        return found
+
+    @property
+    def least(self) -> int:
+        """How many pods it needs to start: as its Volcano job states it, else its pod group."""
+        if self.job is None:
+            return int(self.spec.get("minMember") or 1)
+        stated = self.job["spec"]
+        return int(stated.get("minAvailable") or sum(map(replicas_of, self.tasks)))
+
+    @property
+    def tasks(self) -> list[Manifest]:
+        """The tasks of its Volcano job; none for other jobs."""
+        return list((self.job or {}).get("spec", {}).get("tasks") or ())
+
+    @property
+    def queue(self) -> str:
+        """The queue that it names."""
+        return queue_of(self.podgroup) if self.podgroup else ""
+
+    # Changes
+
+    def with_pod_specs(self, text: str, edit: PodEdit) -> Change | None:
+        """Change the specs of its pods: the template of a Volcano job, or the pods themselves."""
+        if self.job is not None:
+            return self._resubmitted(text, lambda job: _with_templates(job, edit))
+        ops: list[Operation] = []
+        for pod in self.pods[:_MOST_PODS]:
+            new = {**pod, "spec": edit(dict(pod["spec"]))}
+            if new != pod:
+                ops += _again(pod, new)
+        return Change(text, tuple(ops)) if ops else None
+
+    def with_pods_patched(self, text: str, edit: PodEdit) -> Change | None:
+        """Change fields of pods that a cluster allows to change: gates and tolerations."""
+        if any(is_expected(pod) for pod in self.pods):
+            return self.with_pod_specs(text, edit)
+        ops = [
+            patched("Pod", key_of(pod), pod, {**pod, "spec": edit(dict(pod["spec"]))})
+            for pod in self.pods[:_MOST_PODS]
+        ]
+        kept = tuple(op for op in ops if op.patch)
+        return Change(text, kept) if kept else None
+
+    def with_group(self, text: str, fields: Mapping[str, Any]) -> Change | None:
+        """Change the spec of its pod group; in a Volcano job the field of that name there."""
+        if self.job is None:
+            group = self.podgroup
+            new = {**group, "spec": _without_none({**self.spec, **fields})}
+            return Change(text, (patched("PodGroup", self.group, group, new),))
+        names = {_JOB_FIELDS[name]: value for name, value in fields.items() if name in _JOB_FIELDS}
+        new_job = {**self.job, "spec": _without_none({**self.job["spec"], **names})}
+        patch = Change(text, (patched("Job", key_of(self.job), self.job, new_job),))
+        try:
+            patch(self.world)
+        except InputError:
+            return self._resubmitted(
+                text, lambda job: {**job, "spec": _without_none({**job["spec"], **names})}
+            )
+        return patch
+
+    def resubmitted(self, text: str, edit: Callable[[Manifest], Manifest]) -> Change | None:
+        """Submit a Volcano job again, changed; None for other jobs."""
+        return self._resubmitted(text, edit) if self.job is not None else None
+
+    def _resubmitted(self, text: str, edit: Callable[[Manifest], Manifest]) -> Change | None:
+        if self.job is None:
+            return None
+        new = edit(self.job)
+        if new == self.job:
+            return None
+        if is_draft(self.job):
+            return Change(text, (patched("Job", key_of(self.job), self.job, new),))
+        remove, add = _again(self.job, {k: v for k, v in new.items() if k != "status"})
+        return Change(text, (*self._owned(), remove, add))
+
+    def _owned(self) -> Iterator[Operation]:
+        """Remove what belongs to a Volcano job, so that a list of objects changes in step."""
+        members = [self.podgroup, *self.world.pods_by_group.get(self.group, ())]
+        for one in members[: _MOST_PODS + 1]:
+            if one and not is_expected(one):
+                namespace, _, name = key_of(one).rpartition("/")
+                yield Remove(kind=str(one["kind"]), namespace=namespace, name=name)
+
+
+_JOB_FIELDS: Final = {
+    "minMember": "minAvailable",
+    "queue": "queue",
+    "priorityClassName": "priorityClassName",
+    "networkTopology": "networkTopology",
+}
+
+
+def _again(old: Manifest, new: Manifest) -> Iterable[Operation]:
+    """Remove an object and add another of its name."""
+    meta = old["metadata"]
+    place = {"namespace": str(meta.get("namespace") or ""), "name": str(meta["name"])}
+    fresh = {name: value for name, value in new["metadata"].items() if name in _FRESH and value}
+    owners = meta.get("ownerReferences")
+    if owners:
+        fresh["ownerReferences"] = owners
+    yield Remove(kind=str(old["kind"]), **place)
+    added = {**new, "metadata": fresh}
+    if old["kind"] == "Pod":
+        added["status"] = {"phase": "Pending"}
+    yield Add(object=added)
+
+
+def _with_templates(job: Manifest, edit: PodEdit) -> Manifest:
+    tasks = []
+    for task in job["spec"].get("tasks") or ():
+        template = task.get("template") or {}
+        spec = edit(dict(template.get("spec") or {}))
+        tasks.append({**task, "template": {**template, "spec": spec}})
+    return {**job, "spec": {**job["spec"], "tasks": tasks}}
+
+
+def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def jobs_of(world: ClusterState, pods: Iterable[str]) -> dict[str, list[str]]:
+    """Sort pods (keys) by the pod group they belong to."""
+    known = world.of_kind("Pod")
+    found: dict[str, list[str]] = {}
+    for key in pods:
+        if key in known:
+            found.setdefault(group_of(known[key]), []).append(key)
+    return found
+
+
+def requests_of(spec: Manifest) -> dict[str, Fraction]:
+    """Return what a pod asks for, in cores, bytes and pieces."""
+    return {name: Fraction(each.nano, _NANO) for name, each in asked_amounts(spec).items()}
+
+
+# How many pods it needs: each change lowers a number, or is not offered
+
+
+def smaller_gang(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
+    """Lower the least number: size n subtracts n."""
+    least = target.least
+    if least > 1:
+        yield (lambda n: _gang_of(target, least - n)), least - 1
+
+
+def gang_of_those_there(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Need no more pods than exist."""
+    there = int(cause.numbers.get("pods", 0))
+    if there:
+        yield _gang_of(target, there)
+
+
+def smaller_reservation(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Reserve no more for a pod group than the pods ask for that it needs to start."""
+    stated = target.spec.get("minResources") or {}
+    if target.job is not None or len(target.pods) < target.least:
+        return
+    asked = [requests_of(pod["spec"]) for pod in target.pods]
+    lowered = {}
+    for name, amount in stated.items():
+        most = sorted((one.get(_plain(name), Fraction(0)) for one in asked), reverse=True)
+        needed = sum(most[: target.least], Fraction(0))
+        if Fraction(parse_quantity(amount), _NANO) > needed:
+            units = math.ceil(needed * 1000 if _plain(name) == "cpu" else needed)
+            lowered[name] = format_quantity(name, units)
+    if lowered:
+        moves = ", ".join(f"{name} from {stated[name]} to {x}" for name, x in lowered.items())
+        text = f"lower minResources to what its pods need: {moves}"
+        yield target.with_group(text, {"minResources": {**stated, **lowered}})
+
+
+def _plain(name: str) -> str:
+    """Return a resource as pods name it."""
+    return name.removeprefix("requests.").removeprefix("limits.")
+
+
+def valid_gang(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Need no more pods of a task, and of all together, than there are replicas."""
+    if target.job is None:
+        return
+    words: list[str] = []
+    tasks = [_no_more_than_replicas(task, words) for task in target.tasks]
+    old, total = target.least, sum(map(replicas_of, target.tasks))
+    least = min(old, total)
+    if least < old:
+        what = "that of the job" if words else "lower minAvailable"
+        words.append(f"{what} from {old} to {least}")
+    if words and least > 0:
+        yield target.resubmitted(
+            " and ".join(words),
+            lambda job: {**job, "spec": {**job["spec"], "minAvailable": least, "tasks": tasks}},
+        )
+
+
+def _no_more_than_replicas(task: Manifest, words: list[str]) -> Manifest:
+    """Return a task that needs no more pods than it has; what is lowered goes to the words."""
+    least, replicas = int(task.get("minAvailable") or 0), replicas_of(task)
+    if least <= replicas:
+        return task
+    words.append(f"lower minAvailable of task {task.get('name')} from {least} to {replicas}")
+    return {**task, "minAvailable": replicas}
+
+
+def _gang_of(target: Target, least: int) -> Change | None:
+    """Lower the least number of pods; None if that number is not lower.
+
+    Least numbers of tasks and roles stay: they bind only while the job needs as many pods as they
+    add up to.
+    """
+    old = target.least
+    if not 0 < least < old:
+        return None
+    if target.job is not None:
+        text = f"lower minAvailable from {old} to {least}"
+        return target.with_group(text, {"minMember": least})
+    text = f"lower minMember from {old} to {least}"
+    stated = target.spec.get("minResources")
+    if not stated:
+        return target.with_group(text, {"minMember": least})
+    part = Fraction(least, old)
+    amounts = {name: _part_of(name, amount, part) for name, amount in stated.items()}
+    listed = ", ".join(f"{name} {amount}" for name, amount in amounts.items())
+    return target.with_group(
+        f"{text} and minResources in proportion, to {listed}",
+        {"minMember": least, "minResources": amounts},
+    )
+
+
+def _part_of(name: str, amount: Any, part: Fraction) -> str:
+    """Return a part of a quantity, rounded up to what reads well: whole milli-cores, or MiB."""
+    whole = Fraction(parse_quantity(amount), _NANO) * part
+    if _plain(name) == "cpu":
+        return format_quantity(name, math.ceil(whole * 1000))
+    step = _MEBI if parse_quantity(amount) % (_MEBI * _NANO) == 0 else 1
+    return format_quantity(name, math.ceil(whole / step) * step)
+
+
+def fewer_of_role(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Lower the least number of a role to the pods it has or finds a node for."""
+    role = str(cause.numbers.get("role", ""))
+    there = int(cause.numbers.get("found", cause.numbers.get("pods", 0)))
+    needed = int(cause.numbers.get("needed", 0))
+    if there >= needed:
+        return
+    old = target.least
+    least = max(1, old - (needed - there))
+    if target.job is None:
+        minima = dict(target.spec.get("minTaskMember") or {})
+        if role in minima:
+            fields = {"minTaskMember": {**minima, role: there}, "minMember": least}
+            text = f"lower minTaskMember of role {role} from {needed} to {there}"
+            yield target.with_group(text + _job_too("minMember", old, least), fields)
+        return
+    tasks = [
+        {**task, "minAvailable": there} if task.get("name") == role else task
+        for task in target.tasks
+    ]
+    text = f"lower minAvailable of task {role} from {needed} to {there}"
+    yield target.resubmitted(
+        text + _job_too("that of the job", old, least),
+        lambda job: {**job, "spec": {**job["spec"], "tasks": tasks, "minAvailable": least}},
+    )
+
+
+def _job_too(what: str, old: int, least: int) -> str:
+    return f" and {what} from {old} to {least}" if least < old else ""
+
+
+def fewer_parts(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
+    """Need fewer sub-groups of a pod group, or partitions of a task: size n subtracts n."""
+    if target.job is None:
+        for at, policy in enumerate(target.spec.get("subGroupPolicy") or ()):
+            least = int(policy.get("minSubGroups") or 0)
+            if least > 1:
+                yield partial(_fewer_sub_groups, target, at, least), least - 1
+        return
+    for at, task in enumerate(target.tasks):
+        least = int((task.get("partitionPolicy") or {}).get("minPartitions") or 0)
+        if least > 1:
+            yield partial(_fewer_partitions, target, at, least), least - 1
+
+
+def _fewer_sub_groups(target: Target, at: int, least: int, n: int) -> Change | None:
+    policies = [dict(each) for each in target.spec["subGroupPolicy"]]
+    policies[at]["minSubGroups"] = least - n
+    name = policies[at].get("name") or at
+    text = f"lower minSubGroups of sub-group policy {name} from {least} to {least - n}"
+    return target.with_group(text, {"subGroupPolicy": policies})
+
+
+def _fewer_partitions(target: Target, at: int, least: int, n: int) -> Change | None:
+    tasks = [dict(each) for each in target.tasks]
+    task = tasks[at]
+    policy = {**task["partitionPolicy"], "minPartitions": least - n}
+    task["partitionPolicy"] = policy
+    text = f"lower minPartitions of task {task.get('name')} from {least} to {least - n}"
+    old, pods = int(task.get("minAvailable") or 0), (least - n) * int(policy["partitionSize"])
+    if old > pods:  # admission wants it to be as many pods as the partitions have
+        task["minAvailable"] = pods
+        text += f" and its minAvailable from {old} to {pods}"
+    return target.resubmitted(text, lambda job: {**job, "spec": {**job["spec"], "tasks": tasks}})
+
+
+# Requests and constraints
 
 
 # Constraints on nodes

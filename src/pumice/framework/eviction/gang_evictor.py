@@ -13,17 +13,16 @@ import numpy as np
 from pumice.core.resources import Column, Mask, fits, need_of
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.action_arguments import AllocateArguments, GangEvictionArguments, arguments_of
+from pumice.framework.arguments import AllocateArguments, GangEvictionArguments, arguments_of
 from pumice.framework.eviction.bundle_consent import let_go
 from pumice.framework.eviction.bundles import Bundle, bundles_in_turn, candidates
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.fits import NO_ROOM
+from pumice.framework.placing import vetoed
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
-from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.domains import Domain, SubGroup
 from pumice.framework.topology.search import Worksheet, make_worksheet
-from pumice.framework.topology.subgroups import SubGroup
-from pumice.framework.vetoes import vetoed
 
 
 class GangEvictor:

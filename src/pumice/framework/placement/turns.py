@@ -21,8 +21,8 @@ from pumice.core.shapes import Delta
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
-from pumice.framework.heaps import Heap, Key
 from pumice.framework.job_records import Stage
+from pumice.framework.ordering import Heap, Key
 from pumice.framework.placement.ahead import (
     CountedTurns,
     ImaginedQueues,

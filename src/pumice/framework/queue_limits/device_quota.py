@@ -20,7 +20,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, BOOKED_CLASS
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.queue_limits.tree import QueueTree
+from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.refusals import Verdict, over_quota
 
 COUNT: Final = "deviceclass/"

@@ -10,10 +10,10 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts
 from pumice.framework.queue_limits.limits import (
     QueueLimits,
+    QueueTree,
     flat_real_capability,
     listed_guarantees,
 )
-from pumice.framework.queue_limits.tree import QueueTree
 
 _BASICS = [CPU, MEMORY]
 

@@ -14,8 +14,7 @@ from pumice.core.views import Task
 from pumice.framework.equal_tasks import is_plain
 from pumice.framework.fits import Fit
 from pumice.framework.session_state import SessionState
-from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain, SubGroup
 
 
 class EqualDomains:

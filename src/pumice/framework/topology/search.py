@@ -21,9 +21,8 @@ from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Moves, Statement
-from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.domains import Domain, SubGroup
 from pumice.framework.topology.equal_domains import EqualDomains
-from pumice.framework.topology.subgroups import SubGroup
 
 
 class Worksheet:

@@ -28,9 +28,9 @@ from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.device_quota import DeviceQuota
+from pumice.framework.queue_limits.limits import LEAF, MISPLACED
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
-from pumice.framework.queue_limits.tree import LEAF, MISPLACED
 from pumice.framework.refusals import queue_closed, within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity.reclaim import Reclaim

@@ -75,7 +75,7 @@ class Extender(Plugin, name="extender"):
     )
     url_prefix: str = arg("extender.urlPrefix", default="", doc="address of the service")
     timeout: Duration = arg(
-        "extender.httpTimeout", default=Duration(1.0), doc="limit of a call; 0s for none"
+        "extender.httpTimeout", default=Duration(1.0), doc="limit of a call; 0s for ten minutes"
     )
     ignorable: bool = arg("extender.ignorable", default=False, doc="ignore its failures")
     managed: list[str] = arg(

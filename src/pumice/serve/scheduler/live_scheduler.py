@@ -16,7 +16,7 @@ from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING
-from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.config_maps import ConfigMaps
 from pumice.serve.scheduler.recovery import Read, Recovery

@@ -16,7 +16,7 @@ from pumice.api.nodes import Node
 from pumice.cluster.base import LiveCluster
 from pumice.cluster.usage import ServiceWithin
 from pumice.errors import ConfError
-from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session_state import ProcessMemory
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.cache_gate import CacheGate

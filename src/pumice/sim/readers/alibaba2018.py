@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from pumice.api.pods import PodSpec
-from pumice.sim.limits import MAX_JOB_PODS, MAX_PODS, check_at_most, within_limits
-from pumice.sim.readers.tables import columns_of, rows_of
-from pumice.sim.readers.text import first_lines, number
+from pumice.sim.options import MAX_JOB_PODS, MAX_PODS, check_at_most, within_limits
+from pumice.sim.readers.table_files import columns_of, first_lines, number, rows_of
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 TASK_COLUMNS: Final = (

@@ -11,11 +11,10 @@ from typing import Final
 
 from pumice.api.pods import PodSpec
 from pumice.errors import InputError
-from pumice.sim.limits import within_limits
+from pumice.sim.options import within_limits
 from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.readers.openb import GPU
-from pumice.sim.readers.tables import rows_of
-from pumice.sim.readers.text import number
+from pumice.sim.readers.table_files import number, rows_of
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 
 COLUMNS: Final = frozenset({"instance_sn", "app_name", "cpu_request", "gpu_request"})

@@ -9,11 +9,9 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.quantity import WANTED_QUANTITY, parse_quantity
 from pumice.api.wording import nearest
 from pumice.errors import ABSENT, InputError, QuantityError
-from pumice.sim.csv_cells import unguarded
-from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
-from pumice.sim.options import is_number
+from pumice.sim.options import MAX_JOB_PODS, check_at_most, is_number, within_limits
 from pumice.sim.readers.node_sizes import node_for
-from pumice.sim.readers.tables import rows_of
+from pumice.sim.readers.table_files import rows_of, unguarded
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, expected, in_order
 
 NEEDED: Final = frozenset({"arrival", "run"})

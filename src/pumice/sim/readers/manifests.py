@@ -33,8 +33,8 @@ from pumice.controllers.job.volumes import provisioned
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import InputError, ManifestError, Words
-from pumice.sim.limits import check_nodes, within_limits
-from pumice.sim.readers.text import read_text
+from pumice.sim.options import check_nodes, within_limits
+from pumice.sim.readers.table_files import read_text
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, expected, in_order
 from pumice.webhooks.files import stored_job
 

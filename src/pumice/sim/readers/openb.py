@@ -20,9 +20,8 @@ from pumice.api.objects import (
     ResourceList,
 )
 from pumice.errors import InputError
-from pumice.sim.limits import check_nodes, within_limits
-from pumice.sim.readers.tables import rows_of
-from pumice.sim.readers.text import number
+from pumice.sim.options import check_nodes, within_limits
+from pumice.sim.readers.table_files import number, rows_of
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 POD_COLUMNS = frozenset({"cpu_milli", "memory_mib", "num_gpu", "creation_time", "deletion_time"})

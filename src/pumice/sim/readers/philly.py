@@ -11,9 +11,8 @@ from pathlib import Path
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import counted, verb
 from pumice.errors import InputError
-from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
-from pumice.sim.readers.tables import rows_of
-from pumice.sim.readers.text import number
+from pumice.sim.options import MAX_JOB_PODS, check_at_most, within_limits
+from pumice.sim.readers.table_files import number, rows_of
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 TIME_COLUMNS = ("timestamp", "submit_time", "submitted_time")

@@ -14,9 +14,9 @@ from typing import Final
 from pumice.api.pods import PodSpec
 from pumice.api.wording import counted, verb
 from pumice.errors import InputError
-from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
+from pumice.sim.options import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.node_sizes import node_for
-from pumice.sim.readers.text import first_lines, lines, read_text
+from pumice.sim.readers.table_files import first_lines, lines, read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, expected, in_order
 
 _FIELDS: Final = 18

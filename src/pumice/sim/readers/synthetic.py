@@ -18,7 +18,7 @@ from pumice.api.objects import ObjectMeta, PriorityClass, Queue, QueueSpec, Queu
 from pumice.api.quantity import Quantity, check_amounts
 from pumice.api.wording import EMPTY_FILE
 from pumice.errors import InputError, ManifestError
-from pumice.sim.limits import (
+from pumice.sim.options import (
     MAX_DESCRIPTION_BYTES,
     MAX_JOB_PODS,
     MAX_JOBS,
@@ -28,7 +28,7 @@ from pumice.sim.limits import (
     check_nodes,
     within_limits,
 )
-from pumice.sim.readers.text import read_text
+from pumice.sim.readers.table_files import read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, expected, in_order
 
 KIND = "SyntheticWorkload"

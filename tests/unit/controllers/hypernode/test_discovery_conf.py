@@ -1,5 +1,6 @@
 """The discovery section: Volcano's example is understood, each mistake is one clear sentence."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def labels(**types: Any) -> Any:
 
 
 def ufm(**changes: Any) -> Any:
-    reference = {"name": "s", "namespace": "n"}
+    reference = {"name": "s", "namespace": "ns"}
     config = {"endpoint": "ufm", **changes.pop("config", {})}
     known = {"source": "ufm", "enabled": True, "credentials": {"secretRef": reference}}
     return {**known, "config": config, **changes}
@@ -107,8 +108,18 @@ def test_a_mistake_is_one_sentence(entries: Any, said: str) -> None:
 
 
 def test_text_that_is_not_yaml_is_refused_with_its_line() -> None:
-    with pytest.raises(InputError, match="line 2"):
+    with pytest.raises(InputError, match="map:2"):
         read_discovery("a: b\nc: d: e\n", "map")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: !!timestamp x\n", "a: !!int ''\n", "a: !!bool x\n", "[" * 5000, "a: &a [*a]\n"],
+    ids=["time", "number", "truth", "deep", "circle"],
+)
+def test_odd_yaml_is_an_error_or_nothing(text: str) -> None:
+    with suppress(InputError):
+        assert read_discovery(text, "map") == DiscoveryConf()
 
 
 def test_a_bad_entry_hurts_only_itself() -> None:
@@ -198,7 +209,7 @@ def test_certificates_are_verified_unless_switched_off(skip: Any, verify: bool) 
     conf = read(ufm(config=config))
     assert conf.ufm is not None
     assert conf.ufm.verify is verify
-    assert conf.ufm.secret == ("n", "s")
+    assert conf.ufm.secret == ("ns", "s")
 
 
 @pytest.mark.parametrize(
@@ -208,8 +219,8 @@ def test_certificates_are_verified_unless_switched_off(skip: Any, verify: bool) 
         "s",
         {},
         {"name": "s", "namespace": "Bad_"},
-        {"name": "", "namespace": "n"},
-        {"name": 5, "namespace": "n"},
+        {"name": "", "namespace": "ns"},
+        {"name": 5, "namespace": "ns"},
     ],
 )
 def test_a_secret_needs_both_its_names(reference: Any) -> None:

@@ -5,9 +5,8 @@ import pytest
 
 from pumice.api.kinds import Manifest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.queue_limits import division
-from pumice.framework.queue_limits.division import FEW, divide, is_for_numbers
-from pumice.framework.queue_limits.weighted import WeightedLimits
+from pumice.framework.queue_limits import weighted
+from pumice.framework.queue_limits.weighted import FEW, WeightedLimits, divide, is_for_numbers
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 
@@ -39,7 +38,7 @@ def test_plain_numbers_and_columns_agree(seed: int, monkeypatch: pytest.MonkeyPa
     rows = np.flatnonzero(request.any(axis=0))
     by_numbers = divide(cluster, rows, request, total, limits.real_capability)
     parts = limits.parts({row: request[:, row].tolist() for row in rows.tolist()})
-    monkeypatch.setattr(division, "FEW", 0)
+    monkeypatch.setattr(weighted, "FEW", 0)
     by_columns = divide(cluster, rows, request, total, limits.real_capability)
     assert by_numbers.any()
     assert by_numbers.tobytes() == by_columns.tobytes()

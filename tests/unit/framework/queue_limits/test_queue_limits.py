@@ -12,10 +12,9 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.limits import ClusterLimit
+from pumice.framework.queue_limits.limits import BRANCH, LEAF, MISPLACED, ClusterLimit, QueueTree
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
-from pumice.framework.queue_limits.tree import BRANCH, LEAF, MISPLACED, QueueTree
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.plugins.capacity import Capacity
 from pumice.plugins.proportion import Proportion

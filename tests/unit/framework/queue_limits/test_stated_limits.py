@@ -7,9 +7,8 @@ import pytest
 
 from pumice.core.resources import CPU, PODS
 from pumice.core.tables import NOWHERE
-from pumice.framework.queue_limits.limits import ClusterLimit
+from pumice.framework.queue_limits.limits import BRANCH, LEAF, MISPLACED, ClusterLimit, QueueTree
 from pumice.framework.queue_limits.stated import StatedLimits
-from pumice.framework.queue_limits.tree import BRANCH, LEAF, MISPLACED, QueueTree
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 

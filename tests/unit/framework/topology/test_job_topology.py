@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.framework.session import Session
-from pumice.framework.topology.subgroups import _number
+from pumice.framework.topology.domains import _number
 from pumice.testing import hyper_node, node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 

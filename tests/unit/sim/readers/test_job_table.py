@@ -9,7 +9,7 @@ from pyarrow import csv, parquet
 
 from pumice.errors import InputError
 from pumice.sim.inputs import read_cluster, read_workload
-from pumice.sim.readers import parquet as parquet_files
+from pumice.sim.readers import table_files as parquet_files
 
 TRACES = Path(__file__).parents[3] / "data" / "traces"
 

@@ -19,8 +19,7 @@ from pumice.sim.engine import Engine
 from pumice.sim.measure import Measures
 from pumice.sim.output import difference
 from pumice.sim.report import page as page_module
-from pumice.sim.report.page import UPLOT, embedded_json, render
-from pumice.sim.report.tables import summary_table
+from pumice.sim.report.page import UPLOT, embedded_json, render, summary_table
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload
 from tests.present import present
 from tests.unit.sim.report.browser import look_at, needs_chromium

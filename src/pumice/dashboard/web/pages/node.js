@@ -6,11 +6,127 @@ import { JobLink, Needs, QueueName, source, State, Use } from "../parts.js";
 
 export function NodePage({ name }) {
   const document = useDocument(source(`/api/nodes/${encodeURIComponent(name)}`));
-  return html`<h1 tabindex="-1">${name}</h1><${Needs} of=${document} what="Looking at the node">${(data) => html`
-    <p class="lead">${data.closed.length ? html`<span class="state failed">takes no pods: ${data.closed.join(", ")}</span>` : html`<span class="state running">takes pods</span>`} ${data.taints.map((taint) => html`<code>${taint}</code> `)}</p>
-    <section><h2>Allocated</h2><div class="uses">${data.resources.map((resource, i) => data.allocatable[i] > 0 && html`<div><${Use} resource=${resource} used=${data.allocated[i]} total=${data.allocatable[i]} large=${true} />${data.leaving[i] > 0 && html`<p class="soft small">${amount(resource, data.leaving[i])} on the way out</p>`}${data.measured?.[resource.name] !== undefined && html`<p class="soft small">${percent(data.measured[resource.name] / 100)} measured</p>`}</div>`)}</div></section>
-    <section><h2>Pods <span class="soft">${number(data.pods.length)}</span></h2>${data.hidden > 0 && html`<p class="note">${plural(data.hidden, "pod")} of namespaces that you may not see.</p>`}
-      ${data.pods.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Pods"><table class="plain"><thead><tr><th>pod</th><th>job</th><th>queue</th><th>state</th><th>asks for</th></tr></thead><tbody>${data.pods.map((pod) => html`<tr key=${pod.pod}><td class="name">${pod.pod}</td><td><${JobLink} job=${pod.job} /></td><td>${pod.queue && html`<${QueueName} queue=${pod.queue} />`}</td><td><${State} state=${pod.state} /></td><td>${amounts(data.resources, pod.asks)}</td></tr>`)}</tbody></table></div>` : html`<p class="soft">No pod is on it.</p>`}</section>
-    <section><h2>Labels</h2><p class="labels">${Object.entries(data.labels).map(([key, value]) => html`<code>${key}=${value}</code> `)}</p></section>`}<//>`;
+  return html`
+    <h1 tabindex="-1">${name}</h1>
+    <${Needs} of=${document} what="Looking at the node">
+      ${(data) => html`
+        <p class="lead">
+          ${
+            data.closed.length
+              ? html`
+                  <span class="state failed">takes no pods: ${data.closed.join(", ")}</span>
+                `
+              : html`
+                  <span class="state running">takes pods</span>
+                `
+          } ${data.taints.map(
+            (taint) => html`
+              <code>${taint}</code>
+              ${" "}
+            `,
+          )}
+        </p>
+        <section>
+          <h2>Allocated</h2>
+          <div class="uses">
+            ${data.resources.map(
+              (resource, i) =>
+                data.allocatable[i] > 0 &&
+                html`
+                  <div>
+                    <${Use}
+                      resource=${resource}
+                      used=${data.allocated[i]}
+                      total=${data.allocatable[i]}
+                      large=${true} />
+                    ${
+                      data.leaving[i] > 0 &&
+                      html`
+                        <p class="soft small">
+                          ${amount(resource, data.leaving[i])} on the way out
+                        </p>
+                      `
+                    }${
+                      data.measured?.[resource.name] !== undefined &&
+                      html`
+                        <p class="soft small">
+                          ${percent(data.measured[resource.name] / 100)} measured
+                        </p>
+                      `
+                    }
+                  </div>
+                `,
+            )}
+          </div>
+        </section>
+        <section>
+          <h2>
+            Pods${" "}
+            <span class="soft">${number(data.pods.length)}</span>
+          </h2>
+          ${
+            data.hidden > 0 &&
+            html`
+              <p class="note">
+                ${plural(data.hidden, "pod")} of namespaces that you may not see.
+              </p>
+            `
+          }
+          ${
+            data.pods.length
+              ? html`
+                  <div class="scroll" tabindex="0" role="region" aria-label="Pods">
+                    <table class="plain">
+                      <thead>
+                        <tr>
+                          <th>pod</th>
+                          <th>job</th>
+                          <th>queue</th>
+                          <th>state</th>
+                          <th>asks for</th>
+                        </tr>
+                      </thead>
+                      <tbody>
+                        ${data.pods.map(
+                          (pod) => html`
+                            <tr key=${pod.pod}>
+                              <td class="name">${pod.pod}</td>
+                              <td><${JobLink} job=${pod.job} /></td>
+                              <td>
+                                ${
+                                  pod.queue &&
+                                  html`
+                                    <${QueueName} queue=${pod.queue} />
+                                  `
+                                }
+                              </td>
+                              <td><${State} state=${pod.state} /></td>
+                              <td>${amounts(data.resources, pod.asks)}</td>
+                            </tr>
+                          `,
+                        )}
+                      </tbody>
+                    </table>
+                  </div>
+                `
+              : html`
+                  <p class="soft">No pod is on it.</p>
+                `
+          }
+        </section>
+        <section>
+          <h2>Labels</h2>
+          <p class="labels">
+            ${Object.entries(data.labels).map(
+              ([key, value]) => html`
+                <code>${key}=${value}</code>
+                ${" "}
+              `,
+            )}
+          </p>
+        </section>
+      `}
+    <//>
+  `;
 }
 export { resourceName };

@@ -6,26 +6,182 @@ import { JobLink } from "../parts.js";
 const MOST = 60;
 function Rows({ head, rows }) {
   const shown = rows.slice(0, MOST);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${head[0]}><table class="plain compare"><thead><tr>${head.map((cell) => html`<th>${cell}</th>`)}</tr></thead><tbody>${shown.map((row) => html`<tr>${row.map((cell, i) => html`<td data-title=${head[i]}>${cell}</td>`)}</tr>`)}</tbody></table></div>
-    ${rows.length > shown.length && html`<p class="soft">… and ${number(rows.length - shown.length)} more.</p>`}`;
+  return html`
+    <div class="scroll" tabindex="0" role="region" aria-label=${head[0]}>
+      <table class="plain compare">
+        <thead>
+          <tr>
+            ${head.map(
+              (cell) => html`
+                <th>${cell}</th>
+              `,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${shown.map(
+            (row) => html`
+              <tr>
+                ${row.map(
+                  (cell, i) => html`
+                    <td data-title=${head[i]}>${cell}</td>
+                  `,
+                )}
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${
+      rows.length > shown.length &&
+      html`
+        <p class="soft">… and ${number(rows.length - shown.length)} more.</p>
+      `
+    }
+  `;
 }
 const evictedFor = (words) => words.startsWith("evicted");
 
 export function Outcome({ answer }) {
   const { job, jobs, pods, queues, waiting, settled, storm, notes } = answer;
-  const evicted = Object.entries(pods).filter(([, [before, after]]) => evictedFor(after) && !evictedFor(before));
-  const moved = Object.entries(pods).filter(([, [before, after]]) => !evictedFor(after) || evictedFor(before));
-  const amounts = Object.entries(queues).flatMap(([queue, found]) => Object.entries(found).map(([resource, [before, after]]) => [`${queue} ${resource}`, before, after]));
+  const evicted = Object.entries(pods).filter(
+    ([, [before, after]]) => evictedFor(after) && !evictedFor(before),
+  );
+  const moved = Object.entries(pods).filter(
+    ([, [before, after]]) => !evictedFor(after) || evictedFor(before),
+  );
+  const amounts = Object.entries(queues).flatMap(([queue, found]) =>
+    Object.entries(found).map(([resource, [before, after]]) => [
+      `${queue} ${resource}`,
+      before,
+      after,
+    ]),
+  );
   const others = Object.entries(waiting).filter(([name]) => name !== job?.job);
-  return html`<div class="outcome">
-    ${notes.length > 0 && html`<ul class="soft notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}
-    ${answer.changes.length > 0 && html`<p class="soft">If you ${answer.changes.map((text) => text.charAt(0).toLowerCase() + text.slice(1)).join(", ")}:</p>`}
-    ${job && html`<p class="cause small">${sentence(job.sentence)}</p>`}
-    ${storm ? html`<p class="problem" role="alert"><b>Does not settle:</b> ${storm.text}. What follows is one moment of it.</p>` : html`<p>${answer.settled_in_s ? `Settles after ${duration(answer.settled_in_s)}` : "Settles at once"}${settled ? "" : ", or never"}; ${evicted.length ? html`<b>${plural(evicted.length, "pod")} evicted</b>` : "no pod is evicted"}.</p>`}
-    ${evicted.length > 0 && html`<h4>Evicted</h4><${Rows} head=${["pod", "before", "after"]} rows=${evicted.map(([pod, [before, after]]) => [pod, before, after])} />`}
-    ${jobs.length > 0 && html`<h4>Jobs that change</h4><${Rows} head=${["job", "before", "after"]} rows=${jobs.map((one) => [html`<${JobLink} job=${one.job} />`, one.before, one.after])} />`}
-    ${moved.length > 0 && html`<details><summary>${plural(moved.length, "pod")} elsewhere than before</summary><${Rows} head=${["pod", "before", "after"]} rows=${moved.map(([pod, [before, after]]) => [pod, before, after])} /></details>`}
-    ${amounts.length > 0 && html`<details><summary>What queues hold</summary><${Rows} head=${["queue", "before", "after"]} rows=${amounts} /></details>`}
-    ${others.length > 0 && html`<details><summary>${plural(others.length, "job")} would still wait</summary><${Rows} head=${["job", "why"]} rows=${others.map(([name, why]) => [html`<${JobLink} job=${name} />`, why])} /></details>`}
-    ${answer.changes.length > 0 && !jobs.length && !Object.keys(pods).length && html`<p class="soft">Nothing else changes.</p>`}</div>`;
+  return html`
+    <div class="outcome">
+      ${
+        notes.length > 0 &&
+        html`
+          <ul class="soft notes">
+            ${notes.map(
+              (note) => html`
+                <li>${note}</li>
+              `,
+            )}
+          </ul>
+        `
+      }
+      ${
+        answer.changes.length > 0 &&
+        html`
+          <p class="soft">
+            If
+            you ${answer.changes
+              .map((text) => text.charAt(0).toLowerCase() + text.slice(1))
+              .join(", ")}:
+          </p>
+        `
+      }
+      ${
+        job &&
+        html`
+          <p class="cause small">${sentence(job.sentence)}</p>
+        `
+      }
+      ${
+        storm
+          ? html`
+              <p class="problem" role="alert">
+                <b>Does not settle:</b>
+                ${" "}${storm.text}. What follows is one moment of it.
+              </p>
+            `
+          : html`
+              <p>
+                ${
+                  answer.settled_in_s
+                    ? `Settles after ${duration(answer.settled_in_s)}`
+                    : "Settles at once"
+                }${settled ? "" : ", or never"}; ${
+                  evicted.length
+                    ? html`
+                        <b>${plural(evicted.length, "pod")} evicted</b>
+                      `
+                    : "no pod is evicted"
+                }.
+              </p>
+            `
+      }
+      ${
+        evicted.length > 0 &&
+        html`
+          <h4>Evicted</h4>
+          <${Rows}
+            head=${["pod", "before", "after"]}
+            rows=${evicted.map(([pod, [before, after]]) => [pod, before, after])} />
+        `
+      }
+      ${
+        jobs.length > 0 &&
+        html`
+          <h4>Jobs that change</h4>
+          <${Rows}
+            head=${["job", "before", "after"]}
+            rows=${jobs.map((one) => [
+              html`
+                <${JobLink} job=${one.job} />
+              `,
+              one.before,
+              one.after,
+            ])} />
+        `
+      }
+      ${
+        moved.length > 0 &&
+        html`
+          <details>
+            <summary>${plural(moved.length, "pod")} elsewhere than before</summary>
+            <${Rows}
+              head=${["pod", "before", "after"]}
+              rows=${moved.map(([pod, [before, after]]) => [pod, before, after])} />
+          </details>
+        `
+      }
+      ${
+        amounts.length > 0 &&
+        html`
+          <details>
+            <summary>What queues hold</summary>
+            <${Rows} head=${["queue", "before", "after"]} rows=${amounts} />
+          </details>
+        `
+      }
+      ${
+        others.length > 0 &&
+        html`
+          <details>
+            <summary>${plural(others.length, "job")} would still wait</summary>
+            <${Rows}
+              head=${["job", "why"]}
+              rows=${others.map(([name, why]) => [
+                html`
+                  <${JobLink} job=${name} />
+                `,
+                why,
+              ])} />
+          </details>
+        `
+      }
+      ${
+        answer.changes.length > 0 &&
+        !jobs.length &&
+        !Object.keys(pods).length &&
+        html`
+          <p class="soft">Nothing else changes.</p>
+        `
+      }
+    </div>
+  `;
 }

@@ -1,0 +1,668 @@
+"""One way to run a cluster on: the next cycles on a copy, decided by the code that decides.
+
+`Replay` decides the next cycle without effect.  `Timeline` lets time pass: scheduler, controllers
+and kubelet are those of `pumice up`, on a virtual clock, so what happens here is what would happen
+there, to the second.
+"""
+
+import copy
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from pumice.actions import ACTIONS
+from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
+from pumice.api.decisions import Decisions
+from pumice.api.frozen_json import encode_parts
+from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
+from pumice.api.objects import from_manifest
+from pumice.api.times import overdue_s
+from pumice.binder import Binder
+from pumice.cache.informer import Informer
+from pumice.cache.ingest import Ingest
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.quotas import PodQuotas
+from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.services import SERVICES, connect_extender
+from pumice.controllers import all_controllers
+from pumice.controllers.ownership import controller_of
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
+from pumice.diagnosis.control_plane import AT_ONCE, ControlPlane, NewClaims, no_keys, owner_of
+from pumice.errors import InputError
+from pumice.examine.job_outcome import JobOutcome, Watcher
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.framework.session_state import ProcessMemory
+from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
+from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
+from pumice.scheduler import Observer, Scheduler
+
+UNKNOWN_VOTE: Final = (
+    "the extender was not asked, so its vote is unknown (--ask-extender asks it about nodes)"
+)
+SOME_VOTES: Final = (
+    "the extender was asked about nodes only; its vote on jobs and queues is unknown"
+)
+CYCLE_S: Final = 1.0
+"""Seconds from one cycle to the next while something changes."""
+MOST_UNTOLD_S: Final = 3600.0
+"""How long plugins that do not state when time matters are asked each second."""
+MOST_CYCLES: Final = 60
+"""Cycles after which a cluster that does not come to rest is left."""
+_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.simulator.evicts)
+
+
+# The scheduler behind a question has no effect outside
+
+
+class _Once:
+    """A client that sends each distinct question once."""
+
+    def __init__(self, client: ExtenderClient, known: dict[bytes, Mapping[str, Any]]) -> None:
+        self._client = client
+        self._known = known
+
+    def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
+        question = verb.encode() + b" " + encode_parts(payload)
+        if question not in self._known:
+            self._known[question] = self._client.post(verb, payload, answer=answer)
+        return self._known[question]
+
+
+def question_scheduler(world: ClusterState) -> Scheduler:
+    """Make the scheduler of a world."""
+    extender = AskedExtender if world.asks_extender else UnaskedExtender
+
+    def connect(url_prefix: str, timeout_s: float) -> object:
+        client: Any = connect_extender(url_prefix, timeout_s)
+        return _Once(client, world.extender_answers)
+
+    return Scheduler(
+        world.scheduler_conf,
+        seed=world.seed,
+        plugins={SERVICE: extender, **world.plugins},
+        services={**SERVICES, SERVICE: connect},
+    )
+
+
+def question_memory(world: ClusterState) -> ProcessMemory:
+    """Make the state between the cycles of a question; warnings are shared by all questions."""
+    return ProcessMemory(warnings=world.warnings)
+
+
+def is_open(world: ClusterState) -> bool:
+    """Return whether an extender may decide otherwise: it has votes, and was not asked for them."""
+    plugins = [entry for tier in world.scheduler_conf.tiers for entry in tier.plugins]
+    votes = [
+        key
+        for entry in plugins
+        if entry.name == SERVICE
+        for key, value in entry.arguments.items()
+        if key.endswith("Verb") and value
+    ]
+    return bool(votes) and not world.asks_extender and SERVICE not in world.plugins
+
+
+def unknown_votes(world: ClusterState) -> list[str]:
+    """List the votes that the answer leaves out."""
+    names = {entry.name for tier in world.scheduler_conf.tiers for entry in tier.plugins}
+    if SERVICE not in names or SERVICE in world.plugins:
+        return []
+    return [SOME_VOTES if world.asks_extender else UNKNOWN_VOTE]
+
+
+# The next cycle, without effect
+
+
+class Replay:
+    """One copy of a world; turning it into another one costs only what differs."""
+
+    def __init__(self, world: ClusterState) -> None:
+        self.world = world
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
+        self._ingest = Ingest(Snapshot())
+        objects = world.admitted_objects
+        self.objects: dict[tuple[str, str], Manifest] = {
+            (one["kind"], key_of(one)): one for one in objects
+        }
+        self._snapshot = self._ingest.load(world.typed(objects))
+
+    def become(self, world: ClusterState) -> None:
+        """Turn into another world."""
+        new = {(one["kind"], key_of(one)): one for one in world.admitted_objects}
+        for name, old in self.objects.items():
+            if name not in new:
+                self._ingest.delete(from_manifest(old))
+        for name, one in new.items():
+            if self.objects.get(name) is not one:
+                self._ingest.upsert(world.typed_one(one))
+        self.objects, self.world = new, world
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
+        self._snapshot = self._ingest.settle()
+
+    def decide(self, observer: Observer | None = None, *, idle: Container[str] = ()) -> Decisions:
+        """Decide one cycle, without ``idle`` actions, and leave the world as it is."""
+        world = self.world
+        usage = usage_at(world, world.now)
+        decisions = self._scheduler.decide(
+            self._snapshot,
+            world.now,
+            usage,
+            observer=observer,
+            process=self._process,
+            idle=idle,
+        )
+        world.failures.update(dict.fromkeys(decisions.failures))
+        return decisions
+
+
+def usage_at(world: ClusterState, now: float) -> dict[str, dict[str, float]]:
+    """Return the measured use of nodes, as if measured now."""
+    return {name: {**one, "metricsTime": now} for name, one in world.node_usage.items()}
+
+
+# What happened to pods while time passed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """A pod that was bound, evicted, ended or is gone."""
+
+    at: float
+    pod: str
+    job: str
+    """The name of its job: the Volcano job if there is one, else the pod group."""
+    node: str = ""
+    whom: str = ""
+    """The pod or pod group that it was evicted for; empty: for none."""
+    whose: str = ""
+    """The name of the job that it was evicted for."""
+    action: str = ""
+
+
+@dataclass
+class Story:
+    """The events so far, in order."""
+
+    binds: list[Moved] = field(default_factory=list)
+    evictions: list[Moved] = field(default_factory=list)
+    ends: list[Moved] = field(default_factory=list)
+    gone: list[Moved] = field(default_factory=list)
+    instants: list[tuple[float, str]] = field(default_factory=list)
+    """Times at which time alone changed an answer, and the plugin."""
+
+
+# A cluster in which time passes
+
+
+class Timeline:
+    """One copy of a world in which time passes."""
+
+    def __init__(
+        self,
+        world: ClusterState,
+        *,
+        default_s: float | None = None,
+        endless: Collection[str] = (),
+        frees_stuck: bool = False,
+    ) -> None:
+        """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
+
+        The pods of jobs in ``endless`` do not end, whatever they state.  Pods that should have gone
+        by now stay, unless it ``frees_stuck`` ones.
+
+        Raises:
+            InputError: a time that a pod runs cannot be read.
+        """
+        objects = world.restored.arranged(world.objects).followed_by([*world.jobs.values()])
+        check_run_times(objects.timed)
+        self.start = world.now
+        self._world, self._default_s, self._endless = world, default_s, endless
+        if endless:
+            objects = objects.edited(self._unending)
+        self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
+        self.cluster = self.plane.cluster
+        if world.of_kind(RESOURCE_QUOTA):
+            self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
+        self._groups = self.cluster.tables.table(POD_GROUP)
+        timed = (one["kind"] == "PodGroup" for one in objects.timed)
+        self._groups_end = default_s is not None or any(timed)
+        """Whether the pods of any group may end."""
+        self.stuck: dict[str, float] = {}
+        """Pods that should have gone by now and stay, each with the seconds since then."""
+        self._stuck_uids: set[str] = set()
+        self._kubelet = Kubelet(self.cluster, durations=self._lasts, keeps=self._is_stuck)
+        self._claims = ResourceClaimUpkeep(self.cluster)
+        self._new_claims = NewClaims(self.cluster)
+        self._scheduler, self._process = question_scheduler(world), question_memory(world)
+        self._informer = self._follow()
+        self._binder = self._writer()
+        self._ended: set[str] = set()
+        self._leaving: set[str] = set()
+        """Pods on nodes that are being deleted and go."""
+        for place in objects.leaving:
+            self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
+        self._changed = True
+        self._counted_endless = -1, 0
+        """The version of the cluster, and how many of its pods have no known end."""
+        self.story = Story()
+        self.next_at: float | None = world.now
+        """When the next cycle is due; None once nothing is left to happen."""
+        self.cluster.listeners.append(self._on_event)
+
+    def _writer(self) -> Binder:
+        """Make what carries decisions out; nobody reads conditions and events here."""
+        known, waits = self._informer.known, self._waits
+        return Binder(
+            self.cluster, known=known, waits=waits, write_conditions=False, write_events=False
+        )
+
+    def _follow(self) -> Informer:
+        """Make what shows the cluster to the scheduler."""
+        restored = self._world.restored
+        nodes: Any = _NodesInOrder(self.cluster, self._world.of_kind("Node"))
+        return Informer(nodes, Ingest(Snapshot(), runs=restored.runs), reader=restored)
+
+    @property
+    def now(self) -> float:
+        """The time, in seconds since 1970."""
+        return self.plane.clock.now()
+
+    def again(self, endless: Collection[str] = (), *, frees_stuck: bool = False) -> "Timeline":
+        """Return the same world from its beginning, in which some jobs do not end."""
+        default_s = self._default_s
+        return Timeline(self._world, default_s=default_s, endless=endless, frees_stuck=frees_stuck)
+
+    def _unending(self, one: Manifest) -> Manifest:
+        """Return an object of a job that is not to end without its run time."""
+        if self._title(one) not in self._endless:
+            return one
+        bare = _without_run_time(one)
+        if one["kind"] != "Job":
+            return bare
+        tasks = [
+            {**task, "template": _without_run_time(task.get("template") or {})}
+            for task in one["spec"].get("tasks") or ()
+        ]
+        return {**bare, "spec": {**one["spec"], "tasks": tasks}}
+
+    def _title(self, one: Manifest) -> str:
+        if one["kind"] == "Job":
+            return key_of(one)
+        if one["kind"] == "PodGroup":
+            return title_of(one)
+        return owner_of(one) or self._world.title(group_of(one)) if one["kind"] == "Pod" else ""
+
+    # Time
+
+    def step(self, observer: Observer | None = None) -> Decisions:
+        """Move on to the next cycle, decide it and carry it out."""
+        if self.next_at is not None and self.next_at > self.now:
+            self.plane.clock.advance_to(self.next_at)
+        before = self.cluster.version
+        self._settle()
+        watching = _Asking(observer or Observer())
+        decisions = self._cycle(watching)
+        self._settle()
+        self._plan(watching, changed=self.cluster.version != before)
+        return decisions
+
+    def look(self, observer: Observer | None = None) -> Decisions:
+        """Decide a cycle at this moment and leave everything as it is."""
+        self._informer.sync()
+        return self._scheduler.decide(
+            self._informer.snapshot,
+            self.now,
+            usage_at(self._world, self.now),
+            observer=observer,
+            process=copy.deepcopy(self._process),
+        )
+
+    def _settle(self) -> None:
+        """Run controllers and kubelet until only the scheduler can change something."""
+        while True:
+            before = self.cluster.version
+            self._kubelet.sync()
+            self.plane.upkeep.sync()
+            self._claims.sync()
+            self._new_claims.sync()
+            self.cluster.collect_garbage()
+            self.plane.controllers.run_until_quiet()
+            self.plane.replacements.make()
+            if self.cluster.version == before:
+                return
+
+    def _cycle(self, observer: Observer) -> Decisions:
+        self._informer.sync()
+        snapshot = self._informer.snapshot
+        decisions = self._scheduler.decide(
+            snapshot,
+            self.now,
+            usage_at(self._world, self.now),
+            only_changes=True,
+            observer=observer,
+            process=self._process,
+        )
+        self._world.failures.update(dict.fromkeys(decisions.failures))
+        self._note(decisions)
+        self._binder.apply(decisions)
+        return decisions
+
+    def _plan(self, asked: "_Asking", *, changed: bool) -> None:
+        """Set the time of the next cycle; plugins are notified of the time until then."""
+        now, timer = self.now, self.plane.clock.next_at()
+        self._changed = changed
+        if changed:
+            self.next_at = now + CYCLE_S
+            return
+        instant = self._instant(asked.instants)
+        times = [each for each in (timer, instant) if each is not None]
+        self.next_at = min(times, default=None)
+        if self.next_at is None:
+            return
+        if instant is not None and instant <= self.next_at:
+            names = [name for name, at in asked.instants if at <= self.next_at]
+            self.story.instants += [(self.next_at, name) for name in names]
+        for plugin in asked.plugins:
+            plugin.passed_over(self._process.plugins, self.next_at)
+
+    def _instant(self, instants: Sequence[tuple[str, float]]) -> float | None:
+        """Return when time alone may change an answer, rounded to the time of a cycle."""
+        if not instants:
+            return None
+        at = min(at for _, at in instants)
+        if at <= self.now + CYCLE_S and self.now - self.start > MOST_UNTOLD_S:
+            return None
+        whole = self.now + CYCLE_S * -(-(at - self.now) // CYCLE_S)
+        return max(whole, self.now + CYCLE_S)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing changed in the last cycle and no pod is terminating."""
+        return not self._changed and not self._leaving
+
+    # Pods
+
+    def ident(self, pod: Manifest) -> str:
+        """Name a pod by what stays when it is created again."""
+        owner = controller_of(pod)
+        if owner is not None and owner.get("kind") in AT_ONCE:
+            return f"{pod['metadata'].get('namespace')}/{owner.get('name')}"
+        return key_of(pod)
+
+    def pods(self) -> list[Manifest]:
+        """Return all pods as they are now."""
+        return self.cluster.list("Pod")[0]
+
+    @property
+    def beginning(self) -> ClusterState:
+        """The world as it was before any time passed."""
+        return self._world
+
+    def job_of(self, pod: Manifest) -> str:
+        """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
+        return owner_of(pod) or self._group_title(group_of(pod))
+
+    def _group_title(self, key: str) -> str:
+        space, _, name = key.partition("/")
+        group = self.cluster.peek(POD_GROUP, space, name)
+        return key if group is None else title_of(group)
+
+    def endless(self) -> int:
+        """Count the pods that run and have no known end."""
+        version, _ = self._counted_endless
+        if version != self.cluster.version:
+            found = sum(self._is_endless(pod) for pod in self.pods())
+            self._counted_endless = self.cluster.version, found
+        return self._counted_endless[1]
+
+    def _is_endless(self, pod: Manifest) -> bool:
+        if (pod.get("status") or {}).get("phase") != "Running" or not pod["spec"].get("nodeName"):
+            return False
+        marks = pod["metadata"].get("annotations") or {}
+        return RUN_SECONDS not in marks and self._lasts(pod) is None
+
+    def _lasts(self, pod: Manifest) -> float | None:
+        """Return the run time of a pod that states none itself; those of no group never end."""
+        if not self._groups_end:
+            return None
+        meta = pod["metadata"]
+        name = (meta.get("annotations") or {}).get(GROUP_NAME)
+        if not name or (self._endless and self.job_of(pod) in self._endless):
+            return None
+        group = self._groups.find(meta["namespace"], name)
+        marks = None if group is None else group["metadata"].get("annotations")
+        return float(marks[RUN_SECONDS]) if marks and RUN_SECONDS in marks else self._default_s
+
+    def _waits(self, pod: str) -> bool:
+        tasks = self._informer.snapshot.tasks
+        row = tasks.row_of.get(pod)
+        return row is not None and int(tasks.status[row]) == Status.PENDING
+
+    def _note(self, decisions: Decisions) -> None:
+        for pod, node in decisions.binds.items():
+            self.story.binds.append(self._moved(pod, node=node))
+        for pod in decisions.evictions:
+            whom, action = decisions.beneficiaries.get(pod, ""), decisions.evicted_by.get(pod, "")
+            self.story.evictions.append(self._moved(pod, whom=whom, action=action))
+
+    def _moved(self, pod: str, *, node: str = "", whom: str = "", action: str = "") -> Moved:
+        space, _, name = pod.partition("/")
+        found = self.cluster.peek("Pod", space, name)
+        job = "" if found is None else self.job_of(found)
+        whose = self._named(whom) if whom else ""
+        return Moved(
+            at=self.now, pod=pod, job=job, node=node, whom=whom, whose=whose, action=action
+        )
+
+    def _named(self, whom: str) -> str:
+        """Name the job of a pod or pod group."""
+        space, _, name = whom.partition("/")
+        pod = self.cluster.peek("Pod", space, name)
+        if pod is not None:
+            return self.job_of(pod)
+        return self._group_title(whom)
+
+    def group(self, job: str) -> str:
+        """Return the key of the pod group that a pod group of the world is here."""
+        title = self._world.title(job)
+        for one in self.cluster.list(POD_GROUP)[0]:
+            if title_of(one) == title:
+                return key_of(one)
+        return job
+
+    def _on_event(self, kind: str, event: Event) -> None:
+        if kind == POD_GROUP and RUN_SECONDS in (event.object["metadata"].get("annotations") or ()):
+            self._groups_end = True
+        if kind != "Pod":
+            return
+        pod, uid = event.object, event.object["metadata"]["uid"]
+        self._leaving.discard(key_of(pod))
+        if event.type != "DELETED":
+            self._note_leaving(pod)
+        over = (pod.get("status") or {}).get("phase") in ENDED_PHASES
+        if over and uid not in self._ended:
+            self._ended.add(uid)
+            self.story.ends.append(self._of(pod))
+        elif event.type == "DELETED" and not over and pod["spec"].get("nodeName"):
+            self.story.gone.append(self._of(pod))
+
+    def _note_first(self, pod: Manifest, *, frees_stuck: bool) -> None:
+        """Note a pod that is being deleted in the beginning."""
+        meta = pod["metadata"]
+        if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
+            self._ended.add(meta["uid"])
+        late = overdue_s(meta.get("deletionTimestamp"), self.start)
+        if late and pod["spec"].get("nodeName") and not frees_stuck:
+            self.stuck[key_of(pod)] = late
+            self._stuck_uids.add(meta["uid"])
+        self._note_leaving(pod)
+
+    def _note_leaving(self, pod: Manifest) -> None:
+        leaves = pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
+        if leaves and not self._is_stuck(pod):
+            self._leaving.add(key_of(pod))
+
+    def _is_stuck(self, pod: Manifest) -> bool:
+        return pod["metadata"]["uid"] in self._stuck_uids
+
+    def _of(self, pod: Manifest) -> Moved:
+        node = str(pod["spec"].get("nodeName") or "")
+        return Moved(at=self.now, pod=key_of(pod), job=self.job_of(pod), node=node)
+
+
+class _NodesInOrder:
+    """A cluster that lists nodes as a world has them: among equal nodes a place is drawn."""
+
+    def __init__(self, cluster: EmbeddedCluster, names: Iterable[str]) -> None:
+        self._cluster = cluster
+        self._place = {name: place for place, name in enumerate(names)}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def list(self, kind: str, *arguments: Any) -> tuple[list[Manifest], str]:
+        """List objects, nodes in the order of the world and new ones at the end."""
+        found, version = self._cluster.list(kind, *arguments)
+        if kind == "Node":
+            last = len(self._place)
+            found = sorted(found, key=lambda one: self._place.get(one["metadata"]["name"], last))
+        return found, version
+
+
+class _Asking(Observer):
+    """Asks plugins at the end of a cycle when time alone would change their answers."""
+
+    def __init__(self, inner: Observer) -> None:
+        self._inner = inner
+        self.instants: list[tuple[str, float]] = []
+        self.plugins: list[Plugin] = []
+
+    def opened(self, ssn: Session) -> None:
+        self._inner.opened(ssn)
+
+    def action_done(self, action: str) -> None:
+        self._inner.action_done(action)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        self._inner.decided(ssn, decisions)
+        self.plugins = [each for each in ssn.hooks.plugins if type(each).simulator.timed]
+        if decisions.binds or decisions.evictions:
+            return  # something changes, so there is a cycle in a second
+        changes = [(each.name, each.changes_at(ssn)) for each in self.plugins]
+        self.instants = [(name, at) for name, at in changes if at is not None]
+
+
+def _without_run_time(one: Manifest) -> Manifest:
+    meta = one.get("metadata") or {}
+    marks = {name: x for name, x in (meta.get("annotations") or {}).items() if name != RUN_SECONDS}
+    return {**one, "metadata": {**meta, "annotations": marks}}
+
+
+def check_run_times(stated: Sequence[Manifest]) -> None:
+    """Check the run times that pods and pod groups state.
+
+    Raises:
+        InputError: one is not a number of seconds.
+    """
+    for kind in ("Pod", "PodGroup"):
+        for one in (one for one in stated if one["kind"] == kind):
+            text = one["metadata"]["annotations"][RUN_SECONDS]
+            if text is not None and not _is_span(text):
+                field_name = f"{key_of(one)}: annotation {RUN_SECONDS}"
+                raise InputError(wanted="a number of seconds", found=text, field=field_name)
+
+
+def _is_span(text: object) -> bool:
+    try:
+        return 0 <= float(str(text)) < float("inf")
+    except ValueError:
+        return False
+
+
+# Cycles until a job starts
+
+
+def look(world: ClusterState, job: str, cycles: int) -> Watcher:
+    """Play cycles; return the observer of the one that started the job, else of the last."""
+    watcher = Watcher(job, 1)
+    for _, watcher in _cycles(world, job, cycles):
+        if watcher.outcome.started:
+            break
+    return watcher
+
+
+def look_once(replay: Replay, job: str, *, alone: bool = False, evicting: bool = True) -> Watcher:
+    """Run the next cycle of a replay; ``alone``: as if no other job waited."""
+    watcher = Watcher(job, 1, alone=alone)
+    replay.decide(watcher, idle=() if evicting else _EVICTING)
+    return watcher
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialResult:
+    """What happened in a world while it was played."""
+
+    outcome: JobOutcome
+    """The cycle that started the job in question, else the last one."""
+    in_s: float
+    """Seconds until that cycle."""
+    story: Story
+
+    @property
+    def started(self) -> bool:
+        """Whether the job in question started."""
+        return self.outcome.started
+
+    @cached_property
+    def bound(self) -> Mapping[str, frozenset[str]]:
+        """Job to its pods that got a node."""
+        return _by_job(self.story.binds)
+
+    @cached_property
+    def evicted(self) -> Mapping[str, frozenset[str]]:
+        """Job to its pods that were evicted."""
+        return _by_job(self.story.evictions)
+
+
+def played(
+    world: ClusterState, job: str, *, until_started: bool = False, alone: bool = False
+) -> TrialResult:
+    """Play until the cluster is at rest, as what-if does, or only until the job starts.
+
+    Time does not pass until other jobs end: only leaving pods are waited for.  ``alone``: no other
+    job that waits is placed meanwhile.
+    """
+    outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
+    for timeline, watcher in _cycles(world, job, MOST_CYCLES, alone=alone):
+        story = timeline.story
+        if not outcome.started:
+            outcome, in_s = watcher.outcome, timeline.now - timeline.start
+        if timeline.is_at_rest or (until_started and outcome.started):
+            break
+    return TrialResult(outcome=outcome, in_s=in_s, story=story)
+
+
+def _cycles(
+    world: ClusterState, job: str, most: int, *, alone: bool = False
+) -> Iterator[tuple[Timeline, Watcher]]:
+    """Play cycle after cycle, each with an observer of the job, while anything is to come."""
+    timeline = Timeline(world)
+    for cycle in range(1, most + 1):
+        watcher = Watcher(timeline.group(job), cycle, alone=alone)
+        timeline.step(watcher)
+        yield timeline, watcher
+        if timeline.next_at is None:
+            return
+
+
+def _by_job(moves: Iterable[Moved]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for move in moves:
+        found.setdefault(move.job, set()).add(move.pod)
+    return {job: frozenset(pods) for job, pods in found.items()}
