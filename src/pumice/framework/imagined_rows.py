@@ -1,8 +1,4 @@
-"""Rows that do not exist yet: nodes and queues with more tasks placed than there are.
-
-Hooks treat rows independently, so they answer about such rows as they would if the tasks were
-there.
-"""
+"""Rows that do not exist yet: nodes with more tasks placed than there are."""
 
 from typing import Self
 
@@ -13,21 +9,8 @@ from numpy.typing import NDArray
 from pumice.core.resources import Column
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import ALLOCATED, BOOKED, PENDING, Ints
+from pumice.core.tables import Ints
 from pumice.core.views import Nodes
-from pumice.framework.columns import Queues
-
-
-def cumulate(amounts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the amounts of rows after each of several additions (…, n) to them, in this order."""
-    order = np.argsort(rows, kind="stable")
-    sorted_amounts = amounts[..., order]
-    sums = sorted_amounts.cumsum(axis=-1)
-    is_first = np.diff(rows[order], prepend=-1) != 0
-    before = (sums - sorted_amounts)[..., is_first][..., is_first.cumsum() - 1]
-    out = np.empty_like(sums)
-    out[..., order] = sums - before
-    return out
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -96,37 +79,3 @@ class ImaginedNodes(Nodes):
     @property
     def _live(self) -> bool:
         return self.snapshot.view_is_live
-
-
-class ImaginedQueues(Queues):
-    """Queues with some more tasks placed; a queue may occur several times."""
-
-    __slots__ = ("_more",)
-
-    def __init__(
-        self, snapshot: Snapshot, rows: NDArray[np.intp], more: NDArray[np.float64]
-    ) -> None:
-        """Make them; ``more`` is added to their sums (3, R, n)."""
-        super().__init__(snapshot, rows)
-        self._more = more
-
-    def part(self, chosen: slice) -> Self:
-        """Return some of these queues with what was added."""
-        part = super().part(chosen)
-        part._more = self._more[:, :, chosen]  # noqa: SLF001
-        return part
-
-    @property
-    def allocated(self) -> Column:
-        """What their tasks hold (R, n)."""
-        return super().allocated + self._more[ALLOCATED]
-
-    @property
-    def allocated_or_pipelined(self) -> Column:
-        """What their tasks hold or were promised (R, n)."""
-        return super().allocated_or_pipelined + self._more[BOOKED]
-
-    @property
-    def pending(self) -> Column:
-        """What their pending tasks ask for (R, n)."""
-        return super().pending + self._more[PENDING]

@@ -109,15 +109,15 @@ class Placing:
 
     @cached_property
     def _declaring(self) -> list[tuple[Ask, bool, bool]] | None:
-        """Who states node terms, and whether filters and scores of it count; None: no kernel.
+        """Who states node terms, and whether its filters and scores count.
 
-        There is none where a plugin picks nodes, or answers about nodes without stating terms.
+        None where a plugin picks nodes, or answers about them without stating terms.
         """
         hooks = self.hooks
         filters = {plugin.position for plugin, _ in hooks.bound(Plugin.filter_nodes)}
         scores = {plugin.position for plugin, _ in hooks.bound(Plugin.score_nodes)}
         live = [each for each in hooks.plugins if each.position in filters | scores]
-        if self._picks or not self.imagines or library() is None:
+        if self._picks or not self.imagines:
             return None
         if not all(implements(each, "node_terms") for each in live):
             return None
@@ -155,7 +155,7 @@ class Placing:
             return made
 
     def _make_class(self, task: Task) -> "KernelClass | None":
-        if self._declaring is None or task.shape.coarse:
+        if library() is None or task.shape.coarse:
             return None
         terms = self._terms_of(task)
         if terms is None:
@@ -172,8 +172,10 @@ class Placing:
         return KernelClass(self.kernel.add(made), counts is not None, fit.rankers)
 
     def _terms_of(self, task: Task) -> list[NodeTerm] | None:
+        if self._declaring is None:
+            return None
         found: list[NodeTerm] = []
-        for ask, filters, scores in self._declaring or ():
+        for ask, filters, scores in self._declaring:
             terms = ask(task)
             if terms is None:
                 return None
@@ -182,6 +184,11 @@ class Placing:
                 if scores if is_score else filters:
                     found.append(term)
         return found
+
+    def by_amounts(self, task: Task) -> bool:
+        """Return whether filters and scores of such tasks follow from amounts of nodes alone."""
+        terms = self._terms_of(task)
+        return terms is not None and all(isinstance(term, AmountTerm) for term in terms)
 
     def pick(
         self, classes: Sequence[int], allowed: Mask | None = None, *, stay_closed: bool = False
@@ -337,17 +344,6 @@ class Placing:
             if node is not None:
                 return node, room == IDLE
         return None
-
-    def ranks(self, task: Task, fit: Fit, *, anywhere: bool = False) -> bool:
-        """Return whether candidates are compared with each other beyond their scores.
-
-        ``anywhere``: whether they would be if all nodes were candidates.
-        """
-        if self._picks or not fit.rankers:
-            return self._picks
-        rows = np.flatnonzero(fit.value > -np.inf) if not anywhere else np.arange(len(fit.value))
-        nodes = Nodes(self.snapshot, rows)
-        return any(ask(task, nodes) is not None for ask in fit.rankers)
 
     def _best(self, task: Task, rankers: list[Ask], value: Column) -> int | None:
         if rankers or self._picks:

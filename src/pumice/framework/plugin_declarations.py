@@ -114,32 +114,10 @@ class PluginDeclarations:
         """
         return True
 
-    def rank_ahead(self, task: Task, nodes: Nodes, copies: Mapping[int, int]) -> Column | None:
-        """Answer as ``rank_nodes`` would if some nodes (rows) had taken so many copies of a task.
-
-        A plugin that overrides it lets equal tasks be placed together: ``on_place`` is called for
-        every copy before these are placed.
-        """
-        raise NotImplementedError
-
     def node_terms(self, task: Task) -> Sequence[NodeTerm] | None:
         """State as data what ``filter_nodes`` and ``score_nodes`` answer to tasks of this kind.
 
         The kernel then computes it; None: the hooks are asked.
-        """
-        return None
-
-    def by_amounts(self, task: Task) -> bool:
-        """Return whether ``filter_nodes`` and ``score_nodes`` look at nothing but amounts of nodes.
-
-        Nodes of the same amounts then answer alike to a task; so they do for the whole session.
-        """
-        return False
-
-    def closed_by_pods(self, task: Task, nodes: Nodes) -> Mask | None:
-        """Mark nodes that ``filter_nodes`` refuses because of pods there or elsewhere; None: none.
-
-        The plugin logs other nodes as moved that a placement opens or closes.
         """
         return None
 

@@ -123,8 +123,12 @@ static double strategy(const Kernel *k, const Class *c, int64_t i, const double 
 }
 
 static double value_of(const Kernel *k, const Class *c, int64_t i) {
-    for (int64_t r = 0; r < k->resources; r++)
-        if (!(c->need[r] - BOOK(k, IDLE, r, i) < STEP)) return -INFINITY;
+    for (int64_t r = 0; r < k->resources; r++) {               /* room now, not promised to others */
+        const double idle = BOOK(k, IDLE, r, i);
+        if (!(c->need[r] - idle < STEP)) return -INFINITY;
+        if (!(c->need[r] - (idle + BOOK(k, RELEASING, r, i) - BOOK(k, PIPELINED, r, i)) < STEP))
+            return -INFINITY;
+    }
     double total = c->base ? c->base[i] : 0.0;
     for (const double *t = c->terms; *t != END;)
         switch ((int)*t++) {

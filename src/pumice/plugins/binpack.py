@@ -49,10 +49,6 @@ class Binpack(Plugin, name="binpack"):
         total = sum(weight for _, weight in rows) or 1.0
         return [packed_score(self.weight, total, [each for each in rows if each[1] > 0])]
 
-    def by_amounts(self, task: Task) -> bool:  # as in Plugin
-        """Return that amounts are all that counts."""
-        return True
-
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Add requested resources only; one that would overflow makes the whole score zero."""
         if self.weight == 0:

@@ -250,7 +250,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
     def vary_by(self, task: Task) -> Hashable:
         """Tell tasks whose nodes are compared from others."""
-        return self.may_rank(task)
+        return self.may_rank(task) or None
 
     def may_rank(self, task: Task) -> bool:
         """Return whether tasks near this one are placed, or domains are filled one by one."""

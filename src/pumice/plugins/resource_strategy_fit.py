@@ -157,10 +157,6 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
         total = sum(rule.weight for rule in rules)
         return [strategy_score(_MAX_SCORE * self.weight, total, counted)]
 
-    def by_amounts(self, task: Task) -> bool:  # as in Plugin
-        """Return whether no room is kept beside scarce resources, which some nodes never had."""
-        return not self._kept
-
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Average the use of requested resources; one that would overflow makes it all zero."""
         rules = self._rules_of(task.shape) if self.weight > 0 else []

@@ -11,6 +11,7 @@ from pumice.core.status import Status
 from pumice.errors import BadHookResultError, PluginError
 from pumice.framework.arguments import Duration, arg, arg_pattern
 from pumice.framework.plugin import PERMIT, Plugin, Reason
+from pumice.kernel.library import library
 from pumice.testing.conformance import check_plugin
 
 
@@ -157,16 +158,6 @@ def test_a_filter_answers_with_numbers_of_its_reasons() -> None:
     members = {"reasons": (Reason("one"),)}
     cls = broken(**members, filter_nodes=lambda _, task, nodes: np.full(len(nodes), 2))
     assert "numbers of 1 reasons" in str(problem_of(cls))
-
-
-def test_nodes_that_pods_close_are_refused_by_the_filter() -> None:
-    members: dict[str, Any] = {
-        "reasons": (Reason("taken"),),
-        "closed_by_pods": lambda _, task, nodes: nodes.idle[CPU] > 4000,
-    }
-    check_plugin(broken(**members, filter_nodes=lambda _, task, nodes: nodes.idle[CPU] <= 4000))
-    cls = broken(**members, filter_nodes=lambda _, task, nodes: nodes.idle[CPU] > 4000)
-    assert "accepts nodes that closed_by_pods marks" in str(problem_of(cls))
 
 
 def test_a_hook_of_facts_gets_no_live_columns() -> None:
@@ -326,13 +317,12 @@ def test_as_many_tasks_of_each_job_are_offered_as_it_can_spare(hook: str, left: 
         assert (error.hook, "surplus" in str(error)) == (hook, True)
 
 
-def test_nodes_of_the_same_amounts_are_alike_to_who_says_so() -> None:
-    def by_name(_: Any, task: Any, nodes: Any) -> Any:
-        return np.array([float(name[-1] in "02468") for name in nodes.names])
-
-    error = problem_of(broken(score_nodes=by_name, by_amounts=lambda _, task: True))
-    assert (error.hook, "more than amounts" in str(error)) == ("score_nodes", True)
-    check_plugin(broken(score_nodes=by_name))
+@pytest.mark.skipif(library() is None, reason="nobody computes terms without the kernel")
+def test_terms_say_what_hooks_answer() -> None:
+    silent: dict[str, Any] = {"node_terms": lambda _, task: []}
+    check_plugin(broken(**silent, score_nodes=lambda _, task, nodes: np.zeros(len(nodes))))
+    cls = broken(**silent, score_nodes=lambda _, task, nodes: np.ones(len(nodes)))
+    assert problem_of(cls).hook == "node_terms"
 
 
 def test_a_hook_that_reads_tables_instead_of_rows_is_found_out() -> None:

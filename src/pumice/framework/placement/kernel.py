@@ -83,7 +83,7 @@ class Kernel:
         """Add a class; return its number."""
         shape, counts = made.shape, made.counts
         columns = (shape.request, shape.need, shape.nonzero, shape.waiting_nonzero)
-        arrays = [np.ascontiguousarray(column[:, 0]) for column in columns]
+        arrays: list[Any] = [np.ascontiguousarray(column[:, 0]) for column in columns]
         arrays += [made.refused, made.base, np.array([*made.terms, END])]
         terms = counts.counts if counts else ()
         listed = (_Count * len(terms))()
@@ -172,7 +172,7 @@ class Kernel:
         known = self._columns.get(where)
         if known is None:
             cells = (ctypes.c_double * self._snapshot.nodes.n).from_address(where)
-            known = self._columns[where] = np.frombuffer(cells)
+            known = self._columns[where] = np.frombuffer(memoryview(cells).cast("B"))
         return known
 
 

@@ -94,10 +94,6 @@ class NodeOrder(Plugin, name="nodeorder"):
             return []
         return [requested_score(amounts.least, amounts.most, amounts.balanced, amounts.gpu)]
 
-    def by_amounts(self, task: Task) -> bool:  # as in Plugin
-        """Return that amounts are all that counts."""
-        return True
-
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score requests: least, most and balanced."""
         amounts, rows = self._amounts, nodes.rows

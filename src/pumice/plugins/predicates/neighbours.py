@@ -65,18 +65,6 @@ class Demand:
         terms += [CountTerm(each, AT_MOST, each in own, limit) for each, limit in self.spread]
         return PodCounts(tuple(terms), self.is_own_neighbour)
 
-    def closes(self, rows: Any) -> Mask:
-        """Mark nodes that any count refuses."""
-        closed = [each.at(rows) > 0 for each in self._exclusive] if self._exclusive else []
-        if self.required:
-            closed.append(~self._near(rows))
-        for counter, limit in self.spread:
-            domains = counter.codes[rows]
-            closed.append(counter.counts[domains] > limit + counter.least)
-            if not counter.domains.is_everywhere:
-                closed.append(domains < 0)
-        return closed[0] if len(closed) == 1 else np.logical_or.reduce(closed)
-
     def settle_spread(self, codes: Codes, rows: Any) -> None:
         """Write reasons of hard spread; only the first failing constraint is reported."""
         if not self.spread:

@@ -134,24 +134,14 @@ class Predicates(Plugin, name="predicates"):
     def node_terms(self, task: Task) -> list[NodeTerm] | None:
         """State the limit of pods and what other pods decide; not volumes and claims."""
         shape, label_class = task.shape, self._tasks.label_class.item(task.row)
-        has_volumes = self._volumes is not None and shape.spec.volumes
-        if shape.spec.resource_claims or (has_volumes and self._volumes.claims.keys(task)):
+        volumes = self._volumes if shape.spec.volumes else None
+        if shape.spec.resource_claims or (volumes is not None and volumes.claims.keys(task)):
             return None
         demand = self._demand(task)
         if demand is None:
             return [POD_LIMIT]
         own = pod_terms(self._snapshot).counting(label_class, shape.id)
         return [POD_LIMIT, demand.as_counts(own)]
-
-    def by_amounts(self, task: Task) -> bool:
-        """Return pods that have nothing to do with other pods, volumes and claims."""
-        spec = task.shape.spec
-        return not (spec.volumes or spec.resource_claims) and self._demand(task) is None
-
-    def closed_by_pods(self, task: Task, nodes: Nodes) -> Mask | None:
-        """Mark nodes that host ports, pod affinity or hard spread close."""
-        demand = self._demand(task)
-        return None if demand is None else demand.closes(nodes.rows)
 
     def _demand(self, task: Task) -> Demand | None:
         if self._is_quiet:
