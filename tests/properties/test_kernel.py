@@ -41,9 +41,9 @@ def clusters(draw: Any) -> list[Any]:
     for i in range(n):
         cpu, gpu = draw(st.integers(0, 9)), draw(st.integers(0, 4))
         memory, pods = f"{draw(st.integers(1, 17))}Gi", draw(st.sampled_from([1, 3, 110]))
-        selector = {"unschedulable": True} if draw(st.integers(0, 9)) == 0 else {}
-        more = {"resources": {GPU: gpu}} if gpu else {}
-        made.append(node(f"n{i}", cpu=cpu, memory=memory, pods=pods, **selector, **more))
+        cordoned, more = draw(st.integers(0, 9)) == 0, {GPU: gpu} if gpu else {}
+        size: dict[str, Any] = {"cpu": cpu, "memory": memory, "pods": pods, "resources": more}
+        made.append(node(f"n{i}", unschedulable=cordoned, **size))
     asks = st.tuples(st.sampled_from([0, 0.1, 0.333, 1, 2]), st.sampled_from([0, 1, 3]))
     for i in range(draw(st.integers(0, 12))):
         cpu, gib = draw(asks)
@@ -53,8 +53,8 @@ def clusters(draw: Any) -> list[Any]:
             made[-1]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     for i in range(draw(st.integers(1, 9))):
         cpu, gib = draw(asks)
-        more = {"resources": {GPU: draw(st.integers(0, 2))}}
-        made.append(pod(f"g-{i}", group="g", cpu=cpu, memory=f"{gib}Gi", **more))
+        gpus = {GPU: draw(st.integers(0, 2))}
+        made.append(pod(f"g-{i}", group="g", cpu=cpu, memory=f"{gib}Gi", resources=gpus))
     return made
 
 
@@ -68,9 +68,8 @@ def clusters(draw: Any) -> list[Any]:
 def test_the_kernel_picks_as_the_plain_loop_does(
     cluster: Any, scores: Any, live: bool, seed: int
 ) -> None:
-    made = [PLUGINS[name]() for name in scores]
-    plugins = lambda: [*([Predicates()] if live else []), *made]  # noqa: E731
-    ssn = open_session(cluster, plugins(), seed=seed)
+    plugins = [*([Predicates()] if live else []), *(PLUGINS[name]() for name in scores)]
+    ssn = open_session(cluster, plugins, seed=seed)
     snapshot, placing = ssn.snapshot, ssn.placing
     stmt = ssn.statement()
     tasks = [Task(snapshot, row) for row in snapshot.jobs.tasks[0]]

@@ -28,7 +28,7 @@ from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.services import SERVICES, connect_extender
 from pumice.controllers import all_controllers
-from pumice.controllers.ownership import controller_of
+from pumice.controllers.base import controller_of
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of

@@ -414,14 +414,17 @@ class Ordering:
         job_rows = sorted(set(job_of.values()))
         job_key = dict(zip(job_rows, self.job_policy_keys(job_rows), strict=True))
         task_key = dict(zip(victims, self.task_keys(victims), strict=True))
-        queues = functools.cache(self.compare_victim_queues)
+        queues: dict[tuple[int, int], int] = {}
 
         def compare(left: int, right: int) -> int:
             a, b = job_of[left], job_of[right]
             if a != b:
                 queue_a, queue_b = int(jobs.queue[a]), int(jobs.queue[b])
                 if queue_a != queue_b:
-                    return queues(queue_a, queue_b, preemptor_queue)
+                    pair = (queue_a, queue_b)
+                    if pair not in queues:
+                        queues[pair] = self.compare_victim_queues(*pair, preemptor_queue)
+                    return queues[pair]
                 if job_key[a] != job_key[b]:
                     return -1 if job_key[a] > job_key[b] else 1
             return -1 if task_key[right] < task_key[left] else 1
@@ -435,7 +438,8 @@ class Ordering:
         one that left is evicted; the rest is only put in order on the way.
         """
         heap = list(victims)
-        if len(set(self._snapshot.tasks.job[heap].tolist())) < 2:
+        job = self._snapshot.tasks.job
+        if len({job.item(row) for row in heap}) < 2:
             yield from heap
             return
         moved = self._snapshot.journal.moved

@@ -63,10 +63,6 @@ class Priority(Plugin, name="priority"):
         priority = self._snapshot.jobs.priority[self._snapshot.tasks.job[rows]]
         return np.asarray(priority < eviction.job.priority)
 
-    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as usual: each task is judged by itself."""
-        return self._lower(asker, candidates)
-
     def _lower(self, preemptor: Task, rows: NDArray[np.intp]) -> Mask:
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         their_jobs = tasks.job[rows]

@@ -29,7 +29,6 @@ class Proportion(Plugin, name="proportion"):
     """
 
     foreseeable = True
-    judges_in_turn = frozenset({"reclaimable"})
     simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
     spares = Spared.QUEUE_WITHIN_DESERVED
 

@@ -46,7 +46,6 @@ class Tdm(Plugin, name="tdm"):
     """
 
     foreseeable = True
-    judges_in_turn = frozenset({"preemptable"})
     simulator = SimulatorAssumptions(timed=True, evicts=True)
     reasons: ClassVar[tuple[Reason, ...]] = (_closed("not allow to dispatch to revocable node"),)
     windows: dict[str, str] = arg_pattern(

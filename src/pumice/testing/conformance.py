@@ -22,7 +22,7 @@ from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled, Method
-from pumice.framework.imagined_rows import ImaginedNodes, Load
+from pumice.framework.eviction.sums import EmptiedNodes
 from pumice.framework.placement.ahead import has_plain_shape
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
@@ -44,8 +44,8 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
     an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
     rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
     to a shape outlive every move; terms that are stated as data say what hooks answer; a
-    move changes only the rows it touches; a node with the task on
-    it may be asked about in advance.  Orders: keys that can be compared, each row by itself.
+    move changes only the rows it touches; a node without one of its tasks
+    may be asked about in advance.  Orders: keys that can be compared, each row by itself.
     Votes and masks: of the right type and length.  All: the same answer twice, tables unchanged,
     no trace of a discarded statement in tables or answers.
 
@@ -145,8 +145,6 @@ class _Examination:
             victims.check_alone()
         with self.leaves_tables_alone("a discarded statement"):
             statement = self.ssn.statement()
-            victims.check_in_turn(statement)
-            victims.check_surplus(statement)
             self.check_moves(statement)
             statement.discard()
         after = self.questions.answers()
@@ -250,32 +248,39 @@ class _Examination:
         kind = int(self.rng.integers(3))
         if kind == 2 and self.questions.running:
             victims = self.questions.running
-            statement.evict(victims.pop(int(self.rng.integers(len(victims)))), "reclaim")
+            self.evict(
+                statement, Task(self.snapshot, victims.pop(int(self.rng.integers(len(victims)))))
+            )
             return
         if not self.moving:
             return
         task = Task(self.snapshot, self.moving.pop())
         room = np.flatnonzero(fits(task.request, self.snapshot.nodes.idle))
         if kind == 0 and len(room):
-            self.place(statement, task, int(self.rng.choice(room)))
+            statement.place(task.row, int(self.rng.choice(room)))
         else:
             statement.pipeline(task.row, int(self.rng.integers(self.snapshot.nodes.n)))
 
-    def place(self, statement: Statement, task: Task, node: int) -> None:
-        """Place a task; ask before about the node with the task on it, as runs of equals do."""
-        is_plain = self.ssn.policy.by_row and has_plain_shape(task.shape)
-        hooks = [hook for hook in BY_NODES if is_plain and self.questions.has(hook)]
-        rows, one = np.array([node], dtype=np.intp), np.ones(1)
-        imagined = ImaginedNodes(self.snapshot, rows, Load.of_copies(task.shape, one))
-        varies = self.questions.ask(Plugin.vary_by, task)
-        wanted = {hook: self.questions.live_column(hook, task, imagined) for hook in hooks}
-        statement.place(task.row, node)
-        if varies != self.questions.ask(Plugin.vary_by, task):
-            return
-        for hook, answer in wanted.items():
-            found = self.questions.node_column(hook, task.row, rows)
-            text = "reads more than the rows it is given (use them, or set by_row to False)"
-            self.equal(hook, text, found, answer)
+    def evict(self, statement: Statement, victim: Task) -> None:
+        """Evict a task; ask before about its node without it, as evictions do."""
+        snapshot, rows = self.snapshot, np.array([victim.node], dtype=np.intp)
+        hooks = [hook for hook in BY_NODES if self.ssn.policy.by_row and self.questions.has(hook)]
+        waiting = [Task(snapshot, row) for row in self.questions.still_waiting(self.asking)]
+        plain = [task for task in waiting if hooks and has_plain_shape(task.shape)]
+        emptied = EmptiedNodes(snapshot, rows, victim.request, victim.shape.nonzero)
+        varies = [self.questions.ask(Plugin.vary_by, task) for task in plain]
+        wanted = [
+            {hook: self.questions.live_column(hook, task, emptied) for hook in hooks}
+            for task in plain
+        ]
+        statement.evict(victim.row, "reclaim")
+        for task, varied, answers in zip(plain, varies, wanted, strict=True):
+            if varied != self.questions.ask(Plugin.vary_by, task):
+                continue
+            for hook, answer in answers.items():
+                found = self.questions.node_column(hook, task.row, rows)
+                text = "reads more than the rows it is given (use them, or set by_row to False)"
+                self.equal(hook, text, found, answer)
 
     # Comparing
 

@@ -163,9 +163,12 @@ def test_equal_tasks_are_placed_together_up_to_the_minimum_of_their_role(decide:
         world += [pod(f"{name}-{i}", group=name, cpu=1, role="worker") for i in range(size)]
     heads = JobPlacement._equal_heads
     found: list[int] = []
-    with mock.patch.object(
-        JobPlacement, "_equal_heads", lambda *args: found.append(heads(*args)) or found[-1]
-    ):
+
+    def counted(*args: Any) -> int:
+        found.append(heads(*args))
+        return found[-1]
+
+    with mock.patch.object(JobPlacement, "_equal_heads", counted):
         decisions = decide(world, "gang", actions="allocate")
     assert names(decisions) == [f"{name}-{i}" for name in "ab" for i in range(4)]
     assert found == [4, 4]

@@ -288,35 +288,6 @@ def test_a_task_that_is_judged_by_its_company_is_not_judged_alone() -> None:
     )
 
 
-@pytest.mark.parametrize("hook", ["preemptable", "reclaimable"])
-@pytest.mark.parametrize("left", [None, 0, 1, 2])
-def test_as_many_tasks_of_each_job_are_offered_as_it_can_spare(hook: str, left: Any) -> None:
-    """A plugin that leaves each job one task; it states that ``left`` of them stay."""
-
-    def offer(plugin: Any, _: Any, rows: Any) -> Any:
-        jobs, counts = plugin.snapshot.tasks.job[rows].tolist(), plugin.snapshot.jobs.counts
-        spare = counts[int(Status.RUNNING)] - 1
-        return np.array([jobs[:i].count(job) < spare[job] for i, job in enumerate(jobs)], bool)
-
-    def surplus(plugin: Any, _: str, jobs: Any) -> Any:
-        return (
-            None
-            if left is None
-            else jobs.snapshot.jobs.counts[int(Status.RUNNING), jobs.rows] - left
-        )
-
-    cls = broken(
-        on_open=lambda plugin, ssn: setattr(plugin, "snapshot", ssn.snapshot),
-        surplus=surplus,
-        **{hook: offer},
-    )
-    if left in (None, 1):
-        check_plugin(cls)
-    else:
-        error = problem_of(cls)
-        assert (error.hook, "surplus" in str(error)) == (hook, True)
-
-
 @pytest.mark.skipif(library() is None, reason="nobody computes terms without the kernel")
 def test_terms_say_what_hooks_answer() -> None:
     silent: dict[str, Any] = {"node_terms": lambda _, task: []}
@@ -326,10 +297,10 @@ def test_terms_say_what_hooks_answer() -> None:
 
 
 def test_a_hook_that_reads_tables_instead_of_rows_is_found_out() -> None:
-    """Nodes may be asked about as they would be with the task on them."""
+    """Nodes may be asked about as they would be without some of their tasks."""
 
     def peek(_: Any, task: Any, nodes: Any) -> Any:
-        return nodes.snapshot.nodes.used[CPU][nodes.index]
+        return nodes.snapshot.nodes.releasing[CPU][nodes.index]
 
     error = problem_of(broken(score_nodes=peek))
     assert "the rows it is given" in str(error)

@@ -8,7 +8,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.text_files import MOST_BYTES
 from pumice.cli.vcctl.verbs import VerbError
 from pumice.errors import ManifestError
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.go_types import DecodeError, decode
 
 
 def read_text(file: str) -> str:

@@ -70,8 +70,8 @@ def _typed(document: Any, kind: str, notation: str) -> Manifest:
 
 def _decoded(document: Any, notation: str) -> Manifest:
     from pumice.webhooks.files import value_at  # noqa: PLC0415  (loads the rules of admission)
+    from pumice.webhooks.go_types import DecodeError, decode  # noqa: PLC0415
     from pumice.webhooks.review import unreadable  # noqa: PLC0415
-    from pumice.webhooks.types.decoding import DecodeError, decode  # noqa: PLC0415
 
     try:
         return decode(document.content, notation, from_yaml=True)
