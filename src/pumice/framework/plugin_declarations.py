@@ -4,7 +4,7 @@ No answers are combined here: the framework, explanations, metrics and the simul
 plugin by itself.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -108,7 +108,7 @@ class PluginDeclarations:
         """
         return True
 
-    def node_terms(self, task: Task) -> Sequence[NodeTerm] | None:
+    def node_terms(self, task: Task) -> list[NodeTerm] | None:
         """State as data what ``filter_nodes`` and ``score_nodes`` answer to tasks of this kind.
 
         The kernel then computes it; None: the hooks are asked.
