@@ -29,7 +29,7 @@ PLUGINS: dict[str, Any] = {
     "least": lambda: NodeOrder(balanced=0, images=0),
     "binpack": lambda: Binpack(weight=7, memory=3, resources=[GPU], resource_weights={GPU: 5}),
     "strategies": lambda: ResourceStrategyFit(resources=STRATEGIES),
-    "defaults": lambda: ResourceStrategyFit(),
+    "defaults": ResourceStrategyFit,
 }
 
 
