@@ -61,7 +61,6 @@ from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.placement.terms import (
     POD_LIMIT,
     AmountTerm,
@@ -85,7 +84,7 @@ from pumice.framework.refusals import (
     within_quota,
 )
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.domains import Domain, SubGroup
+from pumice.framework.topology.domains import Domain, GangEviction, SubGroup
 
 __all__ = [
     "ABSTAIN",

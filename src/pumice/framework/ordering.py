@@ -15,7 +15,6 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.combining import FIRST_DIFFERENCE, Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import UNDECLARED
 
 Key = Any
 _ALONE: Final[Key] = ()
@@ -189,7 +188,7 @@ class Ordering:
         )
         self._queue_policy = hooks.keys(Plugin.order_queues)
         self._ask_alone = any(
-            plugin.simulator is UNDECLARED
+            plugin.simulator is None
             for hook in (Plugin.order_jobs, Plugin.order_queues)
             for plugin, _ in hooks.bound(hook)
         )
@@ -210,7 +209,7 @@ class Ordering:
         """The last key of a job, with its numbers and sums of tasks at that time."""
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
         self.keeps_orders = not self.moving_jobs and not any(
-            plugin.simulator is UNDECLARED or plugin.ordered_jobs is not None
+            plugin.simulator is None or plugin.ordered_jobs is not None
             for plugin, _ in self._task_orders
         )
         """Whether the order of tasks stands for the session."""

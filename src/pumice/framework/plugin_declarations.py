@@ -20,7 +20,7 @@ from pumice.framework.placement.terms import NodeTerm
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
-from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain, SubGroup
 
 
@@ -50,7 +50,7 @@ class PluginDeclarations:
     """Why a candidate that it does not offer is spared."""
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
-    simulator: ClassVar[SimulatorAssumptions] = UNDECLARED
+    simulator: ClassVar[SimulatorAssumptions | None] = None
     """What the simulator may assume; a subclass needs its own declaration."""
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""

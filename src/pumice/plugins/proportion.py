@@ -29,7 +29,7 @@ class Proportion(Plugin, name="proportion"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
+    simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
 
     def on_open(self, ssn: PluginSession) -> None:

@@ -115,5 +115,5 @@ def test_other_conditions_are_passed_over() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Cdp.simulator == SimulatorAssumptions(bounded=True, timed=True)
+    assert Cdp.simulator == SimulatorAssumptions(timed=True)
     assert Cdp.foreseeable is False

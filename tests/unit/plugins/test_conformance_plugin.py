@@ -30,5 +30,5 @@ def test_critical_classes_and_the_system_namespace_are_protected(ssn: Any, hook:
 
 
 def test_what_it_declares() -> None:
-    assert Conformance.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Conformance.simulator == SimulatorAssumptions()
     assert Conformance.foreseeable is False

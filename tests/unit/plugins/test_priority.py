@@ -116,7 +116,5 @@ def test_promised_places_count_against_starving(
 
 
 def test_what_it_declares() -> None:
-    assert Priority.simulator == SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_lower=True
-    )
+    assert Priority.simulator == SimulatorAssumptions()
     assert Priority.foreseeable is True
