@@ -249,7 +249,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     # Scores of nodes
 
     def vary_by(self, task: Task) -> Hashable:
-        """Tell tasks whose nodes are compared from others."""
+        """Distinguish tasks whose nodes are compared from others."""
         return self.may_rank(task) or None
 
     def may_rank(self, task: Task) -> bool:
