@@ -9,8 +9,8 @@ import click
 from msgspec.structs import asdict
 
 from pumice.api.conf import Problem, SchedulerConf, read_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_values
+from pumice.api.named_files import read_conf_file
 from pumice.api.wording import nearest
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import all_plugins, conf_problems, print_warnings

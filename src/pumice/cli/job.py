@@ -4,8 +4,8 @@ from typing import Final
 
 from pumice.api import kinds
 from pumice.api.kinds import Manifest
-from pumice.api.named_values import value_of
 from pumice.api.quantity import parse_quantity
+from pumice.api.wording import value_of
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import (
     OUTPUTS,

@@ -164,7 +164,7 @@ def _as_message() -> Iterator[None]:
 
 
 def _point_to_field(error: ManifestError) -> None:
-    from pumice.api.field_lines import point_to_field  # noqa: PLC0415 - what reads YAML
+    from pumice.api.manifests import point_to_field  # noqa: PLC0415 - what reads YAML
 
     point_to_field(error)
 

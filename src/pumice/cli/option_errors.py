@@ -1,7 +1,7 @@
 """Errors about the value of an option, with its name."""
 
-from pumice.api.named_values import value_of
 from pumice.api.times import epoch
+from pumice.api.wording import value_of
 
 
 def time_of(text: str | None, option: str = "--now") -> float | None:

@@ -4,8 +4,7 @@ from collections import Counter
 from typing import Final
 
 from pumice.api import kinds
-from pumice.api.commands import QUEUE_COMMANDS
-from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.api.kinds import POD_GROUP, QUEUE_COMMANDS, Manifest
 from pumice.cli.command_lines.queue_order import order as order_command
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, WRITTEN, Column, print_written, reference, show

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import Pack, load_roots, load_values
+from pumice.api.named_files import read_conf_file
 from pumice.api.text_files import shown_name
 from pumice.cli.option_errors import time_of
 from pumice.cli.terminal import echo

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
-from pumice.api.conf_files import read_conf_file
+from pumice.api.named_files import read_conf_file
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.command_lines.simulation_options import Output
 from pumice.cli.conf_problems import warn_of_conf

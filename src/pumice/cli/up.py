@@ -14,15 +14,15 @@ import click
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, read_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents, unpacked
-from pumice.api.named_values import value_of
+from pumice.api.named_files import read_conf_file
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.quantity import parse_quantity
 from pumice.api.shown_text import shown
 from pumice.api.text_files import read_text
+from pumice.api.wording import value_of
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.conf_problems import warn_of_conf

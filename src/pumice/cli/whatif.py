@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from pumice.api.conf import read_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
-from pumice.api.named_values import value_of
-from pumice.api.schema.unknown_fields import misspelt_fields
+from pumice.api.named_files import read_conf_file
+from pumice.api.schema.build import misspelt_fields
 from pumice.api.text_files import shown_name
-from pumice.api.wording import EMPTY_FILE, first_of
+from pumice.api.wording import EMPTY_FILE, first_of, value_of
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data

@@ -16,9 +16,8 @@ from pumice.dashboard.server import Dashboard
 from pumice.dashboard.serving import ServingOptions, actions_of, guard_of
 from pumice.dashboard.sources import SchedulerSource
 from pumice.errors import InputError
-from pumice.serve.flags import split_address
 from pumice.serve.http_server import HttpServer, Site
-from pumice.serve.options import SchedulerOptions
+from pumice.serve.options import SchedulerOptions, split_address
 from pumice.serve.scheduler.live_scheduler import Cycle
 
 

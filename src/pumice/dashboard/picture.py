@@ -18,7 +18,7 @@ from pumice.diagnosis.cluster_state import titled
 from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import DomainTree
-from pumice.serve.scheduler.queue_metrics import limits_of
+from pumice.serve.scheduler.cycle_metrics import limits_of
 
 Ints = NDArray[np.integer[Any]]
 

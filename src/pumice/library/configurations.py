@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pumice.actions import ACTIONS
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.conf_files import read_conf_file
+from pumice.api.named_files import read_conf_file
 from pumice.framework.conf_check import check_conf
 from pumice.framework.plugin import Plugin
 from pumice.framework.registry import known_plugins

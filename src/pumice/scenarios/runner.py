@@ -11,9 +11,9 @@ from time import perf_counter
 from typing import Any, Literal, Protocol
 
 from pumice.api.conf import SchedulerConf, parse_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.named_files import read_conf_file
 from pumice.api.wording import crash_text
 from pumice.cluster.services import SERVICES
 from pumice.errors import ConfError, ManifestError, PumiceError, ScenarioError

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pumice.api.codes import Cause
-from pumice.api.frozen_json import FrozenJson
+from pumice.api.json_text import FrozenJson
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes, Queue, Task
