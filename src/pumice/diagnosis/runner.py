@@ -38,8 +38,7 @@ from pumice.examine.job_outcome import JobOutcome, Watcher
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
-from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
-from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
+from pumice.plugins.extender import SERVICE, AskedExtender, ExtenderClient, UnaskedExtender
 from pumice.scheduler import Observer, Scheduler
 
 UNKNOWN_VOTE: Final = (

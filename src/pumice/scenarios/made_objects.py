@@ -9,8 +9,7 @@ from pumice.api.kinds import LIMIT_RANGE, RESOURCE_QUOTA, Manifest
 from pumice.cluster.embedded.quotas import usage_of
 from pumice.controllers.expected import with_expected
 from pumice.controllers.quota_headroom import QuotaHeadroom, RefusedPod, counted_elsewhere
-from pumice.scenarios.between_cycles import group_of
-from pumice.scenarios.identity import is_job, key_of
+from pumice.scenarios.objects import group_of, is_job, key_of
 from pumice.scenarios.scenario import Scenario
 from pumice.webhooks.files import stored_job
 
