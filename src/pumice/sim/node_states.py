@@ -6,7 +6,7 @@ then nothing is computed.  The tables learn of such pods when somebody reads the
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from pumice.core.resources import is_coarse
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
-from pumice.framework.alike_nodes import amounts
 from pumice.framework.fits import FUTURE, Answers
 
 _UNKNOWN: Final = -1
@@ -141,7 +140,9 @@ class NodeStates:
     def _find(self, nodes: list[int]) -> list[int]:
         """Find the numbers of some nodes in the tables."""
         self.write_due()
-        columns = [column[..., nodes].reshape(-1, len(nodes)) for column in amounts(self._snapshot)]
+        columns = [
+            column[..., nodes].reshape(-1, len(nodes)) for column in _amounts(self._snapshot)
+        ]
         bits = np.ascontiguousarray(np.concatenate(columns).T, dtype=np.float64)
         found = []
         for node, key in zip(nodes, map(np.ndarray.tobytes, bits), strict=True):
@@ -154,6 +155,14 @@ class NodeStates:
                 self._after[move] = number
                 self._after[number, kind, -sign] = before
         return found
+
+
+def _amounts(snapshot: Snapshot) -> list[np.ndarray[Any, Any]]:
+    """Return the columns that nodes of the same amounts have in common (…, n)."""
+    nodes = snapshot.nodes
+    offered = (nodes.allocatable, nodes.capacity_amounts)
+    columns = (nodes.books, *offered, nodes.view_nonzero, nodes.view_pods)
+    return [column[..., : nodes.n] for column in columns]
 
 
 AskNodes = Callable[[Task, Sequence[int]], Answers]
