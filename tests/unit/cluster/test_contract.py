@@ -167,14 +167,15 @@ def test_lists_are_in_order_and_can_be_narrowed(cluster: Any) -> None:
 
 
 def test_what_is_not_there_is_not_found(cluster: Any) -> None:
-    for ask in (
+    asked: list[Any] = [
         lambda: cluster.get(*P),
         lambda: cluster.update(pod("p")),
         lambda: cluster.delete(*P),
         lambda: cluster.patch(*P, {}),
         lambda: cluster.bind("default", "p", "n", {}),
         lambda: cluster.evict("default", "p", ""),
-    ):
+    ]
+    for ask in asked:
         with pytest.raises(NotFoundError):
             ask()
 
