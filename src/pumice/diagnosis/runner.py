@@ -54,7 +54,7 @@ MOST_UNTOLD_S: Final = 3600.0
 """How long plugins that do not state when time matters are asked each second."""
 MOST_CYCLES: Final = 60
 """Cycles after which a cluster that does not come to rest is left."""
-_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.simulator.evicts)
+_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.evicts)
 
 
 # The scheduler behind a question has no effect outside
@@ -551,7 +551,9 @@ class _Asking(Observer):
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         self._inner.decided(ssn, decisions)
-        self.plugins = [each for each in ssn.hooks.plugins if type(each).simulator.timed]
+        self.plugins = [
+            each for each in ssn.hooks.plugins if each.simulator and each.simulator.timed
+        ]
         if decisions.binds or decisions.evictions:
             return  # something changes, so there is a cycle in a second
         changes = [(each.name, each.changes_at(ssn)) for each in self.plugins]

@@ -25,7 +25,6 @@ from pumice.framework.hooks import Hook, HookTable
 from pumice.framework.plugin_declarations import PluginDeclarations
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
-from pumice.framework.simulator_assumptions import UNDECLARED
 from pumice.framework.topology.domains import Domain, SubGroup
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -78,7 +77,7 @@ class Plugin(PluginDeclarations):
         super().__init_subclass__(**rest)
         if name:
             cls.name = name
-        cls.simulator = vars(cls).get("simulator", UNDECLARED)
+        cls.simulator = vars(cls).get("simulator")
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
             if public and attribute not in dir(Plugin):

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from pumice.api.codes import Spared
 from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import Ints
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, all_jobs
 from pumice.framework.eviction.gang_eviction import GangEviction
@@ -30,11 +29,8 @@ class Gang(Plugin, name="gang"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_surplus=True, holds_gangs=True
-    )
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"gang_evictable"})
-    judges_in_turn = frozenset({"preemptable", "reclaimable"})
     spares = Spared.VICTIM_GANG
 
     def on_open(self, ssn: PluginSession) -> None:
@@ -125,10 +121,6 @@ class Gang(Plugin, name="gang"):
         if len(owners) < len(self._snapshot.jobs.min_member):
             return self._has_surplus(Jobs(self._snapshot, owners))
         return self._has_surplus(all_jobs(self._snapshot))[owners]
-
-    def surplus(self, hook: str, jobs: Jobs) -> Ints:
-        """Count the tasks of jobs beyond their minimum number."""
-        return jobs.ready - jobs.min_member
 
     def _has_surplus(self, jobs: Jobs) -> Mask:
         return np.asarray(jobs.ready > jobs.min_member)

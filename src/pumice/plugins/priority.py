@@ -25,9 +25,7 @@ class Priority(Plugin, name="priority"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_lower=True
-    )
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "gang_evictable"})
     spares = Spared.NO_LOWER_PRIORITY
 
@@ -62,10 +60,6 @@ class Priority(Plugin, name="priority"):
             return np.ones(len(rows), dtype=bool)
         priority = self._snapshot.jobs.priority[self._snapshot.tasks.job[rows]]
         return np.asarray(priority < eviction.job.priority)
-
-    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as usual: each task is judged by itself."""
-        return self._lower(asker, candidates)
 
     def _lower(self, preemptor: Task, rows: NDArray[np.intp]) -> Mask:
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs

@@ -2,22 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
-from pumice.api.annotations import ALLOCATED_HYPER_NODE, EXPECTED, GROUP_NAME, QUEUE_GATE
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE
 from pumice.api.cloning import clone
 from pumice.api.decisions import ClaimChoice, Decisions, PodGroupState
 from pumice.api.kinds import CLAIM, JOB, VOLUME, Manifest, kind_of
 from pumice.api.objects import from_manifest
 from pumice.api.patterns import occurs_in
 from pumice.api.storage import StorageClass
-from pumice.cluster.embedded.claim_changes import with_made_claims, without_users
+from pumice.cluster.embedded.claim_changes import without_users
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.volumes import bound, bound_status, kept, provisioned_volume
-from pumice.scenarios.scenario import Scenario
 
 _JOB_KIND: Final = JOB.partition(".")[0]
 
@@ -204,30 +202,3 @@ def _selects(selector: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
     wanted = (selector.get("labelMatch") or {}).get("matchLabels") or {}
     labels = node["metadata"].get("labels") or {}
     return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())
-
-
-@dataclass(frozen=True)
-class FirstObjects:
-    """The objects, and the pods that are not among them."""
-
-    objects: list[Manifest]
-    refused: dict[str, str] = field(default_factory=dict)
-    """Pod to the words of the resource quota that refuses it."""
-
-
-def first_objects(scenario: Scenario) -> FirstObjects:
-    """Return the objects that the first cycle decides about.
-
-    Raises:
-        ManifestError: A job cannot be used; names its file and line.
-    """
-    if not any(is_job(one) or _is_expected(one) for one in scenario.objects):
-        return FirstObjects(with_made_claims(scenario.objects))
-    from pumice.scenarios.made_objects import with_made_objects  # noqa: PLC0415  (loads controllers)
-
-    objects, refused = with_made_objects(scenario)
-    return FirstObjects(objects, refused)
-
-
-def _is_expected(one: Manifest) -> bool:
-    return one["kind"] == "Pod" and EXPECTED in (one["metadata"].get("annotations") or ())

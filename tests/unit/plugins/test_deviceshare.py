@@ -590,5 +590,5 @@ def test_a_score_is_rounded_to_the_nearest_whole_number() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert DeviceShare.simulator == SimulatorAssumptions(bounded=True)
+    assert DeviceShare.simulator == SimulatorAssumptions()
     assert DeviceShare.foreseeable is False

@@ -534,5 +534,5 @@ def test_states_are_forgotten_when_there_are_far_more_than_machines(
 
 
 def test_what_it_declares() -> None:
-    assert NumaAware.simulator == SimulatorAssumptions(bounded=True)
+    assert NumaAware.simulator == SimulatorAssumptions()
     assert NumaAware.foreseeable is False

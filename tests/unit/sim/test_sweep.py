@@ -15,8 +15,8 @@ from pumice.api.objects import from_manifest
 from pumice.cli import sweep as command
 from pumice.cli.sweep import sweep
 from pumice.errors import InputError, ServiceError
-from pumice.sim.bounds import Shortcuts
 from pumice.sim.engine import Engine
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sweep import (
     DIED,
     Figures,

@@ -54,8 +54,7 @@ class Capacity(Plugin, name="capacity"):
     """
 
     foreseeable = True
-    judges_in_turn = frozenset({"reclaimable"})
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
         "order_queues": False,
@@ -92,9 +91,6 @@ class Capacity(Plugin, name="capacity"):
         quota = DeviceQuota(snapshot, self._tree, capacities=self.device_capacity_quota)
         self._devices = quota if self.device_quota and quota.states_limits else None
         self._gates = ssn.queue_gates
-        if self.hierarchy and self.ancestor_reclaim_level:
-            # what the reclaimer is promised may make an ancestor of both queues more generous
-            self.judges_in_turn = frozenset()
         self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
         self._leaf_shares: dict[int, tuple[bytes, float]] = {}
         self._standings: dict[int, _Standing] = {}

@@ -19,7 +19,6 @@ from pumice.errors import ABSENT, ExtenderError, InputError
 from pumice.framework.arguments import Duration, Fault, arg, dump_arguments
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.extender.answers import (
     A,
     Fit,
@@ -66,7 +65,6 @@ def _verb(name: str, doc: str) -> Any:
 class Extender(Plugin, name="extender"):
     """Call an HTTP service to filter and score nodes, vote on jobs and queues, and name victims."""
 
-    simulator = SimulatorAssumptions()
     by_row = False
     reasons = (
         Reason("the extender failed", curable=False, code=Cause.EXTENDER_REFUSED, lasting=False),

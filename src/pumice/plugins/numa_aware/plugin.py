@@ -33,7 +33,7 @@ _NOT_ADMITTED = "container cannot be assigned by numa"
 class NumaAware(Plugin, name="numa-aware"):
     """Admit Guaranteed pods where the kubelet's topology manager will; prefer few NUMA nodes."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     reasons = tuple(
         Reason(
             text, curable=False, code=Cause.NUMA_POLICY, lasting=text == _NOT_ADMITTED

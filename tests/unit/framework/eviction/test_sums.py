@@ -1,14 +1,17 @@
-"""Victims of many nodes at once: the same, and in the same order, as node by node."""
+"""Evictions on sums: victims of many nodes, nodes without them and queues meanwhile, as tried."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pumice.core.consistency import cells, changed
+from pumice.core.resources import CPU
 from pumice.core.status import Status
-from pumice.core.views import Task
+from pumice.core.views import Nodes, Task
 from pumice.framework.eviction.candidates import Candidates
-from pumice.framework.eviction.victim_columns import VictimColumns
+from pumice.framework.eviction.evictor import queue_takes
+from pumice.framework.eviction.sums import EmptiedNodes, VictimColumns, _amounts_of
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import open_session
@@ -64,7 +67,7 @@ def world(seed: int, *, names: str = "{}-w-{}") -> list[Any]:
 
 def columns_of(made: list[Any], *tiers: Any) -> tuple[Any, Candidates, VictimColumns, Any]:
     ssn = open_session(made, *tiers)
-    candidates = Candidates(ssn, (Status.RUNNING,))
+    candidates = Candidates(ssn, Plugin.preemptable, (Status.RUNNING,))
     columns = VictimColumns(ssn, candidates, Plugin.preemptable)
     return (
         ssn,
@@ -96,21 +99,7 @@ def test_victims_of_all_nodes_are_those_of_each(tiers: str, seed: int) -> None:
     assert found is not None
     for place, at in enumerate(nodes.tolist()):
         mine = found.rows[found.place == place].tolist()
-        assert mine == candidates.victims(Plugin.preemptable, scope, task, at)
-    lines = columns.lines(scope, task, nodes)
-    assert lines is not None
-    for place, at in enumerate(nodes.tolist()):
-        mine = lines.rows[(lines.place == place) & lines.offered].tolist()
-        assert mine == candidates.victims(Plugin.preemptable, scope, task, at)
-    assert lines.known.all()
-    assert np.array_equal(np.sort(lines.place), lines.place)
-
-
-class InTurn(Judge, name="in-turn"):
-    """Judges in turn."""
-
-    judges_alone = frozenset()
-    judges_in_turn = frozenset({"preemptable"})
+        assert mine == candidates.victims(scope, task, at)
 
 
 class Together(Judge, name="together"):
@@ -119,17 +108,11 @@ class Together(Judge, name="together"):
     judges_alone = frozenset()
 
 
-@pytest.mark.parametrize(
-    ("plugin", "victims", "lines"),
-    [(Judge(1), True, True), (InTurn(1), False, True), (Together(1), False, False)],
-)
-def test_plugins_that_judge_otherwise_are_asked_node_by_node(
-    plugin: Any, victims: bool, lines: bool
-) -> None:
+@pytest.mark.parametrize(("plugin", "victims"), [(Judge(1), True), (Together(1), False)])
+def test_plugins_that_judge_otherwise_are_asked_node_by_node(plugin: Any, victims: bool) -> None:
     _, candidates, columns, task = columns_of(world(0), [Ordered(), plugin])
-    scope, nodes = candidates.of_queue(task.queue, best_effort_only=False), np.arange(5)
-    assert (columns.victims(scope, task, nodes) is not None) == victims
-    assert (columns.lines(scope, task, nodes) is not None) == lines
+    scope = candidates.of_queue(task.queue, best_effort_only=False)
+    assert (columns.victims(scope, task, np.arange(5)) is not None) == victims
 
 
 def test_candidates_that_have_no_order_are_not_lined_up() -> None:
@@ -141,7 +124,6 @@ def test_candidates_that_have_no_order_are_not_lined_up() -> None:
         _, candidates, columns, task = columns_of(made, plugins)
         scope, nodes = candidates.of_queue(task.queue, best_effort_only=False), np.arange(5)
         assert columns.victims(scope, task, nodes) is None
-        assert columns.lines(scope, task, nodes) is None
 
 
 @pytest.mark.parametrize(
@@ -157,15 +139,77 @@ def test_keys_that_count_inside_a_job_order_tasks_of_one_job(
     assert (columns._task_keys(rows) is not None) == wanted
 
 
-def test_candidates_of_several_queues_are_not_lined_up() -> None:
+# Nodes and queues without the victims
+
+COLUMNS = ("idle", "used", "releasing", "pipelined", "future_idle", "view_used", "view_nonzero")
+
+
+def leaving_world(*plugins: Any) -> tuple[Any, dict[str, int]]:
     made = [
-        *world(0),
-        queue("other"),
-        pod_group("far", queue="other", phase="Running"),
-        pod("far-w-0", group="far", cpu=1, node="n0"),
+        queue("default"),
+        node("n0", cpu=8),
+        node("n1", cpu=8),
+        pod_group("g", min_member=1),
+        *(pod(f"r{i}", group="g", cpu=1 + i, memory="1Gi", node=f"n{i % 2}") for i in range(4)),
+        pod("plain", group="g", memory="1Gi", node="n0"),
+        *(pod(f"w{i}", group="g", cpu=1) for i in range(6)),
     ]
-    _, candidates, columns, task = columns_of(made, [Ordered(), Judge(*range(10))])
-    assert len(set(candidates.queue.tolist())) == 2
-    both = candidates.of_queue(task.queue, best_effort_only=False)
-    both.members[:] = True
-    assert columns.lines(both, task, np.arange(5)) is None
+    ssn = open_session(made, [*plugins])
+    rows = {name.partition("/")[2]: row for name, row in ssn.snapshot.tasks.row_of.items()}
+    return ssn, rows
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_emptied_nodes_are_those_after_the_evictions(live: bool) -> None:
+    ssn, rows = leaving_world()
+    snapshot = ssn.snapshot
+    snapshot.view_is_live = live
+    leaving = [["r0", "plain"], ["r3"]]
+    gone = np.stack(
+        [
+            _amounts_of(snapshot, np.array([rows[name] for name in names])).sum(axis=1)
+            for names in leaving
+        ],
+        axis=1,
+    )
+    nodes = np.array([0, 1])
+    emptied = EmptiedNodes(snapshot, nodes, gone[:-2], gone[-2:])
+    found = {name: getattr(emptied, name) for name in COLUMNS}
+    found["view_pods"] = emptied.view_pods
+    part = emptied.part(slice(1, 2))
+    halves = {name: getattr(part, name) for name in (*COLUMNS, "view_pods")}
+    for names in leaving:
+        for name in names:
+            snapshot.evict(rows[name])
+    real = Nodes(snapshot, nodes)
+    for name, column in found.items():
+        np.testing.assert_array_equal(column, getattr(real, name), err_msg=name)
+        np.testing.assert_array_equal(halves[name], column[..., 1:], err_msg=name)
+
+
+class Quota(Plugin, name="quota"):
+    """Allows a queue so much."""
+
+    most = 0
+
+    def on_open(self, ssn: Any) -> None:
+        self._queues = ssn.snapshot.queues
+
+    def allocatable(self, queue: Any, task: Any) -> bool:
+        table = self._queues
+        held = table.allocated
+        assert (table.allocated_or_pipelined >= table.allocated).all()
+        return bool(held[CPU, queue.row] + task.request[CPU, 0] <= self.most)
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(8999, False), (9000, True), (9001, True)])
+def test_a_queue_takes_a_task_once_enough_is_evicted(most: int, wanted: bool) -> None:
+    """The queue holds ten, two go and one comes."""
+    quota = Quota()
+    quota.most = most
+    ssn, rows = leaving_world(quota)
+    task = Task(ssn.snapshot, rows["w0"])
+    before, evicted = cells(ssn.snapshot), np.zeros(len(ssn.snapshot.resources))
+    evicted[CPU] = 2000
+    assert queue_takes(ssn, task, evicted) == wanted
+    assert changed(before, cells(ssn.snapshot)) == []
