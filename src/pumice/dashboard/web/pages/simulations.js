@@ -14,6 +14,7 @@ import {
   queueColour,
   QueueName,
   setQuery,
+  ShortTable,
   showTip,
   Tabs,
 } from "../parts.js";
