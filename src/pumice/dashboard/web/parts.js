@@ -10,7 +10,6 @@ import {
 } from "./vendor/htm-3.1.1/htm-preact.min.js";
 import { clusterNow, news, useTick } from "./data.js";
 import {
-  amount,
   coarse,
   moment,
   number,
@@ -527,4 +526,3 @@ export function colour(name) {
   probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;
 }
-export { amount };

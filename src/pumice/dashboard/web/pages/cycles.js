@@ -13,7 +13,6 @@ import {
   query,
   setQuery,
   ShortTable,
-  source,
   Tabs,
   to,
   When,

@@ -1,7 +1,7 @@
 // One node: what it has, who is on it.
 import { html } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { useDocument } from "../data.js";
-import { amount, amounts, number, percent, plural, resourceName } from "../format.js";
+import { amount, amounts, number, percent, plural } from "../format.js";
 import { JobLink, Needs, QueueName, ShortTable, source, State, Use } from "../parts.js";
 
 export function NodePage({ name }) {
@@ -112,4 +112,3 @@ export function NodePage({ name }) {
     <//>
   `;
 }
-export { resourceName };

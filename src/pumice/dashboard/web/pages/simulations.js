@@ -5,7 +5,6 @@ import { useDocument } from "../data.js";
 import { duration, number, percent, plural, resourceName } from "../format.js";
 import { HeatMap } from "../heatmap.js";
 import {
-  Choice,
   colour,
   Empty,
   Needs,
@@ -481,4 +480,3 @@ export function Simulations() {
     <//>
   `;
 }
-export { Choice };
