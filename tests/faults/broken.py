@@ -15,7 +15,7 @@ from pumice.cluster.kube.object_cache import ObjectCache, _version
 from pumice.cluster.kube.reflector import Reflector
 from pumice.cluster.kube.write_queue import WriteQueue
 from pumice.cluster.lease import LeaseElector
-from pumice.plugins.capacity.plugin import Capacity
+from pumice.plugins.capacity import Capacity
 from pumice.plugins.gang import Gang
 from pumice.plugins.proportion import Proportion
 from pumice.serve.scheduler.live_scheduler import LiveScheduler

@@ -38,7 +38,7 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.snapshots import save_world, summarise
 from pumice.diagnosis.sources import load_world
 from pumice.errors import PumiceError
-from pumice.plugins.extender import answers
+from pumice.plugins import extender as answers
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from
 from pumice.scheduler import Scheduler

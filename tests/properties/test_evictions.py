@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pumice.actions.preempt import Preemption
 from pumice.api.conf import SchedulerConf, parse_conf
-from pumice.framework.eviction import bundle_consent
+from pumice.framework.eviction import gangs
 from pumice.framework.eviction.candidates import Candidates, Visit
-from pumice.framework.eviction.gang_evictor import GangEvictor
+from pumice.framework.eviction.gangs import GangEvictor
 from pumice.framework.eviction.sums import VictimColumns
 from pumice.framework.ordering import Heap, Ordering
 from pumice.scheduler import Scheduler
@@ -62,7 +62,7 @@ SLOW: list[tuple[Any, str, Callable[..., Any]]] = [
     (Candidates, "_with_victims", lambda self, *_: np.ones(self._snapshot.nodes.n, bool)),
     (Visit, "keep", lambda *_: None),
     (Preemption, "_is_in_vain", lambda *_: False),
-    (bundle_consent, "_few_at_a_time", lambda *_: ()),
+    (gangs, "_few_at_a_time", lambda *_: ()),
     (GangEvictor, "_strike_off", lambda evictor, _: evictor._found.clear()),
     (Ordering, "_kept_job_keys", Ordering.job_keys),
     (Heap, "_ask_again", ask_always),

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pumice.actions import ACTIONS
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
-from pumice.api.frozen_json import encode_parts
+from pumice.api.json_text import encode_parts
 from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
 from pumice.api.objects import from_manifest
 from pumice.api.times import overdue_s
@@ -38,8 +38,7 @@ from pumice.examine.job_outcome import JobOutcome, Watcher
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
-from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
-from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
+from pumice.plugins.extender import SERVICE, AskedExtender, ExtenderClient, UnaskedExtender
 from pumice.scheduler import Observer, Scheduler
 
 UNKNOWN_VOTE: Final = (

@@ -5,11 +5,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pumice.api.field_lines import pointing_to_fields
+from pumice.api.manifests import pointing_to_fields
 from pumice.api.meta import KubeObject
-from pumice.api.named_values import value_of
 from pumice.api.output_files import make_folder
 from pumice.api.times import epoch
+from pumice.api.wording import value_of
 from pumice.core.resources import Column
 from pumice.errors import InputError
 from pumice.framework.registry import PluginSource, load_plugins
@@ -384,17 +384,25 @@ def _named(
     """Return configurations by name; files are named after themselves.
 
     Raises:
-        InputError: There is none, or something else.
+        InputError: There is none, something else, or names of which no files can be made.
     """
     if isinstance(confs, Mapping):
-        for each in confs.values():
+        for name, each in confs.items():
             check_configuration("confs", each)
+            if "/" in name or not name.isprintable():
+                raise InputError(wanted="a name without '/'", found=name, field="confs")
     else:
         wanted = "configurations by name, or a list of files"
         check_items("confs", confs, (*PATHS, type(None)), wanted)
     if not confs:
         raise InputError(wanted="at least one configuration", found=confs, field="confs")
-    return confs if isinstance(confs, Mapping) else {_name(each): each for each in confs}
+    if isinstance(confs, Mapping):
+        return confs
+    named = {_name(each): each for each in confs}
+    if len(named) < len(confs):
+        wanted = "files of different names, or configurations by name"
+        raise InputError(wanted=wanted, found=list(map(str, confs)), field="confs")
+    return named
 
 
 def _cluster(nodes: NodesSource) -> Sequence[KubeObject] | None:

@@ -10,7 +10,7 @@ from pumice.api.times import epoch, rfc3339
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.errors import InputError
-from pumice.framework.eviction.verdict_cache import Verdicts
+from pumice.framework.columns import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions

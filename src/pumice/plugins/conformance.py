@@ -7,7 +7,7 @@ from pumice.api.codes import Spared
 from pumice.api.kinds import SYSTEM_PRIORITIES
 from pumice.core.resources import Mask
 from pumice.core.views import Task
-from pumice.framework.eviction.verdict_cache import Verdicts
+from pumice.framework.columns import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions

@@ -9,11 +9,10 @@ from pumice.api.codes import Spared
 from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.domains import SubGroup
+from pumice.framework.topology.domains import GangEviction, SubGroup
 
 
 @dataclass(kw_only=True)

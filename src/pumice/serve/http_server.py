@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -27,6 +28,8 @@ _MOST_CONNECTIONS: Final = 512
 """Open connections of a site; beyond, the oldest one without a request makes room."""
 _MOST_HANDSHAKES: Final = 128
 _NO_DESCRIPTOR_S: Final = 0.1
+_THREADS: Final = 32
+"""Requests that may wait for something else at once, such as a cluster that is slow to answer."""
 _CHUNK: Final = 64 * 1024
 _MOST_HELD: Final = 128 << 20
 """Bytes of the bodies that a site holds at once; beyond, only those of a chunk find room."""
@@ -181,6 +184,7 @@ class HttpServer:
         self._sites = sites
         self._grace_s = grace_s
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, "http"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._runners: list[web.AppRunner] = []
         self._entrances: list[_Entrance] = []

@@ -21,7 +21,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve import http_server
 from pumice.serve.endpoints import health_app
 from pumice.serve.http_server import HttpServer, Site, read_body
-from pumice.serve.webhooks.server import watch_certificate
+from pumice.serve.webhooks import watch_certificate
 
 TLS = Path(__file__).parents[2] / "data" / "tls"
 IDLE_S = 0.5
@@ -278,3 +278,29 @@ def test_bodies_that_do_not_end_take_bounded_memory(monkeypatch: pytest.MonkeyPa
         assert clients[0].recv(4096).endswith(str(large).encode())
         post(clients[3], large, large)  # the room of the one that ended
         assert clients[3].recv(4096).endswith(str(large).encode())
+
+
+def test_requests_that_wait_do_not_hold_up_others() -> None:
+    gate = threading.Event()
+
+    async def wait(_: web.Request) -> web.Response:
+        return web.Response(text=str(await asyncio.to_thread(gate.wait, SOON_S)))
+
+    async def quick(_: web.Request) -> web.Response:
+        return web.Response(text=await asyncio.to_thread(str, "quick"))
+
+    app = web.Application()
+    app.router.add_get("/wait", wait)
+    app.router.add_get("/quick", quick)
+    with HttpServer([Site(app, "127.0.0.1")]) as server, ExitStack() as stack:
+        place = ("127.0.0.1", server.ports[0])
+        clients = [stack.enter_context(socket.create_connection(place, SOON_S)) for _ in range(21)]
+        for client in clients[:20]:
+            client.sendall(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(0.3)  # all of them wait
+        clients[20].sendall(b"GET /quick HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        clients[20].settimeout(5.0)
+        try:
+            assert clients[20].recv(4096).endswith(b"quick")
+        finally:
+            gate.set()

@@ -1,43 +1,334 @@
-"""The extender plugin itself: hooks become calls, answers become votes.
-
-It uses a client that the session provides under the service name "extender".
-"""
+"""extender: call an external service at nearly every step of scheduling."""
 
 import logging
-from collections.abc import Callable, Hashable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
+from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS, REVOCABLE_ZONE
 from pumice.api.codes import Cause
-from pumice.api.frozen_json import FrozenJson
-from pumice.core.resources import Column, Mask
+from pumice.api.json_text import FrozenJson
+from pumice.api.objects import to_manifest
+from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import FINISHED, Status
+from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.errors import ABSENT, ExtenderError, InputError
 from pumice.framework.arguments import Duration, Fault, arg, dump_arguments
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
-from pumice.plugins.extender.answers import (
-    A,
-    Fit,
-    Handled,
-    IgnoredAnswer,
-    Overused,
-    Ready,
-    Scores,
-    Victims,
-    Vote,
-    read_answer,
-)
-from pumice.plugins.extender.payloads import (
-    NodePayloads,
-    job_info,
-    queue_info,
-    session_info,
-    task_info,
-)
+
+_Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+_Float64 = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+
+
+class IgnoredAnswer(msgspec.Struct):
+    """An answer whose content is ignored."""
+
+
+class Fit(msgspec.Struct):
+    """Why a node does not fit, empty if it does."""
+
+    status: str = ""
+    code: _Int64 = 0
+
+
+class Scores(msgspec.Struct):
+    """Scores by node name."""
+
+    nodeScore: dict[str, _Float64] | None = None  # noqa: N815  # the key of the answer
+    errorMessage: str = ""  # noqa: N815
+
+
+class Amounts(msgspec.Struct):
+    """The request of a task in an answer."""
+
+    MilliCPU: _Float64 = 0.0
+    Memory: _Float64 = 0.0
+    ScalarResources: dict[str, _Float64] = {}
+    MaxTaskNum: _Int64 = 0
+
+
+class Victim(msgspec.Struct):
+    """A task in an answer; only its UID counts, the rest must have the right types."""
+
+    UID: str = ""
+    Job: str = ""
+    Name: str = ""
+    Namespace: str = ""
+    TaskRole: str = ""
+    Resreq: Amounts | None = None
+    InitResreq: Amounts | None = None
+    NodeName: str = ""
+    Status: _Int64 = 0
+    Priority: Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)] = 0
+    Preemptable: bool = False
+    BestEffort: bool = False
+    SchGated: bool = False
+    RevocableZone: str = ""
+    Pod: dict[str, Any] = {}
+
+
+class Victims(msgspec.Struct):
+    """Tasks that may be evicted, and whether the service has an opinion."""
+
+    status: _Int64 = 0
+    victims: list[Victim] = []
+
+
+class Overused(msgspec.Struct):
+    """Whether a queue must wait."""
+
+    overused: bool = False
+
+
+class Vote(msgspec.Struct):
+    """A vote on a job."""
+
+    status: _Int64 = 0
+
+
+class Ready(msgspec.Struct):
+    """Whether a job can start."""
+
+    status: bool = False
+
+
+class Handled(msgspec.Struct):
+    """The error of a placement or an eviction."""
+
+    errorMessage: str = ""  # noqa: N815
+
+
+_PARTS: Final[dict[tuple[type, str], type[msgspec.Struct]]] = {
+    (Victims, "victims"): Victim,
+    (Victim, "Resreq"): Amounts,
+    (Victim, "InitResreq"): Amounts,
+}
+"""Fields that hold structures, alone or in a list."""
+A = TypeVar("A", bound=msgspec.Struct)
+
+
+def read_answer(found: Mapping[str, Any], kind: type[A]) -> A:
+    """Read an answer.
+
+    Raises:
+        InputError: something in it has the wrong type.
+    """
+    if not found:
+        return kind()
+    try:
+        return msgspec.convert(_fitted(found, kind), kind)
+    except msgspec.ValidationError as error:
+        raise InputError(wanted="an answer of the right types", hint=str(error)) from error
+
+
+@cache
+def _names(kind: type[msgspec.Struct]) -> dict[str, str]:
+    return {name.casefold(): name for name in kind.__struct_fields__}
+
+
+def _fitted(value: Any, kind: type[msgspec.Struct]) -> Any:
+    """Rename the keys of a structure to those of its fields, and drop nulls."""
+    if not isinstance(value, dict):
+        return value
+    names = _names(kind)
+    fitted: dict[str, Any] = {}
+    for key, item in value.items():
+        name = names.get(key.casefold())
+        if name is not None and len(name) == len(key) and item is not None:
+            fitted[name] = _fitted_item(item, _PARTS.get((kind, name)))
+    return fitted
+
+
+def _fitted_item(item: Any, part: type[msgspec.Struct] | None) -> Any:
+    if part is not None and isinstance(item, list):
+        return [_fitted(each, part) for each in item if each is not None]
+    if part is not None:
+        return _fitted(item, part)
+    if isinstance(item, dict):
+        return {key: content for key, content in item.items() if content is not None}
+    return item
+
+
+Json = dict[str, Any]
+
+_READY_NODE = 1
+
+
+def resource(amounts: Column, names: list[str]) -> Json:
+    """Write amounts (R,): scalars by name, the pod number among them."""
+    scalars = {
+        name: float(amount)
+        for row, (name, amount) in enumerate(zip(names, amounts.tolist(), strict=True))
+        if row not in (CPU, MEMORY) and amount >= STEP
+    }
+    return {
+        "MilliCPU": float(amounts[CPU]),
+        "Memory": float(amounts[MEMORY]),
+        "ScalarResources": scalars,
+        "MaxTaskNum": int(amounts[PODS]),
+    }
+
+
+def task_info(snapshot: Snapshot, row: int) -> Json:
+    """Write one task with its pod."""
+    task, tasks = Task(snapshot, row), snapshot.tasks
+    names = snapshot.resources.names
+    request = resource(task.request[:, 0], names)
+    job = task.job
+    return {
+        "UID": tasks.uids[row],
+        "Job": "" if job == NOWHERE else snapshot.jobs.keys[job],
+        "Name": task.name,
+        "Namespace": task.namespace,
+        "TaskRole": task.role,
+        "Resreq": request,
+        "InitResreq": request,
+        "NodeName": "" if task.node == NOWHERE else snapshot.nodes.names[task.node],
+        "Status": status_code(task.status),
+        "Priority": task.priority,
+        "Preemptable": task.preemptable,
+        "BestEffort": task.best_effort,
+        "SchGated": bool(tasks.gated[row]),
+        "RevocableZone": task.pod.metadata.annotations.get(REVOCABLE_ZONE, ""),
+        "Pod": to_manifest(task.pod),
+    }
+
+
+def status_code(status: Status) -> int:
+    """Return the bit of a status in Volcano."""
+    return 1 << (status - 1)
+
+
+def job_info(snapshot: Snapshot, row: int) -> Json:
+    """Write one job with all its tasks."""
+    job, names = Job(snapshot, row), snapshot.resources.names
+    tasks = {snapshot.tasks.uids[task]: task_info(snapshot, task) for task in job.tasks}
+    by_status: dict[str, Json] = {}
+    for uid, task in tasks.items():
+        by_status.setdefault(str(task["Status"]), {})[uid] = task
+    asking = [t for t in job.tasks if int(snapshot.tasks.status[t]) not in FINISHED]
+    total = sum((snapshot.request(task) for task in asking), np.zeros(len(names)))
+    spec = job.group.spec
+    return {
+        "UID": job.key,
+        "PgUID": job.group.metadata.uid,
+        "Name": job.group.metadata.name,
+        "Namespace": job.group.metadata.namespace,
+        "Queue": "" if job.queue == NOWHERE else snapshot.queues.names[job.queue],
+        "Priority": job.priority,
+        "MinAvailable": job.min_member,
+        "Tasks": tasks,
+        "TaskStatusIndex": by_status,
+        "TaskMinAvailable": dict(spec.min_task_member),
+        "TaskMinAvailableTotal": sum(spec.min_task_member.values()),
+        "Allocated": resource(job.allocated, names),
+        "TotalRequest": resource(total, names),
+        "CreationTimestamp": job.group.metadata.creation_timestamp or None,
+        "PodGroup": to_manifest(job.group),
+    }
+
+
+class NodePayloads:
+    """Nodes as JSON, each written once and again when it has moved."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._kept: dict[int, FrozenJson] = {}
+        self._seen = 0
+        self._tasks: dict[int, list[int]] | None = None
+
+    def of(self, rows: Iterable[int]) -> list[FrozenJson]:
+        """Return some nodes."""
+        self._follow()
+        return [self._kept.get(row) or self._write(row) for row in rows]
+
+    def _follow(self) -> None:
+        """Forget the nodes in the log of moved rows."""
+        moved = self._snapshot.journal.moved
+        for entry in moved[self._seen :]:
+            for row in [entry] if isinstance(entry, int) else entry.tolist():
+                self._kept.pop(row, None)
+                if self._tasks is not None:
+                    self._tasks.pop(row, None)
+        self._seen = len(moved)
+
+    def _write(self, row: int) -> FrozenJson:
+        if self._tasks is None:
+            self._tasks = tasks_by_node(self._snapshot)
+        on_node = self._tasks.get(row)
+        if on_node is None:
+            on_node = np.flatnonzero(
+                self._snapshot.tasks.node[: self._snapshot.tasks.n] == row
+            ).tolist()
+        found = self._kept[row] = FrozenJson(node_info(self._snapshot, row, on_node))
+        return found
+
+
+def tasks_by_node(snapshot: Snapshot) -> dict[int, list[int]]:
+    """List the tasks of every node, in the order of their rows."""
+    tasks = snapshot.tasks.node[: snapshot.tasks.n]
+    order = np.argsort(tasks, kind="stable")
+    ends = np.searchsorted(tasks[order], np.arange(snapshot.nodes.n + 1))
+    parts = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    rows = order.tolist()
+    return {node: rows[start:end] for node, (start, end) in enumerate(parts)}
+
+
+def node_info(snapshot: Snapshot, row: int, on_node: list[int]) -> Json:
+    """Write one node with its books and its tasks."""
+    nodes, names = snapshot.nodes, snapshot.resources.names
+    node: Any = nodes.objects[row]
+    return {
+        "Name": nodes.names[row],
+        "Node": to_manifest(node),
+        "State": {"Phase": _READY_NODE, "Reason": ""},
+        "Releasing": resource(nodes.releasing[:, row], names),
+        "Pipelined": resource(nodes.pipelined[:, row], names),
+        "Idle": resource(nodes.idle[:, row], names),
+        "Used": resource(nodes.used[:, row], names),
+        "Allocatable": resource(nodes.allocatable[:, row], names),
+        "Capacity": resource(nodes.capacity_amounts[:, row], names),
+        "Tasks": {snapshot.tasks.keys[task]: task_info(snapshot, task) for task in on_node},
+        "RevocableZone": nodes.labels[row].get(REVOCABLE_ZONE, ""),
+    }
+
+
+def queue_info(queue: Queue) -> Json:
+    """Write one queue."""
+    marks = queue.object.metadata.annotations
+    return {
+        "UID": queue.name,
+        "Name": queue.name,
+        "Weight": queue.object.spec.weight,
+        "Weights": marks.get(HIERARCHY_WEIGHTS, ""),
+        "Hierarchy": marks.get(HIERARCHY, ""),
+        "Queue": to_manifest(queue.object),
+    }
+
+
+def session_info(snapshot: Snapshot, jobs: list[int]) -> Json:
+    """Write the initial state of a session."""
+    queues = [row for row in range(snapshot.queues.n) if snapshot.queues.listed[row]]
+    tasks = tasks_by_node(snapshot)
+    rows = snapshot.nodes.row_of.items()
+    nodes = {name: node_info(snapshot, row, tasks[row]) for name, row in rows}
+    return {
+        "Jobs": {snapshot.jobs.keys[row]: job_info(snapshot, row) for row in jobs},
+        "Nodes": nodes,
+        "Queues": {snapshot.queues.names[row]: queue_info(Queue(snapshot, row)) for row in queues},
+        "NamespaceInfo": {name: {"Name": name} for name in snapshot.namespaces.row_of},
+        "RevocableNodes": {name: node for name, node in nodes.items() if node["RevocableZone"]},
+        "NodeList": list(nodes),
+    }
+
 
 log = logging.getLogger(__name__)
 
@@ -289,3 +580,26 @@ def _eviction(snapshot: Snapshot, evictor: Task, candidates: list[int]) -> dict[
         "evictor": task_info(snapshot, evictor.row),
         "evictees": [task_info(snapshot, row) for row in candidates],
     }
+
+
+_HARMLESS: Final = ("predicate_verb", "prioritize_verb")
+
+
+@dataclass(kw_only=True)
+class AskedExtender(Extender, name="extender"):
+    """An extender that is asked about nodes alone."""
+
+    def __post_init__(self) -> None:
+        for field in type(self).__dataclass_fields__:
+            if field.endswith("_verb") and field not in _HARMLESS:
+                setattr(self, field, "")
+
+
+@dataclass(kw_only=True)
+class UnaskedExtender(Extender, name="extender"):
+    """An extender that is not asked at all."""
+
+    def __post_init__(self) -> None:
+        for field in type(self).__dataclass_fields__:
+            if field.endswith("_verb"):
+                setattr(self, field, "")
