@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.conf_files import read_conf_file
+from pumice.api.named_files import read_conf_file
 from pumice.errors import ScenarioError
 
 TEXT = 'actions: "allocate"\n'

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf, read_conf
-from pumice.api.yaml_nodes import plain_value
+from pumice.api.yaml_text import plain_value
 
 FAULTS = {
     "an argument twice": (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.frozen_json import FrozenJson, encode_parts
+from pumice.api.json_text import FrozenJson, encode_parts
 
 NODE = FrozenJson(Name="n", Tasks={"a/b": {"Pod": None}})
 

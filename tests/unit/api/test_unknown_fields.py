@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.schema.unknown_fields import misspelt_fields
+from pumice.api.schema.build import misspelt_fields
 from pumice.testing import pod, pod_group, queue
 
 

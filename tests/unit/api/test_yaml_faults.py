@@ -3,8 +3,7 @@
 import pytest
 import yaml
 
-from pumice.api.yaml_faults import fault_words
-from pumice.api.yaml_text import parse_yaml
+from pumice.api.yaml_text import fault_words, parse_yaml
 from pumice.errors import ManifestError
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.quota_amounts import pods_usage
+from pumice.api.pod_resources import pods_usage
 from pumice.controllers.job.objects import min_resources
 from pumice.controllers.job.state import stable_suffix
 from pumice.controllers.job.status import go_duration

@@ -11,9 +11,9 @@ from pumice.api.decisions import Decisions
 from pumice.binder.write_results import WriteResult, WriteResults
 from pumice.cache.informer import BadObject
 from pumice.errors import ConflictError, RejectedError, UnavailableError
-from pumice.serve.scheduler import loop_log
+from pumice.serve.scheduler import loop as loop_log
 from pumice.serve.scheduler.live_scheduler import Cycle
-from pumice.serve.scheduler.loop_log import LoopLog
+from pumice.serve.scheduler.loop import LoopLog
 
 
 class Lines:

@@ -10,7 +10,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
-from pumice.serve.scheduler.queue_metrics import QueueMetrics
+from pumice.serve.scheduler.cycle_metrics import QueueMetrics
 from pumice.testing import node, pod, pod_group, queue
 
 CONF = """

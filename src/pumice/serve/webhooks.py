@@ -1,10 +1,7 @@
-"""The webhook server: AdmissionReviews over HTTPS.
-
-Reads of a body are counted and timed, certificates and configuration are read again when they
-change.  The rules themselves are pure and live in the modules of their kinds.
-"""
+"""Admission served over HTTPS: the reviews, certificates, and the webhook configurations."""
 
 import asyncio
+import base64
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from aiohttp import web
 
 from pumice import logs
+from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import QUEUE, Manifest
 from pumice.api.text_files import read_text
 from pumice.api.wording import name_hint
@@ -23,13 +21,94 @@ from pumice.api.yaml_text import parse_yaml
 from pumice.cluster.base import Cluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
-from pumice.errors import ClusterError, InputError
+from pumice.errors import ClusterError, InputError, NotFoundError
 from pumice.serve.http_server import HttpServer, Site, read_body
 from pumice.serve.options import QUEUE_GATES, WebhookOptions
-from pumice.serve.webhooks.ca_bundle import register
+from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review
-from pumice.webhooks.registry import SERVICES, Service
+from pumice.webhooks.registry import SERVICES, SKIPPED_NAMESPACES, Service
 from pumice.webhooks.review import Options, ResourceGroup, children_of, read_groups
+
+GROUP: Final = "admissionregistration.k8s.io"
+_PREFIX: Final = "volcano-admission-service"
+_log = logs.get("webhooks")
+
+
+def configuration_name(service: Service, service_name: str) -> str:
+    """Return the name of a webhook's configuration."""
+    return f"{service_name or _PREFIX}{service.path.replace('/', '-')}"
+
+
+def register(
+    cluster: Cluster, service: Service, *, ca_bundle: bytes, service_name: str, url: str
+) -> bool:
+    """Write the certificate into a configuration; return whether it is done."""
+    bundle = base64.b64encode(ca_bundle).decode()
+    kind = "MutatingWebhookConfiguration" if service.mutating else "ValidatingWebhookConfiguration"
+    name = configuration_name(service, service_name)
+    try:
+        found = cluster.get(f"{kind}.{GROUP}", "", name)
+    except NotFoundError:
+        if not url:
+            return False
+        return _make(cluster, kind, name, _webhook(service, url, bundle))
+    except ClusterError as error:
+        _log.warning("cannot read webhook configuration", name=name, error=error)
+        return True
+    hooks = found.get("webhooks") or []
+    trusted = [
+        {**hook, "clientConfig": {**hook.get("clientConfig", {}), "caBundle": bundle}}
+        for hook in hooks
+    ]
+    if trusted != hooks:
+        try:
+            cluster.patch(f"{kind}.{GROUP}", "", name, {"webhooks": trusted})
+        except ClusterError as error:
+            _log.warning("cannot update webhook configuration", name=name, error=error)
+    return True
+
+
+def _make(cluster: Cluster, kind: str, name: str, hook: dict[str, Any]) -> bool:
+    manifest: Manifest = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "webhooks": [hook],
+    }
+    try:
+        cluster.create(manifest)
+    except ClusterError as error:
+        _log.warning("cannot create webhook configuration", name=name, error=error)
+    return True
+
+
+def _webhook(service: Service, url: str, bundle: str) -> dict[str, Any]:
+    kind = KINDS[service.kind]
+    hook: dict[str, Any] = {
+        "name": service.name,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": f"{url.rstrip('/')}{service.path}", "caBundle": bundle},
+        "rules": [
+            {
+                "apiGroups": [kind.group],
+                "apiVersions": [kind.version],
+                "operations": list(service.operations),
+                "resources": [kind.plural],
+            }
+        ],
+        "failurePolicy": "Fail",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": 10,
+    }
+    if kind.namespaced:
+        names = {
+            "key": NAMESPACE_NAME,
+            "operator": "NotIn",
+            "values": list(SKIPPED_NAMESPACES),
+        }
+        hook["namespaceSelector"] = {"matchExpressions": [names]}
+    return hook
+
 
 _T = TypeVar("_T")
 _Look = tuple[tuple[int, int, int], ...]
@@ -108,7 +187,6 @@ _REFRESH_S: Final = 5.0
 _REGISTER_S: Final = 300.0
 _THREADS: Final = 2
 """Threads of each kind."""
-_log = logs.get("webhooks")
 Read = Callable[[str, str, str], Manifest]
 """Returns an object by kind, namespace and name, or raises ClusterError."""
 
