@@ -1,4 +1,4 @@
-"""Turns that are foreseen decide what turns taken one by one decide."""
+"""Turns that are taken together decide what turns taken one by one decide."""
 
 from typing import Any
 from unittest import mock
@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import parse_conf
-from pumice.framework.foreseen_picks import ForeseenPicks
-from pumice.framework.placing import Placing
-from pumice.framework.plain_turns import PlainTurns
+from pumice.framework.placement.turns import BatchedTurns
 from pumice.framework.plugin import Plugin
+from pumice.kernel.library import library
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.reference import reference_decide
@@ -133,20 +132,12 @@ def _gang(draw: Any, name: str, shapes: Any, queue_name: str) -> list[Any]:
     scores=st.sampled_from(sorted(SCORES)),
     queues=st.sampled_from([*QUEUES, TREE]),
     seed=st.integers(0, 9),
-    gangs_of_a_kind=st.sampled_from([0, 1, 4]),
-    credit=st.sampled_from([2, 30]),
 )
-def test_foreseen_turns_of_gangs_decide_as_the_plain_way(
-    cluster: Any, scores: Any, queues: Any, seed: Any, gangs_of_a_kind: Any, credit: Any
+def test_turns_of_gangs_decide_as_the_plain_way(
+    cluster: Any, scores: Any, queues: Any, seed: Any
 ) -> None:
-    """Also if they are given up on the way, because there are many kinds or walks are short."""
     conf = conf_of(scores, queues)
-    with (
-        mock.patch("pumice.framework.foreseen_picks._GANGS_OF_A_KIND", gangs_of_a_kind or 4),
-        mock.patch("pumice.framework.plain_turns.MOST_KINDS", 24 if gangs_of_a_kind else 1),
-        mock.patch("pumice.framework.plain_turns._CREDIT", credit),
-    ):
-        fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
+    fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
     assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
 
 
@@ -156,44 +147,41 @@ def test_foreseen_turns_of_gangs_decide_as_the_plain_way(
     scores=st.sampled_from(sorted(SCORES)),
     queues=st.sampled_from(QUEUES),
     seed=st.integers(0, 9),
-    most_kinds=st.sampled_from([0, 24]),
-    few_nodes=st.sampled_from([1, 256]),
+    several=st.sampled_from([1, 1000]),
 )
-def test_foreseen_turns_decide_as_the_plain_way(
-    cluster: Any, scores: Any, queues: Any, seed: Any, most_kinds: Any, few_nodes: Any
+def test_turns_decide_as_the_plain_way(
+    cluster: Any, scores: Any, queues: Any, seed: Any, several: Any
 ) -> None:
-    """Whether tasks are picked for in walks or one by one, and of alike nodes one is asked."""
+    """Also if of nodes that are alike one is asked."""
     conf = conf_of(scores, queues)
     with (
-        mock.patch("pumice.framework.foreseen_picks.MOST_KINDS", most_kinds),
-        mock.patch("pumice.framework.placing._MANY", few_nodes),
-        mock.patch("pumice.framework.placing._SEVERAL", 0),
+        mock.patch("pumice.framework.placement.kernel._MANY", 1),
+        mock.patch("pumice.framework.placement.kernel._SEVERAL", several),
     ):
         fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
     assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
 
 
 class Counting:
-    """Counts the turns that are foreseen and the walks that it takes."""
+    """Counts the turns that are taken together."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.turns = self.walks = 0
-        place, pick = PlainTurns._place, ForeseenPicks.pick
+        self.turns = 0
+        place = BatchedTurns._place
 
         def counted_place(turns: Any, some: Any) -> int:
             n = place(turns, some)
             self.turns += n
             return n
 
-        def counted_pick(picks: Any, kinds: Any) -> Any:
-            self.walks += 1
-            return pick(picks, kinds)
-
-        monkeypatch.setattr(PlainTurns, "_place", counted_place)
-        monkeypatch.setattr(ForeseenPicks, "pick", counted_pick)
+        monkeypatch.setattr(BatchedTurns, "_place", counted_place)
 
 
-def test_turns_of_small_gangs_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+NEEDS_KERNEL = pytest.mark.skipif(library() is None, reason="turns are taken one by one")
+
+
+@NEEDS_KERNEL
+def test_turns_of_gangs_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = Counting(monkeypatch)
     made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=16, memory="64Gi") for i in range(20))]
     for i in range(30):
@@ -220,7 +208,10 @@ def test_of_a_gang_that_finds_too_few_nodes_nothing_stays() -> None:
     assert found == reference_decide(snapshot_of(made), conf)
 
 
-def test_turns_up_to_the_limit_of_a_queue_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+@NEEDS_KERNEL
+def test_turns_up_to_the_limit_of_a_queue_go_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     counting = Counting(monkeypatch)
     made: list[Any] = [queue("blue", capability={"cpu": 70}), queue("green")]
     made += [node(f"n{i}", cpu=16, memory="64Gi") for i in range(20)]
@@ -239,29 +230,6 @@ def three(name: str, queue_name: str, cpu: Any = 1) -> list[Any]:
     return [group, *(pod(f"{name}-{k}", group=name, cpu=cpu, memory="1Gi") for k in range(3))]
 
 
-def test_gangs_of_many_kinds_take_their_turns_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = Counting(monkeypatch)
-    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=64, memory="64Gi") for i in range(9))]
-    for i in range(40):
-        made += three(f"g{i:02d}", "blue", cpu=f"{500 + i}m")
-    assert len(Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0).binds) == 120
-    assert counting.turns == 0
-
-
-def test_gangs_for_which_walks_are_short_take_their_turns_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("pumice.framework.foreseen_picks._FIRST", 1)
-    monkeypatch.setattr("pumice.framework.foreseen_picks.LONGEST_WALK", 1)
-    counting = Counting(monkeypatch)
-    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=64, memory="64Gi") for i in range(9))]
-    for i in range(100):
-        made += three(f"g{i:02d}", "blue")
-    assert len(Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0).binds) == 300
-    assert counting.turns < 10
-    assert counting.walks < 20
-
-
 def many(n_nodes: int, n_jobs: int) -> list[Any]:
     made: list[Any] = [queue("blue"), queue("green")]
     made += [node(f"n{i}", cpu=16, memory="64Gi") for i in range(n_nodes)]
@@ -270,13 +238,13 @@ def many(n_nodes: int, n_jobs: int) -> list[Any]:
     return made
 
 
+@NEEDS_KERNEL
 @pytest.mark.parametrize("scores", sorted(SCORES))
-def test_turns_are_foreseen_many_at_a_time(scores: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_turns_are_taken_together(scores: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     counting = Counting(monkeypatch)
     decisions = Scheduler(conf_of(scores, "proportion")).cycle(many(20, 120), 0.0)
     assert len(decisions.binds) == 120
     assert counting.turns >= 110
-    assert counting.walks <= 40
 
 
 def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one(
@@ -301,27 +269,6 @@ def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one(
     assert counting.turns == 0
 
 
-def test_turns_of_many_kinds_are_foreseen_and_ask_few_nodes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[int] = []
-    answers = Placing.answers
-
-    def counted(placing: Any, fit: Any, task: Any, nodes: Any, rows: Any) -> Any:
-        asked.append(len(nodes))
-        return answers(placing, fit, task, nodes, rows)
-
-    monkeypatch.setattr(Placing, "answers", counted)
-    counting = Counting(monkeypatch)
-    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=16, memory="64Gi") for i in range(300))]
-    for i in range(100):
-        made += lone(i, (f"{500 + i}m", "1Gi"), "blue")
-    decisions = Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0)
-    assert len(decisions.binds) == 100
-    assert counting.turns == 100
-    assert max(asked[4:]) <= 101
-
-
 def test_pods_that_others_wish_near_are_not_taken_for_others_of_their_shape() -> None:
     made: list[Any] = [queue("blue")]
     made += [node(f"n{i}", cpu=16, memory="64Gi", labels={"zone": "ab"[i % 2]}) for i in range(6)]
@@ -335,9 +282,9 @@ def test_pods_that_others_wish_near_are_not_taken_for_others_of_their_shape() ->
 
 
 def test_turns_before_one_that_finds_no_node_are_kept() -> None:
-    """In a full cluster with jobs of several sizes, most turns are foreseen only a few times."""
+    """In a full cluster with jobs of several sizes, most turns are drawn up only a few times."""
     drawn = 0
-    draw_up = PlainTurns._draw_up
+    draw_up = BatchedTurns._draw_up
 
     def counted(self: Any, queues: Any, most: int) -> Any:
         nonlocal drawn
@@ -349,7 +296,7 @@ def test_turns_before_one_that_finds_no_node_are_kept() -> None:
     jobs = [each for i in range(400) for each in lone(i, sizes[i % 4], "blue")]
     nodes = [node(f"n{i}", cpu=8, memory="64Gi") for i in range(40)]
     objects, conf = [queue("blue"), *nodes, *jobs], conf_of("spread", "proportion")
-    with mock.patch.object(PlainTurns, "_draw_up", counted):
+    with mock.patch.object(BatchedTurns, "_draw_up", counted):
         found = Scheduler(conf).decide(snapshot_of(objects), now=0.0)
     assert found.binds == reference_decide(snapshot_of(objects), conf, now=0.0).binds
     assert drawn < 4 * 400

@@ -1,44 +1,44 @@
-"""Turns of allocate that can be foreseen: of jobs that start with plain tasks, many at a time.
+"""Several turns of allocate with one question to the kernel: jobs that start with all their tasks.
 
-The order of the turns follows from the amounts of queues alone, so it can be drawn up ahead on
-imagined queues; the picks can be foreseen, too.  A turn decides exactly as it would by
-itself; where that cannot be guaranteed it is taken by itself.
+The order of turns follows from the amounts of queues alone, so that it is drawn up ahead; limits of
+queues are asked about sums as they would be.  Only plugins that declare ``foreseeable`` are asked
+so, and only classes of pods that the kernel knows are placed so; every other turn is taken by
+itself, and decides the same.
 """
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.core.resources import Column
 from pumice.core.shapes import Delta
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
-from pumice.framework.equal_tasks import has_plain_shape, placed_ahead
-from pumice.framework.foreseen_picks import LONGEST_WALK, MOST_KINDS, ForeseenPicks
-from pumice.framework.imagined_rows import ImaginedQueues, cumulate
 from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap, Key
+from pumice.framework.placement.ahead import (
+    CountedTurns,
+    ImaginedQueues,
+    cumulate,
+    longest,
+    placed_ahead,
+)
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.framework.roles import mixed_roles
 from pumice.framework.session_state import SessionState
-from pumice.framework.turn_limits import Turn, TurnLimits, amounts_of
 
 _SHORTEST, _LONGEST = 8, 1024
 """Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
-_LARGEST = 32
-"""Tasks of a job up to which its turn is foreseen: a large gang is a run of its own."""
 _MOST_TASKS = 4096
 """Tasks to look ahead."""
-_WORTH = 3
-"""Turns of gangs that take as long by themselves as one walk."""
-_CREDIT = 10 * _WORTH
-"""Turns that walks may fall behind before gangs are no longer foreseen."""
 _ASKED: Final = (
     Plugin.order_queues,
     Plugin.compare_queues,
@@ -50,7 +50,20 @@ _ASKED: Final = (
 """Hooks that a turn asks beside those about nodes."""
 
 
-class PlainTurns:
+class Turn(msgspec.Struct):
+    """One turn: all tasks that a job needs to start, in order, and the queue's key after it."""
+
+    queue: int
+    job: int
+    tasks: list[int]
+    classes: list[int]
+    """The class of each task, by number."""
+    more: Delta
+    """What the turn adds to sums (3, R)."""
+    key: Key = None
+
+
+class BatchedTurns:
     """Takes turns off the queues and jobs of allocate while they can be foreseen."""
 
     def __init__(
@@ -72,24 +85,18 @@ class PlainTurns:
         self._length = _LONGEST
         self._wait, self._patience = 0, 1
         several = sum(map(len, jobs.values())) >= _SHORTEST
-        self._can = several and state.policy.by_row and self._foreseeable()
+        self._can = several and not state.policy.follows_placements and self._foreseeable()
         self._by_pair = state.ordering.queues_by_pair
         self._groups: list[Any] = state.snapshot.jobs.groups
-        self._has_topology = state.snapshot.jobs.has_topology
         self._steps: dict[int, Delta] = {}
-        """What a task of each kind adds to sums (3, R)."""
-        self._limits = TurnLimits(state, self._steps)
-        self._gangs = bool(state.hooks.bound(Plugin.job_ready))
-        """Whether to foresee gangs: plugins decide when a job is ready, and it saves time."""
-        self._credit: float = _CREDIT
+        """What a task of each class adds to sums (3, R)."""
+        self._may_be_overused = bool(state.hooks.tiers(Plugin.overused))
+        self._may_wait = bool(state.hooks.bound(Plugin.job_ready))
+        """Whether plugins decide when a job is ready: else each task is a turn."""
 
     def _foreseeable(self) -> bool:
         asked = [plugin for hook in _ASKED for plugin, _ in self._state.hooks.bound(hook)]
         return all(plugin.foreseeable for plugin in asked)
-
-    @cached_property
-    def _picks(self) -> ForeseenPicks:
-        return ForeseenPicks(self._state.placing)
 
     @cached_property
     def _lacking(self) -> NDArray[np.int64]:
@@ -110,7 +117,7 @@ class PlainTurns:
             return False
         entries = list(queues.entries)
         turns = self._draw_up(entries, self._length)
-        n_allowed = self._limits.allowed(turns)
+        n_allowed = self._allowed(turns)
         if self._by_pair and n_allowed < len(turns):
             entries = list(queues.entries)
             self._draw_up(entries, n_allowed)
@@ -157,7 +164,7 @@ class PlainTurns:
             queue = queues[0][1]
             at, line = ahead[queue], self._lines[queue]
             has_jobs = at < len(self._jobs[queue])
-            if has_jobs and (at == len(line) or (len(line[at].tasks) > 1 and not self._gangs)):
+            if has_jobs and at == len(line):
                 break
             key, _ = heapq.heappop(queues)
             if has_jobs:
@@ -166,11 +173,11 @@ class PlainTurns:
                 n_tasks += len(turn.tasks)
                 ahead[queue] = at + 1
                 if self._by_pair:
-                    self._limits.count(turn)
+                    self._count(turn.job, turn.more)
                 heapq.heappush(queues, (key if self._by_pair else turn.key, queue))
         if self._by_pair:
             for turn in turns:
-                self._limits.discount(turn)
+                self._count(turn.job, -turn.more)
         return turns if len(turns) >= _SHORTEST else []
 
     def _foresee(self, queues: list[int], most: int) -> None:
@@ -194,32 +201,19 @@ class PlainTurns:
     def _turn(self, queue: int, job: int) -> Turn | None:
         """Return the turn of a job that starts with all its tasks; None if it is not so simple."""
         waiting = self._tasks[job]
-        if len(waiting) != self._lacking.item(job) or self._has_topology[job]:
+        if len(waiting) != self._lacking.item(job) or self._state.snapshot.jobs.has_topology[job]:
             return None
         tasks = list(waiting)
         is_lone = len(tasks) == 1 and not self._groups[job].spec.min_task_member
-        if not is_lone and not (self._may_start(job, tasks) and self._starts_with(job, tasks)):
+        if not is_lone and not (self._is_alike(job, tasks) and self._starts_with(job, tasks)):
             return None
-        kinds = self._kinds_of(tasks)
-        return None if kinds is None else Turn(queue, job, tasks, kinds, self._sum(kinds))
+        classes = self._classes_of(tasks)
+        return None if classes is None else Turn(queue, job, tasks, classes, self._sum(classes))
 
-    def _sum(self, kinds: list[int]) -> Delta:
-        """Return what tasks of these kinds add to sums (3, R)."""
-        if len(kinds) == 1:
-            return self._steps[kinds[0]]
-        steps = [n * self._steps[kind] for kind, n in Counter(kinds).items()]
-        total: Delta = np.sum(steps, axis=0)
-        return total
-
-    def _may_start(self, job: int, tasks: list[int]) -> bool:
-        """Return whether a gang is worth foreseeing, and some node takes its first task now."""
+    def _is_alike(self, job: int, tasks: list[int]) -> bool:
+        """Return whether neither placing nor refusing a task changes what becomes of the next."""
         state = self._state
-        if not self._gangs or len(tasks) > _LARGEST or len(self._steps) > MOST_KINDS:
-            return False
-        first = Task(state.snapshot, tasks[0])
-        if job in state.ordering.moving_jobs or not has_plain_shape(first.shape):
-            return False
-        if not state.placing.fit(first).has_room:
+        if not self._may_wait or job in state.ordering.moving_jobs:
             return False
         return not mixed_roles(state.snapshot, tasks, state.placing.varying)
 
@@ -234,32 +228,33 @@ class PlainTurns:
         with placed_ahead(state.snapshot, tasks):
             return bool(state.policy.job_ready(job))
 
-    def _kinds_of(self, tasks: list[int]) -> list[int] | None:
-        """Return the kinds of tasks; None if one of them is not plain."""
-        state, table = self._state, self._state.snapshot.tasks
-        kinds: list[int] = []
-        plain = None
+    def _classes_of(self, tasks: list[int]) -> list[int] | None:
+        """Return the classes of tasks; None if one of them must be placed by itself."""
+        state, table, held = self._state, self._state.snapshot.tasks, self._state.queue_gates.held
+        classes: list[int] = []
+        seen = None
         for row in tasks:
-            if table.nominated[row] != NOWHERE or row in state.queue_gates.held:
+            if table.nominated[row] != NOWHERE or row in held:
                 return None
             task = Task(state.snapshot, row)
-            if task.shape is not plain:
-                plain = task.shape
-                if not self._is_plain(task):
+            if task.shape is not seen:
+                seen = task.shape
+                if state.policy.filter_task(task) is not None:
                     return None
-            kind = self._picks.kind(task)
-            if kind is None:
+            known = state.placing.class_of(task)
+            if known is None or not known.is_lone:
                 return None
-            if kind not in self._steps:
-                self._steps[kind] = task.shape.step("place", 1, live=False)[1]
-            kinds.append(kind)
-        return kinds
+            if known.number not in self._steps:
+                self._steps[known.number] = task.shape.step("place", 1, live=False)[1]
+            classes.append(known.number)
+        return classes
 
-    def _is_plain(self, task: Task) -> bool:
-        shape = task.shape
-        if shape.coarse or not has_plain_shape(shape):
-            return False
-        return self._state.policy.filter_task(task) is None
+    def _sum(self, classes: list[int]) -> Delta:
+        """Return what tasks of these classes add to sums (3, R)."""
+        if len(classes) == 1:
+            return self._steps[classes[0]]
+        total: Delta = np.sum([n * self._steps[i] for i, n in Counter(classes).items()], axis=0)
+        return total
 
     def _keys(self, turns: list[Turn]) -> list[Key]:
         """Return the keys of queues after each of their turns; those of a queue are together."""
@@ -268,8 +263,65 @@ class PlainTurns:
         if self._by_pair:
             return [None] * len(turns)
         rows = np.array([turn.queue for turn in turns], dtype=np.intp)
-        more = cumulate(amounts_of(turns), rows)
+        more = cumulate(_amounts(turns), rows)
         return self._state.ordering.keys_of(ImaginedQueues(self._state.snapshot, rows, more))
+
+    # The limits of queues
+
+    def _count(self, job: int, amounts: Delta) -> None:
+        snapshot = self._state.snapshot
+        snapshot.add_to_sums(job, amounts)
+        snapshot.journal.tick()
+
+    def _allowed(self, turns: list[Turn]) -> int:
+        """Return how many turns queues allow one after the other, as far as it can be known.
+
+        A queue that has less does not allow less, so all of some turns are allowed if the last
+        ones are with all others counted.
+        """
+        if not turns:
+            return 0
+        snapshot = self._state.snapshot
+        counted = CountedTurns(snapshot, [turn.job for turn in turns], _amounts(turns))
+
+        def are_allowed(n: int) -> bool:
+            counted.set(n)
+            return self._allows_all(turns[:n])
+
+        n = longest(len(turns), are_allowed)
+        counted.set(0)
+        return n
+
+    def _allows_all(self, turns: list[Turn]) -> bool:
+        """Return whether queues allow turns that are counted.
+
+        Asked about the last turn of each queue, and about its last task of each class.
+        """
+        last_of_queue = {turn.queue: turn for turn in turns}
+        last_of_class = {
+            (turn.queue, number): (turn, row)
+            for turn in turns
+            for number, row in zip(turn.classes, turn.tasks, strict=True)
+        }
+        may_begin = not self._may_be_overused or all(map(self._may_begin, last_of_queue.values()))
+        return may_begin and all(
+            self._may_place(turn, number, row) for (_, number), (turn, row) in last_of_class.items()
+        )
+
+    def _may_begin(self, turn: Turn) -> bool:
+        self._count(turn.job, -turn.more)
+        try:
+            return not self._state.policy.overused(turn.queue)
+        finally:
+            self._count(turn.job, turn.more)
+
+    def _may_place(self, turn: Turn, number: int, row: int) -> bool:
+        task = Task(self._state.snapshot, row)
+        self._count(turn.job, -self._steps[number])
+        try:
+            return bool(self._state.policy.allocatable(turn.queue, task))
+        finally:
+            self._count(turn.job, self._steps[number])
 
     # Placing
 
@@ -278,65 +330,33 @@ class PlainTurns:
 
         Queues that are compared in pairs take all turns or none.
         """
-        state, placing = self._state, self._state.placing
-        mark, generator = state.journal.mark(), placing.state
-        tasks = [row for turn in turns for row in turn.tasks]
-        kinds = [kind for turn in turns for kind in turn.kinds]
         if len(turns) < _SHORTEST:
             return 0
-        if not self._picks.begin(kinds, len(turns)):
-            self._gangs = self._gangs and len(tasks) == len(turns)
-            self._lines.clear()
+        state, mark = self._state, self._state.journal.mark()
+        tasks = [row for turn in turns for row in turn.tasks]
+        nodes, draws = state.placing.pick([each for turn in turns for each in turn.classes])
+        n_turns, n = _whole(turns, len(nodes))  # of a gang that is short nothing stays
+        if n_turns < len(turns) and self._by_pair:
+            return n_turns
+        tasks, nodes = tasks[:n], nodes[:n]
+        if not n:
             return 0
-        nodes, draws = self._pick(tasks, kinds, len(tasks) / len(turns))
-        n_turns, n = _whole(turns, len(nodes))
-        if n < len(nodes):  # of a gang that is short nothing stays
+        state.snapshot.bind_each(np.array(tasks), np.array(nodes))
+        if state.hooks.failures.errors:
             state.journal.rollback(mark)
-            self._bind(tasks[:n], nodes[:n])
-        is_broken = bool(state.hooks.failures.errors)
-        if is_broken or (n_turns < len(turns) and self._by_pair):
-            state.journal.rollback(mark)
-            placing.state = generator
-            return 0 if is_broken else n_turns
-        placing.state = draws[n - 1] if n else generator
-        state.intents.announce(tasks[:n], nodes[:n])
-        state.records.found_again(tasks[:n])
+            return 0
+        state.placing.state = draws[n - 1]
+        state.intents.announce(tasks, nodes)
+        state.records.found_again(tasks)
         for turn in turns[:n_turns]:
             state.records.take_turn(turn.job)
             state.records.note(turn.job, Stage.DONE, Why.SCHEDULED)
         return n_turns
 
-    def _pick(self, tasks: list[int], kinds: list[int], size: float) -> tuple[list[int], list[int]]:
-        """Bind tasks up to the first that finds no node; return nodes and draws.
 
-        ``size``: tasks of a turn.
-        """
-        nodes: list[int] = []
-        draws: list[int] = []
-        while len(nodes) < len(tasks):
-            at = len(nodes)
-            picks = self._picks.pick(kinds[at : at + LONGEST_WALK])
-            if not picks:
-                break
-            self._bind(tasks[at : at + len(picks)], picks)
-            self._picks.placed()
-            nodes += picks
-            draws += self._picks.draws[: len(picks)]
-            if size > 1 and not self._saves_time(len(picks) / size):
-                break
-        return nodes, draws
-
-    def _saves_time(self, turns: float) -> bool:
-        """Count a walk; return whether gangs are still worth foreseeing."""
-        self._credit = min(_CREDIT, self._credit + turns - _WORTH)
-        self._gangs = self._credit > 0
-        return self._gangs
-
-    def _bind(self, tasks: list[int], nodes: list[int]) -> None:
-        if len(tasks) == 1:
-            self._state.snapshot.bind(tasks[0], nodes[0])
-        elif tasks:
-            self._state.snapshot.bind_each(np.array(tasks), np.array(nodes))
+def _amounts(turns: Sequence[Turn]) -> Column:
+    """Return what each turn adds to sums (3, R, n)."""
+    return np.array([turn.more for turn in turns]).transpose(1, 2, 0)
 
 
 def _whole(turns: list[Turn], n_nodes: int) -> tuple[int, int]:

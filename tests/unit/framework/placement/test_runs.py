@@ -1,5 +1,6 @@
-"""Runs of equal tasks: how long they are, and that their picks are those of one after the other."""
+"""Runs of equal tasks: how long they are; sums as they would be."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,16 @@ from pumice.core.consistency import cells, changed
 from pumice.core.resources import CPU, PODS
 from pumice.core.status import Status
 from pumice.core.views import Task
-from pumice.framework.equal_tasks import (
-    SHORTEST,
+from pumice.framework.job_placement import _SHORTEST, JobMemory, JobPlacement
+from pumice.framework.placement.ahead import (
     Imagined,
-    equal_run,
+    ImaginedQueues,
+    cumulate,
     has_host_ports,
     has_plain_shape,
-    is_plain,
     longest,
-    pick_run,
 )
-from pumice.framework.imagined_rows import ImaginedQueues, cumulate
 from pumice.framework.plugin import Plugin
-from pumice.framework.statement import Statement
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 
@@ -60,6 +58,15 @@ def never() -> bool:
     return False
 
 
+def equal_run(
+    ssn: Any, tasks: list[int], is_done: Any, most: Any = None, *, any_role: bool = False
+) -> int:
+    """Return how many of the first tasks are placed as one run."""
+    memory = JobMemory(mixed_roles=frozenset() if any_role else None)
+    round_ = JobPlacement(ssn, 0, deque(tasks), memory, is_done, most=most)
+    return round_._equal_heads(Task(ssn.snapshot, tasks[0]))
+
+
 DIFFERENT: dict[str, dict[str, Any]] = {
     "shape": {"cpu": 2},
     "role": {"role": "other"},
@@ -73,19 +80,9 @@ DIFFERENT: dict[str, dict[str, Any]] = {
 def test_a_run_ends_before_a_task_that_differs(which: str, at: int) -> None:
     pods = [*gang(at), *gang(1, first=at, **DIFFERENT[which]), *gang(7 - at, first=at + 1)]
     ssn, tasks = session(*pods)
-    assert equal_run(ssn, tasks, never) == (at if at >= SHORTEST else 0)
+    assert equal_run(ssn, tasks, never) == (at if at >= _SHORTEST else 0)
     if which == "role":
         assert equal_run(ssn, tasks, never, any_role=True) == 8
-
-
-@pytest.mark.parametrize("n", [4, 5, 9])
-def test_equal_tasks_are_one_run_as_long_as_there_is_room_somewhere(n: int) -> None:
-    ssn, tasks = session(*gang(n))
-    assert equal_run(ssn, tasks, never) == n
-    for row in range(2):
-        ssn.snapshot.nodes.books[0, CPU, row] = 0
-    ssn.snapshot.journal.touch(np.arange(2))
-    assert equal_run(ssn, tasks, never) == 0
 
 
 @pytest.mark.parametrize(("most", "wanted"), [(0, 0), (3, 0), (4, 4), (7, 7), (20, 9)])
@@ -180,78 +177,8 @@ def test_a_shape_is_plain_unless_it_looks_beyond_its_node(spec: Any, plain: bool
     shape = ssn.snapshot.shapes[ssn.snapshot.tasks.shape[tasks[0]]]
     assert has_plain_shape(shape) == plain
     assert has_plain_shape(shape) == plain  # as it is remembered
-    assert is_plain(ssn, tasks[0]) == plain
     ports = [*shape.spec.containers, *shape.spec.init_containers]
     assert has_host_ports(shape.spec) == any(p.host_port for c in ports for p in c.ports)
-
-
-def test_a_job_with_minimum_numbers_of_roles_is_not_plain() -> None:
-    ssn, tasks = session(*gang(1), min_task_member={"w": 1})
-    assert not is_plain(ssn, tasks[0])
-
-
-# Which nodes
-
-
-class Score(Plugin, name="score"):
-    """Scores nodes by what they have left, in one of several ways."""
-
-    way = "spread"
-
-    def score_nodes(self, task: Any, nodes: Any) -> Any:
-        idle = nodes.idle[CPU] / 1000
-        return {
-            "spread": idle,
-            "pack": -idle,
-            "equal": np.zeros(len(idle)),
-            "coarse": idle // 3,
-            "waves": (idle * 7) % 5,
-            "steps": -np.abs(idle - 4) // 2,
-        }[self.way]
-
-
-WAYS = ("spread", "pack", "equal", "coarse", "waves", "steps")
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("few", [0, 4])
-@pytest.mark.parametrize("deepest", [1, 64])
-def test_picks_are_those_of_one_after_the_other(
-    way: str, few: int, deepest: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The generator is where it would be, too."""
-    monkeypatch.setattr("pumice.framework.equal_runs._FEW", few)
-    monkeypatch.setattr("pumice.framework.equal_runs.DEEPEST", deepest)
-    monkeypatch.setattr(Score, "way", way)
-    rng = np.random.default_rng(WAYS.index(way))
-    for seed in range(6):
-        n_nodes, n = int(rng.integers(1, 9)), int(rng.integers(1, 25))
-        nodes = [
-            node(f"n{i}", cpu=int(rng.integers(0, 7)) if seed % 2 else 5, pods=[2, 110][i % 2])
-            for i in range(n_nodes)
-        ]
-        made = [queue("default"), *nodes, pod_group("g"), *gang(n)]
-        allowed = None if seed % 3 else rng.random(n_nodes) < 0.8
-        fast, slow = (open_session(made, [Score()], seed=seed) for _ in range(2))
-        tasks = [fast.snapshot.tasks.row_of[f"default/g-w-{i}"] for i in range(n)]
-        picks = pick_run(fast.placing, Task(fast.snapshot, tasks[0]), n, allowed)
-        wanted = one_by_one(slow, tasks, allowed)
-        assert picks == wanted
-        if len(picks) == n:
-            assert fast.placing.state == slow.placing.state
-
-
-def one_by_one(ssn: Any, tasks: list[int], allowed: Any) -> list[int]:
-    picks: list[int] = []
-    stmt: Statement = ssn.statement()
-    for row in tasks:
-        task = Task(ssn.snapshot, row)
-        chosen = ssn.placing.choose(task, ssn.placing.fit(task), allowed)
-        if chosen is None or not chosen[1]:
-            break
-        stmt.place(row, chosen[0])
-        picks.append(chosen[0])
-    return picks
 
 
 # Rows that do not exist yet
