@@ -20,8 +20,7 @@ from pumice.api.kinds import (
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.embedded.defaults import fill_in
-from pumice.cluster.embedded.limit_ranges import give_amounts
-from pumice.cluster.embedded.pods import prioritised
+from pumice.cluster.embedded.pods import give_amounts, prioritised
 from pumice.controllers.base import phase_of
 from pumice.controllers.job.objects import Expansion, expand, provisioned
 from pumice.controllers.job.state import replicas_of
