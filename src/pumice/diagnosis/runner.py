@@ -6,10 +6,10 @@ there, to the second.
 """
 
 import copy
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pumice.actions import ACTIONS
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
@@ -145,14 +145,21 @@ class Replay:
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._snapshot = self._ingest.settle()
 
-    def decide(self, observer: Observer | None = None, *, idle: Container[str] = ()) -> Decisions:
-        """Decide one cycle, without ``idle`` actions, and leave the world as it is."""
+    def decide(
+        self, observer: Observer | None = None, *, idle: Container[str] = (), brief: bool = False
+    ) -> Decisions:
+        """Decide one cycle, without ``idle`` actions, and leave the world as it is.
+
+        A ``brief`` answer leaves out states that stay as they are: an observer sees enough.
+        """
         world = self.world
         usage = usage_at(world, world.now)
         decisions = self._scheduler.decide(
             self._snapshot,
             world.now,
             usage,
+            only_changes=brief,
+            statuses=not brief,
             observer=observer,
             process=self._process,
             idle=idle,
@@ -198,6 +205,9 @@ class Story:
 
 
 # A cluster in which time passes
+
+
+_Watcher = TypeVar("_Watcher", bound=Watcher)
 
 
 class Timeline:
@@ -588,19 +598,12 @@ def _is_span(text: object) -> bool:
 # Cycles until a job starts
 
 
-def look(world: ClusterState, job: str, cycles: int) -> Watcher:
-    """Play cycles; return the observer of the one that started the job, else of the last."""
-    watcher = Watcher(job, 1)
-    for _, watcher in _cycles(world, job, cycles):
-        if watcher.outcome.started:
-            break
-    return watcher
-
-
-def look_once(replay: Replay, job: str, *, alone: bool = False, evicting: bool = True) -> Watcher:
-    """Run the next cycle of a replay; ``alone``: as if no other job waited."""
-    watcher = Watcher(job, 1, alone=alone)
-    replay.decide(watcher, idle=() if evicting else _EVICTING)
+def look_once(
+    replay: Replay, job: str, *, beside: int | None = None, evicting: bool = True
+) -> Watcher:
+    """Run the next cycle of a replay; ``beside``: as if only so many other jobs waited."""
+    watcher = Watcher(job, 1, beside=beside)
+    replay.decide(watcher, idle=() if evicting else _EVICTING, brief=True)
     return watcher
 
 
@@ -630,16 +633,13 @@ class TrialResult:
         return _by_job(self.story.evictions)
 
 
-def played(
-    world: ClusterState, job: str, *, until_started: bool = False, alone: bool = False
-) -> TrialResult:
+def played(world: ClusterState, job: str, *, until_started: bool = False) -> TrialResult:
     """Play until the cluster is at rest, as what-if does, or only until the job starts.
 
-    Time does not pass until other jobs end: only leaving pods are waited for.  ``alone``: no other
-    job that waits is placed meanwhile.
+    Time does not pass until other jobs end: only leaving pods are waited for.
     """
     outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
-    for timeline, watcher in _cycles(world, job, MOST_CYCLES, alone=alone):
+    for timeline, watcher in cycles(world, job, MOST_CYCLES, Watcher):
         story = timeline.story
         if not outcome.started:
             outcome, in_s = watcher.outcome, timeline.now - timeline.start
@@ -648,17 +648,27 @@ def played(
     return TrialResult(outcome=outcome, in_s=in_s, story=story)
 
 
-def _cycles(
-    world: ClusterState, job: str, most: int, *, alone: bool = False
-) -> Iterator[tuple[Timeline, Watcher]]:
+def cycles(
+    world: ClusterState, job: str, most: int, watch: Callable[[str, int], _Watcher]
+) -> Iterator[tuple[Timeline, _Watcher]]:
     """Play cycle after cycle, each with an observer of the job, while anything is to come."""
     timeline = Timeline(world)
     for cycle in range(1, most + 1):
-        watcher = Watcher(timeline.group(job), cycle, alone=alone)
+        watcher = watch(timeline.group(job), cycle)
         timeline.step(watcher)
         yield timeline, watcher
         if timeline.next_at is None:
             return
+
+
+def look(
+    world: ClusterState, job: str, most: int, watch: Callable[[str, int], _Watcher]
+) -> _Watcher:
+    """Play cycles; return the observer of the one that started the job, else of the last."""
+    for _, watcher in cycles(world, job, most, watch):
+        if watcher.outcome.started:
+            break
+    return watcher
 
 
 def _by_job(moves: Iterable[Moved]) -> dict[str, frozenset[str]]:
