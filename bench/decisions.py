@@ -22,7 +22,7 @@ from bench.full_cluster import CONFIGURATIONS as FULL_CONFIGURATIONS
 from bench.full_cluster import FullCluster
 from bench.policy_clusters import EVICTING, StillExtender
 from pumice.api.conf import parse_conf
-from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 
 RECORD: Final = HERE / "bench" / "decisions.json"

@@ -28,7 +28,7 @@ from pumice.api.pods import Pod
 from pumice.cache.ingest import Ingest
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
-from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 from pumice.testing.reference import reference_decide
 

@@ -140,7 +140,7 @@ def chosen_first(environment: SchedulingEnvironment) -> type[Plugin]:
     class ChosenFirst(Plugin, name="chosen-first"):
         """The chosen job goes first."""
 
-        simulator = SimulatorAssumptions(bounded=True)  # it only orders
+        simulator = SimulatorAssumptions()  # it only orders
 
         def order_jobs(self, jobs: Jobs) -> Column:
             return np.stack([(jobs.keys != environment.chosen()).astype(float), jobs.created])

@@ -31,7 +31,7 @@ class EasyBackfilling(Plugin, name="easy-backfilling"):
     yet no node. Made for one queue.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, all_jobs=True)
+    simulator = SimulatorAssumptions(all_jobs=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """List the jobs that wait, in the order of their arrival, and when jobs end."""

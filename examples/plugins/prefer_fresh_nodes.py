@@ -25,7 +25,7 @@ class PreferFreshNodes(Plugin, name="prefer-fresh-nodes"):
     An annotation of the node has the time; without one, its creation time counts.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, timed=True)
+    simulator = SimulatorAssumptions(timed=True)
 
     annotation: str = arg(
         "prefer-fresh-nodes.annotation",

@@ -17,7 +17,7 @@ class QueueHours(Plugin, name="queue-hours"):
     A queue names them in an annotation, as in "22-06"; one that names none is in between.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, timed=True)
+    simulator = SimulatorAssumptions(timed=True)
 
     annotation: str = arg(
         "queue-hours.annotation",

@@ -27,7 +27,7 @@ class StrictFirstCome(Plugin, name="strict-first-come"):
     decide which queue goes first.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, all_jobs=True)
+    simulator = SimulatorAssumptions(all_jobs=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """List the jobs that wait, in the order of their arrival."""

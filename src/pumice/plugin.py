@@ -58,7 +58,6 @@ from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Codes, Plugin, per_node
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
@@ -74,7 +73,7 @@ from pumice.framework.refusals import (
     within_quota,
 )
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.domains import Domain, SubGroup
+from pumice.framework.topology.domains import Domain, GangEviction, SubGroup
 
 __all__ = [
     "ABSTAIN",

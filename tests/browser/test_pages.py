@@ -57,6 +57,16 @@ def test_nothing_is_wider_than_the_window(visit: Any, demo: Any, width: Any) -> 
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
 
 
+def test_the_size_of_a_gang_is_not_cut_off(visit: Any, demo: Any) -> None:
+    page = visit(demo, viewport={"width": 1280, "height": 800}).go("/jobs")
+    page.wait_for_selector(".gang")
+    beyond = """[...document.querySelectorAll(".gang .figure")].map((figure) => [
+      figure.getBoundingClientRect().right,
+      figure.closest(".gang").parentElement.getBoundingClientRect().right,
+    ]).filter(([own, cell]) => own > cell)"""
+    assert page.evaluate(beyond) == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(visit: Any, demo: Any, scheme: Any) -> None:
     # the page's own policy allows no other script: for axe it is set aside

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from pumice.controllers.hypernode.sources import SOURCE_LABEL
+from pumice.controllers.hypernode_discovery import SOURCE_LABEL
 from tests.e2e_kube.install import HOME, manifests
 from tests.e2e_kube.waiting import until
 

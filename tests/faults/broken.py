@@ -13,9 +13,9 @@ from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.object_cache import ObjectCache, _version
 from pumice.cluster.kube.reflector import Reflector
-from pumice.cluster.kube.write_lanes import WriteLanes
+from pumice.cluster.kube.write_queue import WriteQueue
 from pumice.cluster.lease import LeaseElector
-from pumice.plugins.capacity.plugin import Capacity
+from pumice.plugins.capacity import Capacity
 from pumice.plugins.gang import Gang
 from pumice.plugins.proportion import Proportion
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
@@ -110,15 +110,15 @@ def _gaps_stay() -> AbstractContextManager[Any]:
 
 def _writes_vanish() -> AbstractContextManager[Any]:
     """Lose one write in twenty on its way through the lanes."""
-    submit = WriteLanes.submit
+    submit = WriteQueue.submit
     count = [0]
 
-    def submit_most(self: WriteLanes, *arguments: Any) -> None:
+    def submit_most(self: WriteQueue, *arguments: Any) -> None:
         count[0] += 1
         if count[0] % 20:
             submit(self, *arguments)
 
-    return patch.object(WriteLanes, "submit", submit_most)
+    return patch.object(WriteQueue, "submit", submit_most)
 
 
 def _torn_gangs() -> AbstractContextManager[Any]:

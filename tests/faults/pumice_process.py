@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from pumice.api.conf import read_conf
 from pumice.cluster.kube import cluster as kube_cluster
-from pumice.cluster.kube import write_lanes
+from pumice.cluster.kube import write_queue
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.rate_limit import Timing
 from pumice.controllers import threaded_loop
@@ -34,7 +34,7 @@ _REPLACED: Final = (
     (kube_cluster, "threading", threads.Threading),
     (kube_cluster, "LoopThread", threads.LoopThread),
     (kube_cluster, "FirstLoad", threads.FirstLoad),
-    (write_lanes, "threading", threads.Threading),
+    (write_queue, "threading", threads.Threading),
     (threaded_loop, "threading", threads.Threading),
     (threaded_loop, "ThreadPoolExecutor", threads.ThreadPoolExecutor),
     (serve_process, "threading", threads.Threading),

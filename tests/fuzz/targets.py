@@ -31,15 +31,14 @@ from pumice.cluster.embedded.data_records import encoded as encoded_record
 from pumice.cluster.embedded.patches import LONGEST, apply_patch
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.usage.endpoint import Endpoint
-from pumice.cluster.usage.metrics_server import MetricsServerUsage
-from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.cluster.usage.measured import MetricsServerUsage, PrometheusUsage
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import StaticSource
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.snapshots import save_world, summarise
 from pumice.diagnosis.sources import load_world
 from pumice.errors import PumiceError
-from pumice.plugins.extender import answers
+from pumice.plugins import extender as answers
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from
 from pumice.scheduler import Scheduler

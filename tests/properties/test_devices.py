@@ -12,7 +12,7 @@ from pumice.api.devices import BasicDevice, DeviceAttribute
 from pumice.plugins.predicates.devices.demands import Constraint, Demand, Way
 from pumice.plugins.predicates.devices.inventory import DeviceId, KnownDevice, Reach
 from pumice.plugins.predicates.devices.search import Search, Stock
-from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 from pumice.testing import (
     device,

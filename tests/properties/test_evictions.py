@@ -3,20 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pumice.actions.preempt import Preemption
 from pumice.api.conf import SchedulerConf, parse_conf
-from pumice.core.views import Nodes
-from pumice.framework.eviction import bundle_consent
-from pumice.framework.eviction.eviction_ladders import Ladders
-from pumice.framework.eviction.eviction_runs import EvictionRuns, Plan
-from pumice.framework.eviction.gang_evictor import GangEvictor
-from pumice.framework.eviction.victim_columns import VictimColumns
-from pumice.framework.fits import Fit
+from pumice.framework.eviction import gangs
+from pumice.framework.eviction.candidates import Candidates, Visit
+from pumice.framework.eviction.gangs import GangEvictor
+from pumice.framework.eviction.sums import VictimColumns
 from pumice.framework.ordering import Heap, Ordering
-from pumice.framework.placing import Placing
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of
 from tests.properties.full_clusters import (
@@ -53,10 +51,18 @@ def ask_always(heap: Heap, places: slice, _: int) -> None:
     heap.entries[places] = zip(heap._keys(rows), rows, strict=True)
 
 
+def all_members(candidates: Candidates, scope: Any, node: int) -> tuple[list[int], None]:
+    """List the members of a scope on a node without keys: they are put in order each time."""
+    return candidates.rows[scope.members & (candidates.node == node)].tolist(), None
+
+
 SLOW: list[tuple[Any, str, Callable[..., Any]]] = [
     (VictimColumns, "victims", lambda *_: None),
-    (bundle_consent, "_few_at_a_time", lambda *_: ()),
-    (EvictionRuns, "equals", lambda *_: 0),
+    (Candidates, "_line_up", all_members),
+    (Candidates, "_with_victims", lambda self, *_: np.ones(self._snapshot.nodes.n, bool)),
+    (Visit, "keep", lambda *_: None),
+    (Preemption, "_is_in_vain", lambda *_: False),
+    (gangs, "_few_at_a_time", lambda *_: ()),
     (GangEvictor, "_strike_off", lambda evictor, _: evictor._found.clear()),
     (Ordering, "_kept_job_keys", Ordering.job_keys),
     (Heap, "_ask_again", ask_always),
@@ -95,7 +101,7 @@ def decide_both_ways(
     tiers=st.sampled_from(RUNNING_TIERS),
     actions=st.sampled_from(["preempt", "reclaim", "reclaim, preempt"]),
 )
-def test_room_made_for_equal_tasks_at_once_is_the_room_made_for_one_after_the_other(
+def test_room_is_made_as_if_every_node_were_asked_from_scratch(
     seed: int, tiers: tuple[str, ...], actions: str
 ) -> None:
     fast, slow = decide_both_ways(conf_of(tiers, actions), seed, full_cluster_of_gangs)
@@ -108,65 +114,11 @@ def test_room_made_for_equal_tasks_at_once_is_the_room_made_for_one_after_the_ot
     tiers=st.sampled_from(RUNNING_TIERS),
     actions=st.sampled_from(["preempt", "reclaim", "reclaim", "reclaim, preempt"]),
 )
-def test_room_planned_for_several_jobs_is_the_room_made_for_one_after_the_other(
+def test_room_for_equal_gangs_is_made_as_if_every_node_were_asked_from_scratch(
     seed: int, tiers: tuple[str, ...], actions: str
 ) -> None:
     fast, slow = decide_both_ways(conf_of(tiers, actions), seed, full_cluster_of_equal_gangs)
     assert fast == slow
-
-
-def test_plans_reach_over_jobs_and_over_tasks_that_gangs_keep(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Random clusters of the tests above contain both, so that these compare something."""
-    followed, later = [0], [0]
-    follows, tiers_of = Plan.follows, Ladders.tiers
-
-    def count_follows(plan: Plan, *args: Any) -> bool:
-        found = follows(plan, *args)
-        followed[0] += found and len(plan.steps) > 0
-        return found
-
-    def count_tiers(ladders: Ladders, steps: Any) -> list[int]:
-        later[0] += sum(tiers_of(ladders, steps))
-        return tiers_of(ladders, steps)
-
-    monkeypatch.setattr(Plan, "follows", count_follows)
-    monkeypatch.setattr(Ladders, "tiers", count_tiers)
-    for seed in range(60):
-        cluster = snapshot_of(full_cluster_of_equal_gangs(seed))
-        Scheduler(conf_of(RUNNING_TIERS[6], "reclaim"), seed=seed).decide(cluster, NOW)
-    assert followed[0] > 0
-    assert later[0] > 0
-
-
-@settings(max_examples=60)
-@given(seed=st.integers(0, 10**6), tiers=st.sampled_from(RUNNING_TIERS))
-def test_what_a_run_foresaw_of_its_nodes_is_what_they_answer(
-    seed: int, tiers: tuple[str, ...]
-) -> None:
-    """Each fit that took answers over is compared with one that asks."""
-    taken: list[tuple[Fit, Any]] = []
-    adopt, fit_of = Fit.adopt, Placing.fit_of
-
-    def note(fit: Fit, rows: Any, answers: Any, moved: int) -> None:
-        adopt(fit, rows, answers, moved)
-        taken.append((fit, rows))
-
-    def compare(placing: Placing, key: Any, task: Any) -> Fit:
-        fit = fit_of(placing, key, task)
-        while taken and taken[-1][0] is fit:
-            rows = taken.pop()[1]
-            now = placing.answers(fit, task, Nodes(placing.snapshot, rows), rows)
-            for name in ("verdict", "room", "score", "value"):
-                assert (getattr(fit, name)[rows] == getattr(now, name)).all()
-        return fit
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Fit, "adopt", note)
-        patch.setattr(Placing, "fit_of", compare)
-        cluster = snapshot_of(full_cluster_of_equal_gangs(seed))
-        Scheduler(conf_of(tiers, "preempt"), seed=seed).decide(cluster, NOW)
 
 
 @settings(max_examples=60)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
-from pumice.controllers.job.expand import expand
+from pumice.controllers.job.objects import expand
 from pumice.controllers.loop import ControllerLoop
-from pumice.controllers.object_index import ManifestView
+from pumice.controllers.view import ManifestView
 from pumice.testing import priority_class, queue
 from pumice.webhooks.embedded import EmbeddedAdmission
 from pumice.webhooks.files import stored_job

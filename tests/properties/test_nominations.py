@@ -1,4 +1,4 @@
-"""Nominations of tasks, one by one and many at once: a rollback restores those before."""
+"""Nominations of tasks: a rollback restores those before."""
 
 from typing import Any
 
@@ -12,7 +12,6 @@ from pumice.testing.samples import snapshot_of
 TASKS, NODES = st.integers(0, 4), st.integers(0, 3)
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("each"), st.dictionaries(TASKS, NODES, max_size=4)),
         st.tuples(st.just("one"), st.tuples(TASKS, NODES)),
         st.tuples(st.just("drop"), TASKS),
         st.tuples(st.just("mark"), st.none()),
@@ -29,10 +28,7 @@ def test_nominations_are_those_of_a_dictionary_with_copies(steps: Any) -> None:
     intents, model = Intents(snapshot), dict[int, int]()
     marks: list[tuple[int, dict[int, int]]] = []
     for what, value in steps:
-        if what == "each":
-            intents.nominate_each(value)
-            model |= value
-        elif what == "one":
+        if what == "one":
             intents.nominate(*value)
             model[value[0]] = value[1]
         elif what == "drop":

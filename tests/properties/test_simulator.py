@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Shortcuts
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import State
+from pumice.sim.shortcuts import Shortcuts
 from tests.properties.planes import CONFS, by_engine, by_plane, clusters, things, workloads
 
 

@@ -14,7 +14,7 @@ from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.snapshot import Snapshot
-from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.testing import node, pod, pod_group, priority_class, queue

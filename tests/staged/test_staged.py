@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from pumice.cli.command_lines.lint import lint
+from pumice.cli.lint import lint
 from pumice.diagnosis.explain import explain_job
 from tests.staged.truth import (
     CAUSES,

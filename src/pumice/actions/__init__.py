@@ -4,21 +4,11 @@ They are listed here by name and loaded on use, as plugins are: a configuration 
 """
 
 from pumice.framework.session import Action
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
-_PLACING = SimulatorAssumptions(bounded=True)
-_EVICTING = SimulatorAssumptions(bounded=True, evicts=True)
+_PLACING = ("enqueue", "allocate", "backfill")
+_EVICTING = ("preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim")
 
 ACTIONS: dict[str, Action] = {
-    name: Action(f"{__name__}.{name}:{name}", assumptions)
-    for name, assumptions in {
-        "enqueue": _PLACING,
-        "allocate": _PLACING,
-        "backfill": _PLACING,
-        "preempt": _EVICTING,
-        "reclaim": _EVICTING,
-        "shuffle": SimulatorAssumptions(evicts=True),
-        "gangpreempt": _EVICTING,
-        "gangreclaim": _EVICTING,
-    }.items()
+    name: Action(f"{__name__}.{name}:{name}", evicts=name in _EVICTING)
+    for name in (*_PLACING, *_EVICTING)
 }

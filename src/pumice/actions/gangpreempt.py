@@ -1,6 +1,6 @@
 """gangpreempt: make room for a whole job at the cost of less important jobs of its queue."""
 
-from pumice.framework.eviction.gang_evictor import GangEvictor
+from pumice.framework.eviction.gangs import GangEvictor
 from pumice.framework.session import Session
 
 

@@ -1,6 +1,6 @@
 """gangreclaim: make room for a whole job at the cost of other queues."""
 
-from pumice.framework.eviction.gang_evictor import GangEvictor
+from pumice.framework.eviction.gangs import GangEvictor
 from pumice.framework.session import Session
 
 

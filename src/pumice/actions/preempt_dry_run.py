@@ -3,7 +3,6 @@
 Used by preempt when ``enableTopologyAwarePreemption`` is set; tries leave no trace.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from numpy.typing import NDArray
 from pumice.core.resources import PODS, Column, IndexArray, Mask, fits
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import PreemptArguments, arguments_of
-from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
-from pumice.framework.eviction.emptied_nodes import EmptiedNodes
-from pumice.framework.eviction.eviction_sums import EvictionSums, Plans
-from pumice.framework.eviction.victim_columns import VictimColumns
+from pumice.framework.eviction.candidates import Candidates, Scope
+from pumice.framework.eviction.evictor import fits_after_evictions
+from pumice.framework.eviction.sums import EmptiedNodes, EvictionSums, Plans, VictimColumns
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -29,14 +27,10 @@ _LOWEST_PRIORITY = 2**31
 class DryRun:
     """Looks for the node where the least is lost."""
 
-    def __init__(
-        self, ssn: Session, candidates: Candidates, over_quota: Callable[[Task, Scope], bool]
-    ) -> None:
-        """Make it; ``over_quota``: whether a queue refuses a task even if all victims go."""
+    def __init__(self, ssn: Session, candidates: Candidates) -> None:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._candidates = candidates
-        self._over_quota = over_quota
         self._columns = VictimColumns(ssn, candidates, Plugin.preemptable)
         arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
         self._percentage = arguments.percentage
@@ -55,8 +49,6 @@ class DryRun:
         hopeful = self._candidates.with_room(scope, task) & self._candidates.occupied(scope)
         nodes = rows[hopeful[rows]]
         nodes = nodes[~self._opens_anyway(task, nodes)]
-        if len(nodes) and self._over_quota(task, scope):
-            return False
         plans = self._plans_by_sums(task, scope, nodes, wanted)
         if plans is None:
             plans = self._plans_by_trial(stmt, task, scope, nodes, wanted)
@@ -93,11 +85,14 @@ class DryRun:
             nodes = nodes[self._ssn.placing.judged(task).verdict[nodes] == 0]
         sums = EvictionSums(self._ssn, task)
         parts = [Plans.of(nodes, nodes[:0], nodes[:0])]
+        if len(nodes) and EvictionSums.suit(self._ssn, task, self._candidates.rows):
+            most = self._candidates.sums(scope).max(axis=1, initial=0.0)
+            nodes = nodes[:0] if sums.over_quota(most) else nodes
         while len(nodes) and wanted > (found := sum(len(part.nodes) for part in parts)):
             n = max(wanted - found, _AT_ONCE)
             some, nodes = nodes[:n], nodes[n:]
             victims = self._columns.victims(scope, task, some)
-            if victims is None or not EvictionSums.suit(self._ssn, task, victims):
+            if victims is None or not EvictionSums.suit(self._ssn, task, victims.rows):
                 return None
             parts.append(sums.fewest(some, victims))
         return Plans.join(parts, wanted)
@@ -107,7 +102,9 @@ class DryRun:
     ) -> Plans:
         """Try nodes one by one until enough of them have a plan."""
         found: dict[int, list[int]] = {}
-        for node in self._candidates.visit(Plugin.preemptable, scope, task, nodes):
+        order, hopeful = np.zeros(self._snapshot.nodes.n), np.zeros(self._snapshot.nodes.n, bool)
+        order[nodes], hopeful[nodes] = -np.arange(len(nodes)), True
+        for node in self._candidates.visit(scope, task, hopeful, order):
             victims = self._try(stmt, task, scope, node)
             if victims:
                 found[node] = victims
@@ -123,7 +120,7 @@ class DryRun:
         At least one is evicted before the task is tried; a node on which all can be spared
         needs no eviction and has no plan.
         """
-        victims = self._candidates.victims(Plugin.preemptable, scope, task, node)
+        victims = self._candidates.victims(scope, task, node)
         if not victims or not self._have_room(task, node, victims):
             return []
         if not self._filters_follow and self._ssn.placing.judged(task).verdict[node] != 0:

@@ -145,14 +145,24 @@ def _existing(path: Path, *, private: bool) -> tuple[int | None, os.stat_result 
         return os.dup(int(number) if number else {"out": 1, "err": 2}[word]), None
     flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | (os.O_NOFOLLOW if private else 0)
     try:
+        if private:
+            _refuse_foreign_pipe(path, os.lstat(path))  # to open it might wait for ever
         handle = os.open(path, flags)
     except FileNotFoundError:
         return None, None
     facts = os.fstat(handle)
     if not stat.S_ISREG(facts.st_mode):
+        if private:
+            _refuse_foreign_pipe(path, facts)  # it may have come since
         return handle, None
     os.close(handle)
     return None, facts
+
+
+def _refuse_foreign_pipe(path: Path, facts: os.stat_result) -> None:
+    """Refuse a pipe in which somebody else waits for private content."""
+    if stat.S_ISFIFO(facts.st_mode) and facts.st_uid != os.geteuid():
+        raise OutputError(errno.EPERM, "a pipe of another user", str(path), "a file of your own")
 
 
 def _draft(target: Path, *, is_closed: bool) -> tuple[Path, int]:

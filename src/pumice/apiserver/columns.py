@@ -7,20 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from pumice.api.kinds import (
-    CRON_JOB,
-    CUSTOM_KIND,
-    ENDED_PHASES,
-    HYPER_NODE,
-    JOB,
-    JOB_FLOW,
-    POD_GROUP,
-    PRIORITY_CLASS,
-    QUEUE,
-    RESOURCE_CLAIM,
-    Kind,
-    Manifest,
-)
+from pumice.api.kinds import ENDED_PHASES, Kind, Manifest
 from pumice.api.times import age
 from pumice.apiserver.versions import shown
 
@@ -44,27 +31,6 @@ def dig(manifest: Mapping[str, Any], path: str) -> Any:
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
-
-
-def _at(name: str, path: str, kind: str = "string", *, wide: bool = False) -> Column:
-    return Column(name, lambda manifest, _: dig(manifest, path), kind, int(wide))
-
-
-def _at_path(name: str, path: str, *, wide: bool = False) -> Column:
-    """Make a column with a text for empty values."""
-    return Column(name, lambda manifest, _: dig(manifest, path) or "<none>", "string", int(wide))
-
-
-def _since(name: str, path: str, *, wide: bool = False) -> Column:
-    return Column(name, lambda manifest, now: age(dig(manifest, path), now), "string", int(wide))
-
-
-def _count(name: str, path: str) -> Column:
-    return Column(name, lambda manifest, _: len(dig(manifest, path) or ()), "integer")
-
-
-NAME: Final = _at("Name", "metadata.name")
-AGE: Final = _since("Age", "metadata.creationTimestamp")
 
 
 def _conditions(manifest: Manifest) -> dict[str, str]:
@@ -120,20 +86,6 @@ def _event_seen(event: Manifest, now: float) -> str:
     return age(next((moment for moment in moments if moment), None), now)
 
 
-def _replicas(name: str, path: str) -> Column:
-    return Column(name, lambda manifest, _: dig(manifest, path) or 0, "integer")
-
-
-def _limit(name: str, path: str) -> Column:
-    """Make a column of a number or a percentage, which may be 0 or absent."""
-
-    def cell(manifest: Manifest, _: float) -> str:
-        found = dig(manifest, path)
-        return "N/A" if found is None else str(found)
-
-    return Column(name, cell)
-
-
 def _service_ports(service: Manifest, _: float) -> str:
     ports = dig(service, "spec.ports") or ()
     listed = []
@@ -176,147 +128,109 @@ def _used(quota: Manifest, *, limits: bool) -> str:
     return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
 
 
-_VOLCANO_JOB: Final = (
-    NAME,
-    _at("STATUS", "status.state.phase"),
-    _at("minAvailable", "status.minAvailable", "integer"),
-    _at("RUNNINGS", "status.running", "integer"),
-    _since("AGE", "metadata.creationTimestamp"),
-    _at("QUEUE", "spec.queue", wide=True),
-)
-_REPLICATED: Final = (
-    NAME,
-    _replicas("Desired", "spec.replicas"),
-    _replicas("Current", "status.replicas"),
-    _replicas("Ready", "status.readyReplicas"),
-    AGE,
-)
-GENERIC: Final = (NAME, AGE)
+_CELLS: Final[Mapping[str, Cell]] = {
+    "claim_state": _claim_state,
+    "completions": _job_completions,
+    "default": lambda manifest, _: bool(manifest.get("globalDefault")),
+    "event_object": _event_object,
+    "event_seen": _event_seen,
+    "job_status": _job_status,
+    "limits": lambda quota, _: _used(quota, limits=True),
+    "node_roles": _node_roles,
+    "node_status": _node_status,
+    "pod_ready": _pod_ready,
+    "pod_restarts": _pod_restarts,
+    "pod_status": _pod_status,
+    "ports": _service_ports,
+    "ready": _deployment_ready,
+    "requests": lambda quota, _: _used(quota, limits=False),
+}
+"""Cells that are computed from several fields."""
+_READINGS: Final[Mapping[str, tuple[str, Callable[[Any, float], Any]]]] = {
+    "": ("string", lambda found, _: found),
+    "age": ("string", age),
+    "count": ("integer", lambda found, _: len(found or ())),
+    "limit": ("string", lambda found, _: "N/A" if found is None else str(found)),
+    "number": ("integer", lambda found, _: found or 0),
+    "text": ("string", lambda found, _: found or "<none>"),
+}
+"""How the value of one field is shown, and of which type it is then."""
+_COLUMN: Final = re.compile(r"(\+?)(.*?)(?: (\w*)\(([\w.]*)\)| ([\w.]+))?(?::(\w+))?")
+
+
+def _column(text: str) -> Column:
+    """Read a column: its name, then a field, a reading of a field or a cell; ``+`` is wide."""
+    wide, name, reading, inside, field, type_ = _COLUMN.fullmatch(text).groups()  # type: ignore[union-attr]
+    if reading in _CELLS:
+        return Column(name, _CELLS[reading], type_ or "string", int(bool(wide)))
+    path = inside or field or _USUAL[name]
+    default, shown_as = _READINGS[reading or ("age" if name == "Age" else "")]
+
+    def cell(manifest: Manifest, now: float) -> Any:
+        return shown_as(dig(manifest, path), now)
+
+    return Column(name, cell, type_ or default, int(bool(wide)))
+
+
+_USUAL: Final = {"Name": "metadata.name", "Age": "metadata.creationTimestamp"}
+"""The fields of columns that name none."""
+_TABLES: Final = """
+ConfigMap: Name | Data count(data) | Age
+Event: Last Seen event_seen() | Type type | Reason reason | Object event_object() | Message message
+  | +Source source.component | +First Seen age(firstTimestamp) | +Count count:integer | +Name
+Namespace: Name | Status status.phase | Age
+Node: Name | Status node_status() | Roles node_roles() | Age
+  | Version text(status.nodeInfo.kubeletVersion) | +CPU text(status.allocatable.cpu)
+  | +Memory text(status.allocatable.memory) | +Pods text(status.allocatable.pods)
+Pod: Name | Ready pod_ready() | Status pod_status() | Restarts pod_restarts() | Age
+  | +IP text(status.podIP) | +Node text(spec.nodeName)
+  | +Nominated Node text(status.nominatedNodeName)
+PersistentVolumeClaim: Name | Status status.phase | Volume spec.volumeName
+  | StorageClass spec.storageClassName | Age
+ResourceClaim.resource.k8s.io: Name | State claim_state() | Age
+ResourceSlice.resource.k8s.io: Name | Node text(spec.nodeName) | Driver spec.driver
+  | Pool spec.pool.name | Age
+Secret: Name | Type type | Data count(data) | Age
+Service: Name | Type text(spec.type) | Cluster-IP text(spec.clusterIP)
+  | External-IP text(spec.externalName) | Port(s) ports() | Age
+PodDisruptionBudget.policy: Name | Min Available limit(spec.minAvailable)
+  | Max Unavailable limit(spec.maxUnavailable)
+  | Allowed Disruptions number(status.disruptionsAllowed) | Age
+ResourceQuota: Name | Request requests() | Limit limits() | Age
+Deployment.apps: Name | Ready ready() | Up-to-date number(status.updatedReplicas)
+  | Available number(status.availableReplicas) | Age
+ReplicaSet.apps: Name | Desired number(spec.replicas) | Current number(status.replicas)
+  | Ready number(status.readyReplicas) | Age
+StatefulSet.apps: Name | Ready ready() | Age
+Job.batch: Name | Status job_status() | Completions completions() | Age
+CustomResourceDefinition.apiextensions.k8s.io: Name | Created At metadata.creationTimestamp:date
+PriorityClass.scheduling.k8s.io: Name | Value value:integer | Global-Default default():boolean | Age
+Job.batch.volcano.sh: Name | STATUS status.state.phase | minAvailable status.minAvailable:integer
+  | RUNNINGS status.running:integer | AGE age(metadata.creationTimestamp) | +QUEUE spec.queue
+CronJob.batch.volcano.sh: Name | Schedule spec.schedule | Suspend spec.suspend:boolean
+  | Last Schedule age(status.lastScheduleTime) | Age
+JobFlow.flow.volcano.sh: Name | Status status.state.phase | Age
+PodGroup.scheduling.volcano.sh: Name | STATUS status.phase | minMember spec.minMember:integer
+  | RUNNINGS status.running:integer | AGE age(metadata.creationTimestamp) | +QUEUE spec.queue
+Queue.scheduling.volcano.sh: Name | PARENT spec.parent | +STATE status.state
+  | +WEIGHT spec.weight:integer
+HyperNode.topology.volcano.sh: Name | Tier spec.tier | TierName spec.tierName
+  | NodeCount status.nodeCount:integer | Age
+"""
+"""The columns of each kind, in the notation of ``_column``."""
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    return tuple(_column(each.strip()) for each in text.split("|"))
+
+
+NAME: Final = _column("Name")
+GENERIC: Final = _columns("Name | Age")
 """For kinds without columns of their own."""
 COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {
-        "ConfigMap": (NAME, _count("Data", "data"), AGE),
-        "Event": (
-            Column("Last Seen", _event_seen),
-            _at("Type", "type"),
-            _at("Reason", "reason"),
-            Column("Object", _event_object),
-            _at("Message", "message"),
-            _at("Source", "source.component", wide=True),
-            _since("First Seen", "firstTimestamp", wide=True),
-            _at("Count", "count", "integer", wide=True),
-            _at("Name", "metadata.name", wide=True),
-        ),
-        "Namespace": (NAME, _at("Status", "status.phase"), AGE),
-        "Node": (
-            NAME,
-            Column("Status", _node_status),
-            Column("Roles", _node_roles),
-            AGE,
-            _at_path("Version", "status.nodeInfo.kubeletVersion"),
-            _at_path("CPU", "status.allocatable.cpu", wide=True),
-            _at_path("Memory", "status.allocatable.memory", wide=True),
-            _at_path("Pods", "status.allocatable.pods", wide=True),
-        ),
-        "Pod": (
-            NAME,
-            Column("Ready", _pod_ready),
-            Column("Status", _pod_status),
-            Column("Restarts", _pod_restarts),
-            AGE,
-            _at_path("IP", "status.podIP", wide=True),
-            _at_path("Node", "spec.nodeName", wide=True),
-            _at_path("Nominated Node", "status.nominatedNodeName", wide=True),
-        ),
-        "PersistentVolumeClaim": (
-            NAME,
-            _at("Status", "status.phase"),
-            _at("Volume", "spec.volumeName"),
-            _at("StorageClass", "spec.storageClassName"),
-            AGE,
-        ),
-        RESOURCE_CLAIM: (NAME, Column("State", _claim_state), AGE),
-        "ResourceSlice.resource.k8s.io": (
-            NAME,
-            _at_path("Node", "spec.nodeName"),
-            _at("Driver", "spec.driver"),
-            _at("Pool", "spec.pool.name"),
-            AGE,
-        ),
-        "Secret": (NAME, _at("Type", "type"), _count("Data", "data"), AGE),
-        "Service": (
-            NAME,
-            _at_path("Type", "spec.type"),
-            _at_path("Cluster-IP", "spec.clusterIP"),
-            _at_path("External-IP", "spec.externalName"),
-            Column("Port(s)", _service_ports),
-            AGE,
-        ),
-        "PodDisruptionBudget.policy": (
-            NAME,
-            _limit("Min Available", "spec.minAvailable"),
-            _limit("Max Unavailable", "spec.maxUnavailable"),
-            _replicas("Allowed Disruptions", "status.disruptionsAllowed"),
-            AGE,
-        ),
-        "ResourceQuota": (
-            NAME,
-            Column("Request", lambda quota, _: _used(quota, limits=False)),
-            Column("Limit", lambda quota, _: _used(quota, limits=True)),
-            AGE,
-        ),
-        "Deployment.apps": (
-            NAME,
-            Column("Ready", _deployment_ready),
-            _replicas("Up-to-date", "status.updatedReplicas"),
-            _replicas("Available", "status.availableReplicas"),
-            AGE,
-        ),
-        "ReplicaSet.apps": _REPLICATED,
-        "StatefulSet.apps": (NAME, Column("Ready", _deployment_ready), AGE),
-        "Job.batch": (
-            NAME,
-            Column("Status", _job_status),
-            Column("Completions", _job_completions),
-            AGE,
-        ),
-        CUSTOM_KIND: (NAME, _at("Created At", "metadata.creationTimestamp", "date")),
-        PRIORITY_CLASS: (
-            NAME,
-            _at("Value", "value", "integer"),
-            Column("Global-Default", lambda m, _: bool(m.get("globalDefault")), "boolean"),
-            AGE,
-        ),
-        JOB: _VOLCANO_JOB,
-        CRON_JOB: (
-            NAME,
-            _at("Schedule", "spec.schedule"),
-            _at("Suspend", "spec.suspend", "boolean"),
-            _since("Last Schedule", "status.lastScheduleTime"),
-            AGE,
-        ),
-        JOB_FLOW: (NAME, _at("Status", "status.state.phase"), AGE),
-        POD_GROUP: (
-            NAME,
-            _at("STATUS", "status.phase"),
-            _at("minMember", "spec.minMember", "integer"),
-            _at("RUNNINGS", "status.running", "integer"),
-            _since("AGE", "metadata.creationTimestamp"),
-            _at("QUEUE", "spec.queue", wide=True),
-        ),
-        QUEUE: (
-            NAME,
-            _at("PARENT", "spec.parent"),
-            _at("STATE", "status.state", wide=True),
-            _at("WEIGHT", "spec.weight", "integer", wide=True),
-        ),
-        HYPER_NODE: (
-            NAME,
-            _at("Tier", "spec.tier"),
-            _at("TierName", "spec.tierName"),
-            _at("NodeCount", "status.nodeCount", "integer"),
-            AGE,
-        ),
+        kind: _columns(columns)
+        for kind, columns in re.findall(r"^(\S+): (.*(?:\n .*)*)", _TABLES, re.MULTILINE)
     }
 )
 

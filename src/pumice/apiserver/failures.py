@@ -15,7 +15,7 @@ from pumice.errors import (
     PumiceError,
     RejectedError,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.go_types import DecodeError, decode
 
 _REASONS = {
     400: "BadRequest",

@@ -24,7 +24,7 @@ from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.base import PatchType
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError, NotFoundError, PumiceError
-from pumice.webhooks.schema.custom import CustomSchemas
+from pumice.webhooks.custom_schemas import CustomSchemas
 
 JSON = "application/json"
 _BODY: Final = "body"

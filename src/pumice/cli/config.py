@@ -1,37 +1,59 @@
 """`pumice config check` and `pumice plugin`: what a configuration has and what it may have."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import asdict
 
-from pumice.api.conf import Problem, SchedulerConf, read_conf
-from pumice.api.conf_files import read_conf_file
-from pumice.api.manifests import load_values
 from pumice.api.wording import nearest
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.conf_problems import all_plugins, conf_problems, print_warnings
-from pumice.cli.printing import print_data
-from pumice.cli.tables import print_rows
+from pumice.cli.inputs import all_plugins, conf_problems, print_warnings
+from pumice.cli.options import PluginSources, output_option, plugin_option
+from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, echo_lines
 from pumice.errors import ManifestError
-from pumice.framework.arguments import ArgumentRow, describe_arguments
-from pumice.framework.conf_check import errors_of
-from pumice.framework.plugin import HOOKS, implements
-from pumice.framework.registry import deciding_order
-from pumice.scenarios.scenario import conf_of, is_scenario
+
+if TYPE_CHECKING:
+    from pumice.api.conf import Problem, SchedulerConf
+    from pumice.framework.arguments import ArgumentRow
+
 
 _Deciding = tuple[str, str, str, list[str]]
 """A hook, its switch, how answers are joined, and the plugins that decide, tier by tier."""
 
 
+@click.group()
+def config() -> None:
+    """Check a scheduler configuration."""
+
+
+@config.command("check")
+@click.argument(
+    "file",
+    metavar="FILE|-",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
+@plugin_option
+@output_option
+@click.pass_context
 def check(
     ctx: click.Context, *, file: Path, strict: bool, plugins: PluginSources, output: str
 ) -> None:
-    """Print what a scheduler would refuse or warn about, and which plugins decide what."""
+    """Show what a scheduler would refuse or warn about.
+
+    Also shows which plugins decide what.
+
+    FILE may be a scenario, which has its configuration inside; - reads standard input. Exits with 1
+    if a scheduler would refuse FILE.
+    """
+    from pumice.api.conf import read_conf
+    from pumice.framework.conf_check import errors_of
+    from pumice.framework.registry import deciding_order
+
     text, source = _conf_text(file)
     conf = read_conf(text)
     problems = conf_problems(conf, plugins)
@@ -45,8 +67,60 @@ def check(
         ctx.exit(1)
 
 
+@click.group()
+def plugin() -> None:
+    """List and describe plugins."""
+
+
+@plugin.command("list")
+@plugin_option
+@output_option
+def list_plugins(*, plugins: PluginSources, output: str) -> None:
+    """List all plugins with one line for each."""
+    rows = [(name, _summary(cls)) for name, cls in sorted(all_plugins(plugins).items())]
+    if output == "table":
+        print_rows(("plugin", "what it does"), rows)
+    else:
+        print_data([{"name": name, "summary": summary} for name, summary in rows], output)
+
+
+@plugin.command("show")
+@click.argument("name", metavar="NAME")
+@plugin_option
+@output_option
+def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
+    """Describe the plugin NAME: its extension points and its arguments."""
+    from msgspec.structs import asdict
+
+    from pumice.framework.arguments import describe_arguments
+    from pumice.framework.plugin import HOOKS, implements
+
+    known = all_plugins(plugins)
+    if name not in known:
+        near = nearest(name, known)
+        hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
+        raise click.UsageError(f"no plugin is named '{name}'; {hint}")
+    text = _description(known[name])
+    hooks = [
+        (hook.name, hook.volcano, hook.switch, hook.rule.words)
+        for hook in HOOKS.values()
+        if implements(known[name], hook.name)
+    ]
+    arguments = describe_arguments(known[name])
+    if output == "table":
+        _print_plugin(name, text, hooks, arguments)
+        return
+    named = [dict(zip(("name", "volcano", "switch", "rule"), hook, strict=True)) for hook in hooks]
+    shown = [asdict(row) for row in arguments]
+    print_data({"name": name, "text": text, "hooks": named, "arguments": shown}, output)
+
+
 def _conf_text(file: Path) -> tuple[str, str]:
     """Return the text of a configuration and its place; a scenario has its own inside."""
+    from pumice.api.conf_files import read_conf_file
+    from pumice.api.manifests import load_values
+    from pumice.scenarios.scenario import conf_of, is_scenario
+
     text, source = read_conf_file(file)
     try:
         values = load_values(f"{text}\n")
@@ -61,6 +135,8 @@ def _checked(
     source: str, conf: SchedulerConf, problems: Sequence[Problem], deciding: Sequence[_Deciding]
 ) -> dict[str, Any]:
     """Return the result of a check as plain data."""
+    from pumice.framework.conf_check import errors_of
+
     found = [
         {
             "line": one.line,
@@ -86,6 +162,8 @@ def _checked(
 def _print_check(
     source: str, conf: SchedulerConf, problems: Sequence[Problem], deciding: Sequence[_Deciding]
 ) -> None:
+    from pumice.framework.conf_check import errors_of
+
     errors = errors_of(problems)
     for problem in errors:
         echo(f"{source}: {problem}")
@@ -96,37 +174,6 @@ def _print_check(
     echo(f"actions: {', '.join(conf.actions)}")
     rows = [(hook, flag, rule, ", then ".join(tiers)) for hook, flag, rule, tiers in deciding]
     print_rows(("hook", "switch", "rule", "plugins in order"), rows)
-
-
-def list_plugins(*, plugins: PluginSources, output: str) -> None:
-    """Print all plugins with one line for each."""
-    rows = [(name, _summary(cls)) for name, cls in sorted(all_plugins(plugins).items())]
-    if output == "table":
-        print_rows(("plugin", "what it does"), rows)
-    else:
-        print_data([{"name": name, "summary": summary} for name, summary in rows], output)
-
-
-def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
-    """Print the extension points and arguments of a plugin."""
-    known = all_plugins(plugins)
-    if name not in known:
-        near = nearest(name, known)
-        hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
-        raise click.UsageError(f"no plugin is named '{name}'; {hint}")
-    text = _description(known[name])
-    hooks = [
-        (hook.name, hook.volcano, hook.switch, hook.rule.words)
-        for hook in HOOKS.values()
-        if implements(known[name], hook.name)
-    ]
-    arguments = describe_arguments(known[name])
-    if output == "table":
-        _print_plugin(name, text, hooks, arguments)
-        return
-    named = [dict(zip(("name", "volcano", "switch", "rule"), hook, strict=True)) for hook in hooks]
-    shown = [asdict(row) for row in arguments]
-    print_data({"name": name, "text": text, "hooks": named, "arguments": shown}, output)
 
 
 def _print_plugin(

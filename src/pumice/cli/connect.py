@@ -57,7 +57,7 @@ def connect(
         InputError: a kubeconfig that cannot be used.
         ServiceError: no cluster is named at all, or a credential program failed.
     """
-    from pumice.cluster.kube.cluster import KubeCluster  # noqa: PLC0415
+    from pumice.cluster.kube.cluster import KubeCluster
 
     # ages are told by the clock that wrote the objects: that of `pumice up --speed` runs ahead
     return KubeCluster(connection(options, env), qps=0, attempts=1, by_server=True)
@@ -70,7 +70,7 @@ def connection(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> 
         InputError: a kubeconfig that cannot be used.
         ServiceError: no cluster is named at all, or a credential program failed.
     """
-    from pumice.cluster.kube.connection import from_files, from_master  # noqa: PLC0415
+    from pumice.cluster.kube.connection import from_files, from_master
 
     files = _kubeconfigs(options, env)
     address = options.master or options.fallback
@@ -99,7 +99,7 @@ def trouble(error: ServiceError | ClusterError) -> str:
 
 
 def _kubeconfigs(options: ConnectOptions, env: Mapping[str, str]) -> list[Path]:
-    from pumice.cluster.kube.kubeconfig import named_files  # noqa: PLC0415
+    from pumice.cluster.kube.kubeconfig import named_files
 
     try:
         named = named_files(options.kubeconfig, env)

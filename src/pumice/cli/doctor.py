@@ -2,19 +2,44 @@
 
 from collections import Counter
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from pumice.cli.connect import ConnectOptions, connect, trouble
-from pumice.cli.printing import print_data
-from pumice.cli.tables import print_rows
+from pumice.cli.options import cluster_options, output_option
+from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo
-from pumice.diagnosis.doctor import Checked, examine_cluster
 from pumice.errors import ServiceError
 
+if TYPE_CHECKING:
+    from pumice.diagnosis.doctor import Checked
 
+
+def _no_files(_ctx: click.Context, _param: click.Parameter, files: tuple[str, ...]) -> None:
+    """Name the commands that check files, since other commands take -f."""
+    if files:
+        raise click.UsageError(
+            "doctor asks a running cluster, since no file has its rights, leases and webhooks; "
+            f"ask about files with 'pumice explain -f {files[0]}', "
+            f"and check manifests with 'pumice lint {files[0]}'"
+        )
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", multiple=True, hidden=True, expose_value=False, callback=_no_files
+)
+@cluster_options
+@output_option
 def doctor(*, kubeconfig: str, master: str, output: str) -> None:
-    """Check a cluster and print the findings; exit with 1 if something is wrong or all unknown."""
+    """Check whether a cluster has what Pumice needs, and show what to do if it does not.
+
+    It asks a running cluster; lint and explain -f check files. Nothing is changed. Exits with 1 if
+    something is wrong, or if nothing could be checked.
+    """
+    from pumice.diagnosis.doctor import examine_cluster
+
     try:
         with connect(ConnectOptions(kubeconfig, master)) as cluster:
             found = examine_cluster(cluster)
@@ -29,7 +54,7 @@ def doctor(*, kubeconfig: str, master: str, output: str) -> None:
         raise SystemExit(1)
 
 
-def _print(found: list[Checked]) -> None:
+def _print(found: "list[Checked]") -> None:
     print_rows(("state", "check", "found"), [(each.state, each.check, each.text) for each in found])
     steps: dict[str, dict[str, None]] = {}
     for each in found:

@@ -16,7 +16,7 @@ def main() -> None:
     collect_rarely()
     # NumPy would start a thread for each core, which spins; Pumice multiplies one small matrix
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from pumice.cli.main import main as command  # noqa: PLC0415 - what Ctrl-C may interrupt
+    from pumice.cli.main import main as command
 
     try:
         command()

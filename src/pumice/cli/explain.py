@@ -1,44 +1,80 @@
 """`pumice explain`: why a job waits, on which nodes, which pods were spared, what would help."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from pumice.api.wording import counted, ordinal, span
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data
-from pumice.cli.tables import print_rows
+from pumice.cli.inputs import ask_cluster, end_if_plugins_failed, read_world
+from pumice.cli.options import (
+    ClusterInput,
+    PluginSources,
+    output_option,
+    plugin_option,
+    runtime_option,
+    within_option,
+    world_options,
+)
+from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading, print_text, sentence
-from pumice.cli.world import ask_cluster, end_if_plugins_failed, read_world
 from pumice.clock import Deadline
-from pumice.diagnosis.cluster_state import UnknownJobError, maker_named
-from pumice.diagnosis.explain import Explanation, explain_in_steps
-from pumice.diagnosis.explanation import EXPLANATION
-from pumice.diagnosis.manifest_causes import missing_input
-from pumice.diagnosis.missing_pods import quota_notes
-from pumice.diagnosis.runner import unknown_votes
-from pumice.diagnosis.waiting_jobs import WaitingJob, waiting_jobs
-from pumice.examine.findings import Position
+
+if TYPE_CHECKING:
+    from pumice.diagnosis.explain import Explanation
+    from pumice.diagnosis.waiting_jobs import WaitingJob
+    from pumice.examine.findings import Position
 
 Say = Callable[[str], str]
 _CODE_WIDTH = 22
 
 
-def print_schema() -> None:
-    """Print the JSON schema of an explanation."""
-    print_data(EXPLANATION, "json")
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
+    if wanted and not context.resilient_parsing:
+        from pumice.diagnosis.explanation import EXPLANATION
+
+        print_data(EXPLANATION, "json")
+        context.exit()
 
 
+@click.command()
+@click.argument("job", metavar="[JOB]", required=False)
+@world_options()
+@click.option(
+    "--cycles",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of cycles to run before the job is examined.",
+)
+@click.option("--no-unblock", is_flag=True, help="Do not look for changes that would help.")
+@click.option("--no-forecast", is_flag=True, help="Do not compute when the job starts.")
+@within_option
+@click.option(
+    "--ask-extender",
+    is_flag=True,
+    help="Ask a configured extender about nodes; otherwise its vote is unknown.",
+)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of the answer, and exit.",
+)
+@runtime_option
+@plugin_option
+@output_option
 def explain(
     *,
     job: str | None,
-    files: tuple[Path, ...],
-    conf: Path | None,
-    now: str | None,
-    kubeconfig: str,
-    master: str,
+    source: ClusterInput,
     cycles: int,
     no_unblock: bool,
     no_forecast: bool,
@@ -48,18 +84,19 @@ def explain(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Print why a job waits, or which jobs do; parts of an answer as they are found."""
+    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list waiting jobs.
+
+    Nothing is changed, in the cluster or outside.
+    """
+    from pumice.diagnosis.explain import explain_in_steps
+    from pumice.diagnosis.manifest_causes import missing_input
+    from pumice.diagnosis.missing_pods import quota_notes
+    from pumice.diagnosis.runner import unknown_votes
+    from pumice.diagnosis.waiting_jobs import waiting_jobs
+
     deadline = Deadline.of(within)
-    world = read_world(
-        files,
-        conf,
-        now,
-        kubeconfig=kubeconfig,
-        master=master,
-        plugins=plugins,
-        ask_extender=ask_extender,
-    )
-    lacking = missing_input(world) if files else []  # a cluster shows what it has
+    world = read_world(source, plugins, ask_extender=ask_extender)
+    lacking = missing_input(world) if source.files else []  # a cluster shows what it has
     _print_notes([*lacking, *unknown_votes(world)])
     foresee, default_s = not no_forecast, default_runtime
     if job is None:
@@ -68,7 +105,7 @@ def explain(
         _print_all(jobs, output, world.plain)
         end_if_plugins_failed(world)
         return
-    with _asking_what_it_is(job, kubeconfig, master) if not files else nullcontext():
+    with nullcontext() if source.files else _asking_what_it_is(job, source):
         steps = explain_in_steps(
             world,
             job,
@@ -89,13 +126,15 @@ def explain(
 
 
 @contextmanager
-def _asking_what_it_is(name: str, kubeconfig: str, master: str) -> Iterator[None]:
+def _asking_what_it_is(name: str, source: ClusterInput) -> Iterator[None]:
     """Make an error about an unknown job say what else in the cluster has its name."""
+    from pumice.diagnosis.cluster_state import UnknownJobError, maker_named
+
     try:
         yield
     except UnknownJobError as error:
         if not error.is_known:
-            named = ask_cluster(kubeconfig, master, lambda cluster: maker_named(cluster, name))
+            named = ask_cluster(source, lambda cluster: maker_named(cluster, name))
             error.hint = named or error.hint
         raise
 

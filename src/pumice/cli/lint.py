@@ -10,16 +10,12 @@ from typing import Any, Final
 import click
 
 from pumice.api.kinds import BUILT_IN
-from pumice.api.manifests import load_documents
 from pumice.api.text_files import is_stdin, read_text, shown_name
 from pumice.api.wording import counted, nearest
-from pumice.api.yaml_text import compose_all, line_at
 from pumice.cli.printing import print_data
 from pumice.cli.terminal import echo
 from pumice.errors import ManifestError, Words
 from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
-from pumice.webhooks.files import Files, is_checked, resource_name
-from pumice.webhooks.lint import lint_object
 
 _VOLCANO: Final = [kind for kind in BUILT_IN if kind.group.endswith(".volcano.sh")]
 _VOLCANO_GROUPS: Final = frozenset(kind.group for kind in _VOLCANO)
@@ -30,6 +26,53 @@ _SHOWN: Final = 80
 _INSIDE_SCENARIOS: Final = frozenset({"objects", "objectsFrom"})
 _WITH_SECRETS: Final = frozenset({"ssh", "mpi"})
 """Plugins of jobs with keys in a secret: ssh, and mpi, which brings ssh."""
+
+
+class _Output(click.Choice[str]):
+    """The outputs of all commands; a table of lines was first called text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return an output by its present name."""
+        return super().convert("table" if value == "text" else value, param, ctx)
+
+
+@click.command()
+@click.argument("paths", metavar="FILE|DIR|-...", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    type=_Output(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to print the problems.",
+)
+@click.option(
+    "--queue",
+    "queues",
+    metavar="NAME",
+    multiple=True,
+    help="A queue that exists in the cluster; those in the files always count.",
+)
+@click.pass_context
+def lint(
+    ctx: click.Context, *, paths: tuple[str, ...], output: str, queues: tuple[str, ...]
+) -> None:
+    """Check jobs, queues and the like before a cluster does; - reads standard input."""
+    documents = list(_documents(paths))
+    if not documents:  # a check of nothing would pass unnoticed
+        names = ", ".join(shown_name(Path(path)) for path in paths)
+        raise ManifestError(wanted="manifests", found=Words("none"), file=names)
+    lines, checked = _lint(documents, queues)
+    if output != "table":
+        print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
+    else:
+        for line in lines:
+            echo(str(line))
+        number = f"{len(lines)} problem{'s' * (len(lines) != 1)}" if lines else "no problems"
+        echo(f"{number} in {checked} object{'s' * (checked != 1)}")
+    for hint in (*_passed_over(documents), *_hints(documents)):
+        echo(hint, err=True)
+    ctx.exit(1 if lines else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +104,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def lint(
-    ctx: click.Context, *, paths: tuple[str, ...], output: str, queues: tuple[str, ...]
-) -> None:
-    """Check files and print the findings; exit with 1 if there are any."""
-    documents = list(_documents(paths))
-    if not documents:  # a check of nothing would pass unnoticed
-        names = ", ".join(shown_name(Path(path)) for path in paths)
-        raise ManifestError(wanted="manifests", found=Words("none"), file=names)
-    lines, checked = _lint(documents, queues)
-    if output != "table":
-        print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
-    else:
-        for line in lines:
-            echo(str(line))
-        number = f"{len(lines)} problem{'s' * (len(lines) != 1)}" if lines else "no problems"
-        echo(f"{number} in {checked} object{'s' * (checked != 1)}")
-    for hint in (*_passed_over(documents), *_hints(documents)):
-        echo(hint, err=True)
-    ctx.exit(1 if lines else 0)
-
-
 def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int]:
+    from pumice.webhooks.files import Files, is_checked
+    from pumice.webhooks.lint import lint_object
+
     lines = [one for one in read if isinstance(one, Line)]
     documents = [one for one in read if not isinstance(one, Line)]
     lines += [_configuration(one) for one in documents if _is_configuration(one.content)]
@@ -102,6 +127,8 @@ def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int
 
 def _passed_over(read: Sequence[Any]) -> Iterator[str]:
     """Yield which kinds of objects there are no rules for."""
+    from pumice.webhooks.files import is_checked, resource_name
+
     contents = [one.content for one in read if not isinstance(one, Line)]
     others = Counter(
         resource_name(content).partition(" ")[0]
@@ -126,6 +153,8 @@ def _passed_over(read: Sequence[Any]) -> Iterator[str]:
 
 def _hints(read: Iterable[Any]) -> Iterator[str]:
     """Yield what a cluster accepts, and may still need."""
+    from pumice.webhooks.files import is_checked, resource_name
+
     for document in read:
         if isinstance(document, Line) or not is_checked(document.content):
             continue
@@ -144,6 +173,8 @@ def _hints(read: Iterable[Any]) -> Iterator[str]:
 
 def _documents(paths: Iterable[str]) -> Iterator[Any]:
     """Read all documents; a file that cannot be read yields a finding instead."""
+    from pumice.api.manifests import load_documents
+
     for path in _files(paths):
         try:
             yield from load_documents(Path(path))
@@ -198,6 +229,8 @@ def _plain_value(document: Any) -> Line:
 
 def _untyped(document: Any) -> Line:
     """Return the finding for an object without kind or version, which a cluster refuses."""
+    from pumice.webhooks.files import resource_name
+
     content = document.content
     field = "kind" if isinstance(content.get("apiVersion"), str) else "apiVersion"
     found, wanted = content.get(field), "a non-empty string"
@@ -208,6 +241,8 @@ def _untyped(document: Any) -> Line:
 
 def _is_unknown_kind(content: Any) -> bool:
     """Return whether an object claims to be of one of Volcano's API groups and is not."""
+    from pumice.webhooks.files import is_checked
+
     if not _is_object(content) or is_checked(content) or content["kind"].endswith("List"):
         return False
     version, kind = content["apiVersion"], content["kind"]
@@ -216,6 +251,8 @@ def _is_unknown_kind(content: Any) -> bool:
 
 def _unknown_kind(document: Any) -> Line:
     """Return the finding for a misspelt kind or version of Volcano's."""
+    from pumice.webhooks.files import resource_name
+
     version, kind = document.content["apiVersion"], document.content["kind"]
     known = [f"{each} of {one}" for one, each in _VOLCANO_KINDS]
     found = f"{kind} of {version}"
@@ -227,6 +264,8 @@ def _unknown_kind(document: Any) -> Line:
 
 def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
     """Yield objects that occur twice in the files."""
+    from pumice.webhooks.files import resource_name
+
     manifest = document.content
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
@@ -243,6 +282,8 @@ def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
 
 
 def _line(document: Any, finding: Any) -> Line:
+    from pumice.webhooks.files import resource_name
+
     steps = tuple(step.name if isinstance(step, Key) else step for step in finding.path)
     found = finding.found
     if isinstance(found, Shown):
@@ -262,6 +303,8 @@ def _line(document: Any, finding: Any) -> Line:
 
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     """Return the line of a field, or of the nearest thing around it."""
+    from pumice.api.yaml_text import compose_all, line_at
+
     line: int | None = document.line_of_field(steps)
     if line is not None:
         return line

@@ -1,8 +1,8 @@
 """The command `pumice` and the table of its subcommands.
 
-A subcommand is imported when it is called, and its code once its arguments are read, so that help
-and mistyped words are answered at once: neither this module nor a command line may load NumPy, rich
-or YAML.
+A subcommand is imported when it is called, and what it needs once its arguments are read, so that
+help and mistyped words are answered at once: neither this module nor the top of a command's file
+may load NumPy, rich or YAML.
 """
 
 import importlib
@@ -43,26 +43,22 @@ class LazyCommand:
 
 
 COMMANDS = {
-    "config": LazyCommand("command_lines.config:config", "Check a scheduler configuration."),
-    "demo": LazyCommand("command_lines.demo:demo", "Play a short demo story."),
-    "doctor": LazyCommand("command_lines.doctor:doctor", "Check a cluster and suggest fixes."),
-    "explain": LazyCommand(
-        "command_lines.explain:explain", "Explain why a job waits, and what helps."
-    ),
-    "lint": LazyCommand("command_lines.lint:lint", "Check files as a cluster's admission would."),
-    "plugin": LazyCommand("command_lines.config:plugin", "List and describe plugins."),
-    "run": LazyCommand("command_lines.run:run", "Run one scenario and print its decisions."),
-    "sim": LazyCommand(
-        "command_lines.sim:sim", "Run a workload on a virtual clock, with a report."
-    ),
+    "config": LazyCommand("config:config", "Check a scheduler configuration."),
+    "demo": LazyCommand("demo.command:demo", "Play a short demo story."),
+    "doctor": LazyCommand("doctor:doctor", "Check a cluster and suggest fixes."),
+    "explain": LazyCommand("explain:explain", "Explain why a job waits, and what helps."),
+    "lint": LazyCommand("lint:lint", "Check files as a cluster's admission would."),
+    "plugin": LazyCommand("config:plugin", "List and describe plugins."),
+    "run": LazyCommand("run:run", "Run one scenario and print its decisions."),
+    "sim": LazyCommand("sim:sim", "Run a workload on a virtual clock, with a report."),
     "serve": LazyCommand("serve:serve", "Run on a real cluster, as processes."),
-    "snapshot": LazyCommand("command_lines.snapshot:snapshot", "Save, show and compare clusters."),
-    "sweep": LazyCommand("command_lines.sweep:sweep", "Simulate a grid, in one table."),
-    "test": LazyCommand("command_lines.test:test", "Run scenario files and compare expectations."),
-    "trace": LazyCommand("command_lines.trace:trace", "Describe, convert and sample traces."),
-    "ui": LazyCommand("command_lines.ui:ui", "Serve the dashboard of a cluster, files or a demo."),
-    "up": LazyCommand("command_lines.up:up", "Start a local cluster that kubectl can use."),
-    "whatif": LazyCommand("command_lines.whatif:whatif", "Try a job or a change on a copy."),
+    "snapshot": LazyCommand("snapshot:snapshot", "Save, show and compare clusters."),
+    "sweep": LazyCommand("sweep:sweep", "Simulate a grid, in one table."),
+    "test": LazyCommand("test:test", "Run scenario files and compare expectations."),
+    "trace": LazyCommand("trace:trace", "Describe, convert and sample traces."),
+    "ui": LazyCommand("ui:ui", "Serve the dashboard of a cluster, files or a demo."),
+    "up": LazyCommand("up:up", "Start a local cluster that kubectl can use."),
+    "whatif": LazyCommand("whatif:whatif", "Try a job or a change on a copy."),
     "job": LazyCommand("job:job", "Run, list, view, suspend, resume, delete jobs."),
     "jobflow": LazyCommand("jobflow:jobflow", "Flows of jobs that wait for each other."),
     "jobtemplate": LazyCommand("jobflow:jobtemplate", "Templates of job flows."),
@@ -164,7 +160,7 @@ def _as_message() -> Iterator[None]:
 
 
 def _point_to_field(error: ManifestError) -> None:
-    from pumice.api.field_lines import point_to_field  # noqa: PLC0415 - what reads YAML
+    from pumice.api.field_lines import point_to_field
 
     point_to_field(error)
 

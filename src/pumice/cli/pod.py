@@ -5,10 +5,16 @@ from typing import Final
 
 from pumice.api.annotations import GROUP_QUEUE, JOB_NAME, QUEUE_NAME
 from pumice.api.kinds import Manifest
-from pumice.cli.vcctl.click_verbs import click_group
-from pumice.cli.vcctl.columns import OUTPUTS, Column, show
-from pumice.cli.vcctl.pod_rows import PodRow, pod_row
-from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, namespace_flag, verb
+from pumice.cli.vcctl.columns import OUTPUTS, Column, PodRow, pod_row, show
+from pumice.cli.vcctl.verbs import (
+    Call,
+    Flag,
+    VerbError,
+    VerbGroup,
+    click_group,
+    namespace_flag,
+    verb,
+)
 
 _LABEL: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _LONGEST: Final = 63

@@ -1,30 +1,36 @@
 """`pumice run`: run one scenario or plain manifests and print the decisions."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from pumice.api.conf import read_conf
 from pumice.api.text_files import STDIN, read_text
 from pumice.api.wording import counted
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.printing import print_data
-from pumice.cli.scenario_files import hold_manifests, read_scenario
-from pumice.cli.tables import print_decisions
+from pumice.cli.inputs import hold_manifests, read_scenario, warn_of_conf
+from pumice.cli.options import EXISTING, PluginSources, manifest_options, output_of, plugin_option
+from pumice.cli.printing import print_data, print_decisions
 from pumice.cli.terminal import echo
-from pumice.scenarios.runner import default_scheduler, play
-from pumice.scenarios.scenario import Scenario
-from pumice.scenarios.suspicious_objects import doubts
-from pumice.scenarios.writeback import expectations, loses_comments, write_expectations
+
+if TYPE_CHECKING:
+    from pumice.scenarios.scenario import Scenario
+
 
 _NAMED: Final = 3
 """Refused pods that are named before the rest is only counted."""
 
 
+@click.command()
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=EXISTING)
+@manifest_options
+@output_of("decisions")
+@click.option("--write", is_flag=True, help="Put the decisions into the scenario in FILE.")
+@plugin_option
+@click.pass_context
 def run(
     ctx: click.Context,
     *,
@@ -36,7 +42,13 @@ def run(
     write: bool,
     plugins: PluginSources,
 ) -> None:
-    """Run a scenario and print the decisions; exit with 1 if a plugin failed."""
+    """Run the scenario in FILE, or plain manifests, and print the decisions.
+
+    Exits with 1 if a plugin failed; the other plugins still decide.
+    """
+    from pumice.scenarios.runner import default_scheduler, play
+    from pumice.scenarios.writeback import expectations
+
     given = (*files, *more_files)
     if not given:
         raise click.UsageError("name a scenario, manifests or - for the input")
@@ -64,6 +76,9 @@ def run(
 
 def _warn(scenario: Scenario, plugins: PluginSources) -> None:
     """Warn on stderr about settings without effect and oddities; refuse errors."""
+    from pumice.api.conf import read_conf
+    from pumice.scenarios.suspicious_objects import doubts
+
     warn_of_conf(read_conf(scenario.conf), scenario.conf_source, plugins)
     for number, doubt in doubts(scenario.objects):
         echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
@@ -79,6 +94,8 @@ def _note_refused(refused: Mapping[str, str]) -> None:
 
 
 def _write(file: Path, expect: dict[str, object]) -> None:
+    from pumice.scenarios.writeback import loses_comments, write_expectations
+
     lost = file.suffix != ".json" and loses_comments(read_text(file))
     write_expectations(file, expect)
     note = "; comments inside expect were dropped" if lost else ""

@@ -49,19 +49,19 @@ class ServeCommand(click.Command):
 
 def _serve(options: ProcessOptions) -> int:
     """Serve until stopped; the cluster is listed while the larger part is imported."""
-    from pumice.serve.early import connect, set_up_logs  # noqa: PLC0415
+    from pumice.serve.early import connect, set_up_logs
 
     set_up_logs(options.common)
     with ExitStack() as stack:
         cluster = connect(options, stack)
-        from pumice.serve.start import run  # noqa: PLC0415
+        from pumice.serve.start import run
 
         wants_ui = options.scheduler is not None and options.scheduler.ui
         return run(options, cluster, _attach() if wants_ui else None)
 
 
 def _attach() -> Any:
-    from pumice.dashboard.live import LiveDashboard  # noqa: PLC0415
+    from pumice.dashboard.serving import LiveDashboard
 
     return LiveDashboard
 

@@ -1,30 +1,60 @@
 """`pumice sim`: run a workload to its end under one or more configurations, and report."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
-from pumice.api.conf_files import read_conf_file
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.command_lines.simulation_options import Output
-from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.printing import print_data
-from pumice.cli.progress import progress
-from pumice.cli.sim_options import as_options, prepare_folder, stoppable
-from pumice.cli.tables import print_rows
+import click
+
+from pumice.cli.inputs import warn_of_conf
+from pumice.cli.options import FILE, PluginSources, plugin_option
+from pumice.cli.printing import print_data, print_rows
+from pumice.cli.sim_options import (
+    Output,
+    as_options,
+    output_options,
+    prepare_folder,
+    seed_option,
+    simulation_options,
+    stoppable,
+)
 from pumice.cli.terminal import echo
-from pumice.sim import output as files
-from pumice.sim.inputs import SimulationInput, load, simulate
-from pumice.sim.job_run import Outcome
-from pumice.sim.measure import NOTHING, Measures, Summary, duration
 from pumice.sim.options import SimulationOptions
-from pumice.sim.output import REPORT, ResultFiles
-from pumice.sim.report.page import summary_rows, unfinished_notes
+
+if TYPE_CHECKING:
+    from pumice.api.conf import SchedulerConf
+    from pumice.sim.inputs import SimulationInput
+    from pumice.sim.job_run import Outcome
+    from pumice.sim.measure import Measures, Summary
+
 
 BUILT_IN = "built-in"
+Named = dict[str, "tuple[Path | None, SchedulerConf]"]
+"""Configurations and their files, by their names."""
 
 
+@click.command()
+@click.option(
+    "--trace",
+    metavar="FILE",
+    required=True,
+    type=FILE,
+    help="The workload: a trace, a table of jobs, manifests or a synthetic description.",
+)
+@click.option(
+    "--conf",
+    "confs",
+    metavar="FILE",
+    multiple=True,
+    type=FILE,
+    help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
+)
+@seed_option
+@simulation_options
+@output_options
+@plugin_option
 def sim(
     *,
     trace: Path,
@@ -38,7 +68,14 @@ def sim(
     plugins: PluginSources,
     **chosen: Any,
 ) -> None:
-    """Run a workload under each configuration, write and print the results."""
+    """Run a workload to its end on a virtual clock, and write a report.
+
+    Several configurations are compared with the first.
+    """
+    from pumice.sim import output as files
+    from pumice.sim.inputs import load
+    from pumice.sim.output import REPORT, ResultFiles
+
     options, folder = as_options(chosen), folder or output.folder
     with stoppable("the simulation had not ended, nothing was written"):
         named = _configurations(confs)
@@ -67,12 +104,11 @@ def sim(
     _end_if_plugins_failed(outcomes)
 
 
-Named = dict[str, tuple[Path | None, SchedulerConf]]
-"""Configurations and their files, by their names."""
-
-
 def _configurations(paths: Sequence[Path]) -> Named:
     """Read configurations; each is named after its file, numbered if two have one name."""
+    from pumice.api.conf import DEFAULT_CONF, parse_conf, read_conf
+    from pumice.api.conf_files import read_conf_file
+
     if not paths:
         return {BUILT_IN: (None, parse_conf(DEFAULT_CONF))}
     named: Named = {}
@@ -92,6 +128,9 @@ def _run_all(
     plugins: PluginSources,
 ) -> dict[str, Outcome]:
     """Run the workload under each configuration."""
+    from pumice.cli.progress import progress
+    from pumice.sim.inputs import simulate
+
     outcomes = {}
     for name, (_, conf) in named.items():
         with progress(name, len(setup.workload.jobs), "jobs") as report:
@@ -103,6 +142,8 @@ def _run_all(
 
 def _measure(outcomes: dict[str, Outcome]) -> list[Measures]:
     """Measure all runs, with charts on one time axis."""
+    from pumice.sim.measure import Measures
+
     end = max(outcome.end for outcome in outcomes.values())
     return [Measures(name, outcome, end) for name, outcome in outcomes.items()]
 
@@ -123,6 +164,8 @@ def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: 
 
 def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
     """Print one row a figure, one column a configuration."""
+    from pumice.sim.report.page import summary_rows, unfinished_notes
+
     names = [each["configuration"] for each in summary["configurations"]]
     costs = [_costs(each, timings[each["configuration"]]) for each in summary["configurations"]]
     labels = ("simulated in", "events a second", "cost of a decision")
@@ -141,6 +184,8 @@ def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) 
 
 def _costs(found: Summary, timing: Mapping[str, float]) -> tuple[str, str, str]:
     """Write what a simulation cost; without decisions there are no rates."""
+    from pumice.sim.measure import NOTHING, duration
+
     seconds = duration(timing["seconds"])
     if not found["decisions"]:
         return seconds, NOTHING, NOTHING

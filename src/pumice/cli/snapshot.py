@@ -1,28 +1,54 @@
 """`pumice snapshot`: a whole cluster in one file; save it, look at it, compare two."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pumice.api.output_files import write_file
 from pumice.api.wording import counted, span
-from pumice.cli.printing import print_data
-from pumice.cli.tables import print_rows
+from pumice.cli.inputs import read_world
+from pumice.cli.options import ClusterInput, cluster_options, conf_option, output_option
+from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading, print_text
-from pumice.cli.world import read_world
-from pumice.diagnosis.snapshots import (
-    Difference,
-    Summary,
-    diff_worlds,
-    save_world,
-    saved_objects,
-    summarise,
-)
+
+if TYPE_CHECKING:
+    from pumice.diagnosis.snapshots import Difference, Summary
+
+_SOURCE = click.Path(exists=True, path_type=Path)
+_CONF = conf_option()
+
 
 _SHOWN = 30
+_TITLES = {
+    "binds": "The next cycle binds",
+    "evictions": "The next cycle evicts",
+    "phases": "Phases after the next cycle",
+    "why": "Why jobs wait",
+}
 
 
+@click.group()
+def snapshot() -> None:
+    """Save, show and compare clusters."""
+
+
+@snapshot.command("save")
+@click.argument("sources", metavar="[FROM]...", nargs=-1, type=_SOURCE)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="The file to write: JSON if its name ends in .json, else YAML.",
+)
+@_CONF
+@click.option("--now", metavar="TIME", help="The time it was taken at, RFC 3339.")
+@cluster_options
 def save(
     *,
     sources: tuple[Path, ...],
@@ -32,8 +58,15 @@ def save(
     kubeconfig: str,
     master: str,
 ) -> None:
-    """Write a cluster to one file."""
-    world = read_world(sources, conf, now, kubeconfig=kubeconfig, master=master)
+    """Put a cluster into one file: the running one, or FROM.
+
+    FROM are manifests, 'kubectl get -o yaml' output or scenarios.  Environment variables, commands
+    and arguments of containers are left out.  The file is a scenario: 'pumice run' plays it, and
+    'pumice run --write' makes a test of it.
+    """
+    from pumice.diagnosis.snapshots import save_world, saved_objects
+
+    world = read_world(ClusterInput(sources, conf, now, kubeconfig, master))
     number, as_json = len(list(saved_objects(world))), target.suffix == ".json"
     text = save_world(world, name=target.stem, as_json=as_json)
     write_file(target, text, private=True)
@@ -42,17 +75,34 @@ def save(
     echo(f"wrote {counted(number, 'object')} to {target}{note}", err=True)
 
 
+@snapshot.command("show")
+@click.argument("sources", metavar="[FILE]...", nargs=-1, type=_SOURCE)
+@_CONF
+@cluster_options
+@output_option
 def show(
     *, sources: tuple[Path, ...], conf: Path | None, kubeconfig: str, master: str, output: str
 ) -> None:
-    """Print the summary of a cluster."""
-    found = summarise(read_world(sources, conf, kubeconfig=kubeconfig, master=master))
+    """Sum up a snapshot or the running cluster.
+
+    Prints nodes, what is free, queues, and jobs by phase.
+    """
+    from pumice.diagnosis.snapshots import summarise
+
+    found = summarise(read_world(ClusterInput(sources, conf, None, kubeconfig, master)))
     if output == "table":
         _print_summary(found)
     else:
         print_data(found.to_dict(), output)
 
 
+@snapshot.command("diff")
+@click.argument("left", metavar="OLD", type=_SOURCE)
+@click.argument("right", metavar="[NEW]", type=_SOURCE, required=False)
+@_CONF
+@cluster_options
+@output_option
+@click.pass_context
 def diff(
     ctx: click.Context,
     *,
@@ -63,9 +113,15 @@ def diff(
     master: str,
     output: str,
 ) -> None:
-    """Print how two clusters differ; exit with 1 if they do."""
-    new = read_world((right,) if right else (), conf, kubeconfig=kubeconfig, master=master)
-    found = diff_worlds(read_world((left,), conf), new)
+    """Compare two snapshots.
+
+    Compares objects, and what the next cycle decides on them.
+    Without NEW the running cluster is compared.  Exits with 1 if they differ.
+    """
+    from pumice.diagnosis.snapshots import diff_worlds
+
+    new = read_world(ClusterInput((right,) if right else (), conf, None, kubeconfig, master))
+    found = diff_worlds(read_world(ClusterInput((left,), conf)), new)
     if output == "table":
         _print_difference(found)
     else:
@@ -144,14 +200,6 @@ def _print_names(sign: str, colour: str, names: dict[str, list[str]]) -> None:
         for key in keys[:_SHOWN]:
             echo(f"{sign} {kind} {key}", fg=colour)
         _rest(len(keys))
-
-
-_TITLES = {
-    "binds": "The next cycle binds",
-    "evictions": "The next cycle evicts",
-    "phases": "Phases after the next cycle",
-    "why": "Why jobs wait",
-}
 
 
 def _value(value: Any) -> str:

@@ -1,41 +1,38 @@
 """`pumice sweep`: many simulations, in processes here or on a Dask cluster, in one table."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pumice.api.conf import SchedulerConf
-from pumice.api.meta import KubeObject
 from pumice.api.wording import counted
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.command_lines.simulation_options import Output
-from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.printing import print_data
-from pumice.cli.progress import progress
-from pumice.cli.sim_options import as_options, prepare_folder, stoppable
-from pumice.cli.tables import print_rows
+from pumice.cli.inputs import warn_of_conf
+from pumice.cli.options import FILE, PluginSources, jobs_option, plugin_option
+from pumice.cli.printing import print_data, print_rows
+from pumice.cli.sim_options import (
+    Output,
+    as_options,
+    output_options,
+    prepare_folder,
+    simulation_options,
+    stoppable,
+)
 from pumice.cli.terminal import echo
 from pumice.errors import InputError
-from pumice.sim.inputs import load, read_configuration
-from pumice.sim.measure import NOTHING
-from pumice.sim.sweep import (
-    GridPoint,
-    Rows,
-    Simulation,
-    SweepRow,
-    gather,
-    grid,
-    records,
-    summary_files,
-    sweep_dask,
-    sweep_local,
-    write_summary,
-)
-from pumice.sim.workload import Workload
+
+if TYPE_CHECKING:
+    from pumice.api.conf import SchedulerConf
+    from pumice.api.meta import KubeObject
+    from pumice.sim.sweep import GridPoint, SweepRow
+    from pumice.sim.workload import Workload
+
+_MOST_SEEDS = 100_000
+
 
 _COLUMNS = (
     *("configuration", "trace", "seed", "finished", "makespan (s)", "mean wait (s)"),
@@ -43,14 +40,69 @@ _COLUMNS = (
     *("wall (s)", "cpu (s)", "error"),
 )
 _SECONDS = ("makespan", "wait_mean", "wait_p50", "wait_p90", "wait_p99")
-
-
 _LEFT_OUT = (
     "not all jobs finished: waits count only jobs that started, makespan and slowdown only those "
     "that finished; runs that finished other numbers of jobs are not compared"
 )
 
 
+def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
+    """Read seeds as people write them: ``7``, ``1,2,5`` or ``0-9``."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not _is_seed(first) or (dash and not _is_seed(last)):
+            raise click.BadParameter(f"wanted numbers such as 7, 1,2,5 or 0-9, found {text!r}")
+        several = range(int(first), int(last if dash else first) + 1)
+        if len(found) + len(several) > _MOST_SEEDS:
+            raise click.BadParameter(f"wanted at most {_MOST_SEEDS:,} seeds, found {text!r}")
+        found += several
+    if not found:
+        raise click.BadParameter(f"wanted at least one seed, found {text!r}")
+    return tuple(found)
+
+
+def _is_seed(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 15
+
+
+@click.command()
+@click.option(
+    "--conf",
+    "confs",
+    metavar="FILE",
+    multiple=True,
+    type=FILE,
+    help="A scheduler configuration; may be given several times.  [default: the built-in one]",
+)
+@click.option(
+    "--trace",
+    "traces",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    type=FILE,
+    help="A workload, as for 'pumice sim'; may be given several times.",
+)
+@click.option(
+    "--seeds",
+    "--seed",
+    default="0",
+    show_default=True,
+    callback=_seeds,
+    help="Numbers and ranges, such as 7, 1,2,5 or 0-9.",
+)
+@jobs_option
+@click.option(
+    "--dask",
+    "address",
+    metavar="ADDRESS",
+    help="Run on this Dask cluster, such as tcp://host:8786, instead of in processes here.",
+)
+@simulation_options
+@output_options
+@plugin_option
+@click.pass_context
 def sweep(
     ctx: click.Context,
     /,
@@ -68,7 +120,12 @@ def sweep(
     plugins: PluginSources,
     **chosen: Any,
 ) -> None:
-    """Simulate a grid and put all runs into one table."""
+    """Simulate every configuration on every trace with every seed.
+
+    Each configuration is compared with the first, on the same trace with the same seed.
+    """
+    from pumice.sim.sweep import grid, summary_files, write_summary
+
     if address and jobs:
         raise click.UsageError("--jobs counts processes here; a Dask cluster has its own workers")
     points = grid(
@@ -86,13 +143,7 @@ def sweep(
             warn_of_conf(conf, source, plugins)
         if folder is not None:
             prepare_folder(folder, summary_files(parquet=parquet), parquet=parquet)
-        simulate = Simulation(load_point, plugins)
-        coming = (
-            sweep_dask(points, simulate, address)
-            if address
-            else sweep_local(points, simulate, jobs=jobs)
-        )
-        rows = _with_progress(coming, len(points))
+        rows = _simulated(points, plugins, jobs, address)
         written: Sequence[Path] = ()
         if folder is not None:
             written = write_summary(rows, folder, parquet=parquet)
@@ -108,6 +159,8 @@ def sweep(
 
 def load_point(point: GridPoint) -> tuple[Workload, Iterable[KubeObject]]:
     """Read the jobs of a point and the cluster they run on."""
+    from pumice.sim.inputs import load
+
     options = point.options
     setup = load(
         point.path(point.trace),
@@ -123,19 +176,34 @@ def load_point(point: GridPoint) -> tuple[Workload, Iterable[KubeObject]]:
 
 def _readable(confs: Iterable[Path]) -> Iterator[tuple[str, SchedulerConf]]:
     """Read the configurations that can be read; the others are errors of their rows."""
+    from pumice.sim.inputs import read_configuration
+
     for path in confs:
         with suppress(InputError):
             yield str(path), read_configuration(path)
 
 
-def _with_progress(coming: Rows, total: int) -> list[SweepRow]:
-    """Gather the rows, and show the progress."""
-    done = count(1)
-    with progress("simulating", total, "runs") as report, closing(coming):  # Ctrl-C ends workers
+def _simulated(
+    points: Sequence[GridPoint], plugins: PluginSources, jobs: int | None, address: str | None
+) -> list[SweepRow]:
+    """Run all points, and show the progress."""
+    from pumice.cli.progress import progress
+    from pumice.sim.sweep import Simulation, gather, sweep_dask, sweep_local
+
+    simulate, done = Simulation(load_point, plugins), count(1)
+    coming = (
+        sweep_dask(points, simulate, address)
+        if address
+        else sweep_local(points, simulate, jobs=jobs)
+    )
+    # closing: so that Ctrl-C ends the workers
+    with progress("simulating", len(points), "runs") as report, closing(coming):
         return gather(coming, lambda _: report(next(done)))
 
 
 def _print(rows: Sequence[SweepRow], form: str) -> None:
+    from pumice.sim.sweep import records
+
     plain = records(rows)
     if form == "table":
         print_rows(_COLUMNS, [_cells(record) for record in plain])
@@ -172,6 +240,8 @@ def _figure(record: dict[str, Any], name: str, digits: int) -> str:
 
 def _nothing(record: dict[str, Any]) -> str:
     """Mark a figure that could not be measured; a run that failed has none at all."""
+    from pumice.sim.measure import NOTHING
+
     return "" if record["error"] else NOTHING
 
 

@@ -1,30 +1,61 @@
 """`pumice test`: run scenario files, print the differences, sum up."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pumice.api.text_files import STDIN, shown_name
 from pumice.api.wording import counted, first_of
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.printing import print_data
-from pumice.cli.scenario_files import read_scenario, with_expectations
-from pumice.cli.tables import Row, print_summary
+from pumice.cli.inputs import read_scenario, with_expectations
+from pumice.cli.options import (
+    EXISTING,
+    PluginSources,
+    jobs_option,
+    manifest_options,
+    output_option,
+    plugin_option,
+)
+from pumice.cli.printing import Row, print_data, print_summary
 from pumice.cli.terminal import echo
-from pumice.scenarios.compare import CompareOptions
-from pumice.scenarios.junit import write_junit
-from pumice.scenarios.many_files import run_files
-from pumice.scenarios.runner import CaseResult, default_scheduler, find_scenarios, run_scenario
+
+if TYPE_CHECKING:
+    from pumice.scenarios.runner import CaseResult
+
 
 _SHOWN_DIFFERENCES = 10
 _APART = ".scenario"
 """Ends the names of scenarios that only make sense with a plugin of their own."""
 
 
+@click.command()
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=EXISTING)
+@manifest_options
+@click.option(
+    "--expect",
+    metavar="FILE",
+    type=EXISTING,
+    help="What 'pumice run -o yaml' printed; all files together are one case.",
+)
+@click.option(
+    "--junit",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the results as JUnit XML.",
+)
+@jobs_option
+@click.option("--messages", is_flag=True, help="Also compare condition messages and fit errors.")
+@click.option("--nominated", is_flag=True, help="Also compare nominated nodes.")
+@click.option("-k", "substring", metavar="SUBSTRING", default="", help="Only paths with this text.")
+@click.option("-x", "stop_early", is_flag=True, help="Stop at the first failure.")
+@plugin_option
+@output_option
+@click.pass_context
 def test(
     ctx: click.Context,
     *,
@@ -42,44 +73,42 @@ def test(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Run scenarios, compare each with its expectations and sum up."""
+    """Run scenario files, or all in a folder, and compare with their expectations.
+
+    Plain manifests are one case with --expect.
+    """
+    from pumice.scenarios import runner
+    from pumice.scenarios.compare import CompareOptions
+
     given = (*paths, *more_files)
     if not given:
         raise click.UsageError("name scenarios, a folder of them or - for the input")
     if now is not None and expect is None:
         raise click.UsageError("--now needs --expect; a scenario states its own time")
-    make_scheduler = partial(default_scheduler, plugins=plugins)
+    make_scheduler = partial(runner.default_scheduler, plugins=plugins)
     options = CompareOptions(messages=messages, nominated=nominated)
-    files = [] if expect else find_scenarios(given, substring, conf)
-    tell = _print_failure if output == "table" else _keep_quiet
+    files = [] if expect else runner.find_scenarios(given, substring, conf)
     results: list[CaseResult] = []
     if expect is not None:
         scenario = with_expectations(read_scenario(given, conf, now), expect)
-        results.append(run_scenario(scenario, make_scheduler, options))
-        tell(results[0])
+        cases = (runner.run_scenario(scenario, make_scheduler, options) for _ in (scenario,))
     else:
         jobs = 1 if STDIN in given else jobs
-        cases = run_files(
-            files,
-            make_scheduler=make_scheduler,
-            options=options,
-            jobs=jobs,
-            stop_early=stop_early,
+        cases = runner.run_files(
+            files, make_scheduler=make_scheduler, options=options, jobs=jobs, stop_early=stop_early
         )
-        with closing(cases):  # so that Ctrl-C ends the workers
-            for result in cases:
-                results.append(result)
-                tell(result)
+    with closing(cases):  # so that Ctrl-C ends the workers
+        for result in cases:
+            results.append(result)
+            if output == "table":  # data for programs comes in the end, whole
+                _print_failure(result)
     if junit is not None:
-        write_junit(results, junit)
+        runner.write_junit(results, junit)
     skipped = 0 if stop_early or expect else len(files) - len(results)
     apart = _apart(given, substring)
     if not results:
         raise _nothing_found(given, substring, apart)
-    code = _sum_up(results, skipped, output)
-    if apart:
-        echo(f"note: {apart}", err=True)
-    ctx.exit(code)
+    ctx.exit(_sum_up(results, skipped, apart, output))
 
 
 def _nothing_found(given: Sequence[Path], substring: str, apart: str) -> click.UsageError:
@@ -100,7 +129,7 @@ def _apart(given: Sequence[Path], substring: str) -> str:
     return f"{files} not run: {shown}; name one, with its --plugin"
 
 
-def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
+def _sum_up(results: list[CaseResult], skipped: int, apart: str, output: str) -> int:
     """Print the results; return the exit code, 2 if nothing could be run."""
     passed, failed, errors = _counts(results)
     if output == "table":
@@ -112,6 +141,8 @@ def _sum_up(results: list[CaseResult], skipped: int, output: str) -> int:
     if output == "table":
         more = f", {counted(errors, 'error')}" if errors else ""
         echo(f"{passed} passed, {failed} failed{more}")
+    if apart:
+        echo(f"note: {apart}", err=True)
     if errors == len(results):
         return 2
     return 0 if passed == len(results) else 1
@@ -138,11 +169,6 @@ def _to_data(results: list[CaseResult]) -> dict[str, Any]:
     ]
     passed, failed, errors = _counts(results)
     return {"passed": passed, "failed": failed, "errors": errors, "cases": cases}
-
-
-def _keep_quiet(result: CaseResult) -> None:
-    """Print nothing: data for programs comes in the end, whole."""
-    del result
 
 
 def _print_failure(result: CaseResult) -> None:

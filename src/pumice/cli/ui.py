@@ -1,58 +1,122 @@
 """`pumice ui`: the dashboard of a running cluster, of files, or of a demo."""
 
+from __future__ import annotations
+
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pumice.api.kinds import JOB
-from pumice.api.objects import FOLLOWED
-from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.connect import ConnectOptions, connection, trouble
+from pumice.cli.inputs import read_world
+from pumice.cli.options import (
+    FILE,
+    ClusterInput,
+    PluginSources,
+    plugin_option,
+    together,
+    world_options,
+)
 from pumice.cli.terminal import echo
-from pumice.cli.up import FIRST_JOB
-from pumice.cli.world import read_world
-from pumice.cluster.kube.cluster import KubeCluster
-from pumice.dashboard.runs import RunLibrary
-from pumice.dashboard.serving import ServingOptions, served_dashboard
-from pumice.dashboard.sources import About, EmbeddedSource, FollowedSource, Source, StaticSource
-from pumice.diagnosis.cluster_state import ClusterState
 from pumice.errors import ClusterError, ServiceError
 
+if TYPE_CHECKING:
+    from pumice.dashboard.sources import Source
 
+_SERVING = together(
+    click.option(
+        "--listen",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        show_default=True,
+        help="Address to serve at.",
+    ),
+    click.option(
+        "--port",
+        metavar="P",
+        type=click.IntRange(0, 65535),
+        default=0,
+        help="Its port.  [default: a free one]",
+    ),
+    click.option(
+        "--host",
+        "hosts",
+        metavar="NAME",
+        multiple=True,
+        help="A host name under which it is reached.",
+    ),
+    click.option("--tls-cert", metavar="FILE", type=FILE, help="Certificate to serve with."),
+    click.option("--tls-key", metavar="FILE", type=FILE, help="Its key."),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        type=FILE,
+        help="Anyone with the token in this file may look.",
+    ),
+    click.option(
+        "--cluster-login",
+        is_flag=True,
+        help="Users log in with cluster tokens and see the namespaces they may read.",
+    ),
+    click.option(
+        "--allow-actions",
+        is_flag=True,
+        help="Let pages suspend, resume and end jobs, and open and close queues.",
+    ),
+)
+"""Their names are those of ``ServingOptions``."""
+
+
+@click.command()
+@world_options()
+@click.option("--demo", is_flag=True, help="Show a demo cluster with changing work.")
+@click.option(
+    "--sim",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder that 'pumice sim --dir' wrote, or one with such folders; repeatable.",
+)
+@plugin_option
+@_SERVING
 def ui(
     *,
-    files: tuple[Path, ...],
-    conf: Path | None,
-    now: str | None,
-    kubeconfig: str,
-    master: str,
+    source: ClusterInput,
     demo: bool,
     folders: tuple[Path, ...],
     plugins: PluginSources,
     **given: Any,
 ) -> None:
-    """Serve the dashboard until Ctrl-C."""
+    """Serve the dashboard until Ctrl-C.
+
+    It shows the running cluster, or the given files.  Nothing is written to it, unless
+    --allow-actions lets users act.
+    """
+    from pumice.dashboard.runs import RunLibrary
+    from pumice.dashboard.serving import ServingOptions, served_dashboard
+
     serving = ServingOptions(**given)
     serving.check_early()
     if demo and plugins:
         raise click.UsageError("--plugin needs files or a cluster: the demo has its own policy")
     if demo:
         opened = _demo()
-    elif files or (folders and not (kubeconfig or master)):
-        opened = _files(files, conf, now, plugins)
+    elif source.files or (folders and not (source.kubeconfig or source.master)):
+        opened = _files(source, plugins)
     else:
-        opened = _running(ConnectOptions(kubeconfig, master), plugins)
+        opened = _running(ConnectOptions(source.kubeconfig, source.master), plugins)
     with ExitStack() as stack:
         if demo:
             folders = (*folders, stack.enter_context(_demo_runs()))
         runs = RunLibrary(folders)
-        source = stack.enter_context(opened)
-        url = stack.enter_context(served_dashboard(source, serving, runs=runs))
+        shown = stack.enter_context(opened)
+        url = stack.enter_context(served_dashboard(shown, serving, runs=runs))
         echo(f"dashboard at {url}")
         echo()
         echo("Ctrl-C stops it.")
@@ -61,19 +125,22 @@ def ui(
 
 
 @contextmanager
-def _files(
-    files: tuple[Path, ...], conf: Path | None, now: str | None, plugins: PluginSources
-) -> Iterator[Source]:
-    if not files:  # simulations alone
+def _files(source: ClusterInput, plugins: PluginSources) -> Iterator[Source]:
+    from pumice.dashboard.sources import StaticSource
+    from pumice.diagnosis.cluster_state import ClusterState
+
+    if not source.files:  # simulations alone
         yield StaticSource(ClusterState(objects=(), now=0.0), "simulations")
         return
-    world = read_world(files, conf, now, plugins=plugins)
-    yield StaticSource(world, ", ".join(file.name for file in files), plugins)
+    world = read_world(source, plugins)
+    yield StaticSource(world, ", ".join(file.name for file in source.files), plugins)
 
 
 @contextmanager
 def _demo() -> Iterator[Source]:
-    from pumice.cli.demo.living_cluster import LivingCluster  # noqa: PLC0415
+    from pumice.cli.demo.living_cluster import LivingCluster
+    from pumice.cli.up import FIRST_JOB
+    from pumice.dashboard.sources import About, EmbeddedSource
 
     echo("playing the last twenty minutes of the demo …")
     living = LivingCluster()
@@ -90,13 +157,17 @@ def _demo() -> Iterator[Source]:
 
 
 def _demo_runs() -> AbstractContextManager[Path]:
-    from pumice.cli.demo.simulations import demo_runs  # noqa: PLC0415
+    from pumice.cli.demo.living_cluster import demo_runs
 
     return demo_runs()
 
 
 @contextmanager
 def _running(options: ConnectOptions, plugins: PluginSources) -> Iterator[Source]:
+    from pumice.api.objects import FOLLOWED
+    from pumice.cluster.kube.cluster import KubeCluster
+    from pumice.dashboard.sources import FollowedSource
+
     try:
         found = connection(options)
         with KubeCluster(found, kinds=(*FOLLOWED, JOB), by_server=True) as cluster:

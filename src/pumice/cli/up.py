@@ -1,5 +1,7 @@
 """`pumice up`: an embedded cluster on the real clock that kubectl can use."""
 
+from __future__ import annotations
+
 import logging
 import signal
 import socket
@@ -7,35 +9,76 @@ import sys
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
-import yaml
 
-from pumice.api.conf import DEFAULT_CONF, read_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
-from pumice.api.manifests import load_documents, unpacked
 from pumice.api.named_values import value_of
-from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.quantity import parse_quantity
 from pumice.api.shown_text import shown
 from pumice.api.text_files import read_text
-from pumice.api.yaml_text import parse_yaml
-from pumice.apiserver.served_cluster import ServedCluster
-from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
+from pumice.cli.inputs import warn_of_conf
 from pumice.cli.terminal import echo, echo_over
-from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError, Words
+
+if TYPE_CHECKING:
+    from pumice.apiserver.served_cluster import ServedCluster
+    from pumice.cluster.embedded.data_directory import DataDirectory
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MOST_NODES = 10_000
+
 
 FIRST_JOB = "pumice job run --name first --replicas 2 --min 2 --requests cpu=1000m,memory=1Gi"
 _LOOK_S = 0.5
 """How often the status line is rewritten."""
 
 
+@click.command()
+@click.option(
+    "--nodes",
+    "count",
+    metavar="N",
+    type=click.IntRange(0, _MOST_NODES),
+    help="How many equal nodes to start with.  [default: 3, none with --nodes-file]",
+)
+@click.option("--node-cpu", metavar="AMOUNT", default="8", show_default=True, help="CPU of each.")
+@click.option("--node-memory", metavar="AMOUNT", default="32Gi", show_default=True, help="Memory.")
+@click.option("--nodes-file", metavar="FILE", type=_FILE, help="Manifests to start with.")
+@click.option("--conf", metavar="FILE", type=_FILE, help="The scheduler configuration.")
+@click.option(
+    "--default-scheduler",
+    is_flag=True,
+    help="Schedule pods that name no scheduler, too, such as those of kubectl run.",
+)
+@click.option("--port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Port to use.")
+@click.option("--ui/--no-ui", "with_ui", default=True, help="Serve the dashboard.  [default: on]")
+@click.option("--ui-port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Its port.")
+@click.option("--allow-actions", is_flag=True, help="Let its pages change jobs and queues.")
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the kubeconfig.  [default: where 'pumice job' and other commands look]",
+)
+@click.option(
+    "--data",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep all objects in this directory, and resume from them.  [default: in memory only]",
+)
+@click.option(
+    "--speed",
+    metavar="X",
+    type=click.FloatRange(0.001, 1000),
+    default=1.0,
+    show_default=True,
+    help="How many times faster than real time its clock runs.",
+)
 def up(
     *,
     count: int | None,
@@ -52,7 +95,13 @@ def up(
     data: Path | None,
     speed: float,
 ) -> None:
-    """Start a cluster in this process and serve it until Ctrl-C."""
+    """Start a cluster in this process and serve it until Ctrl-C.
+
+    No containers run: pods start, last as long as their annotation pumice.dev/run-seconds states,
+    and end.  Scheduler and controllers are the real ones.
+    """
+    from pumice.api.conf import DEFAULT_CONF
+
     resources = {"cpu": node_cpu, "memory": node_memory}
     for name, amount in resources.items():
         with value_of(f"--node-{name}"):
@@ -67,16 +116,7 @@ def up(
     if with_ui:
         _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
-    try:
-        cluster = ServedCluster(
-            text, port=port, speed=speed, data=disk, is_default_scheduler=default_scheduler
-        )
-    except OSError as error:
-        if disk is not None:
-            disk.close()
-        raise InputError(
-            wanted=f"a free port instead of {port}", found=error.strerror or str(error)
-        ) from None
+    cluster = _started(text, disk, port=port, speed=speed, is_default_scheduler=default_scheduler)
     try:
         if disk is None or disk.is_new:
             cluster.add_nodes(count, resources)
@@ -93,8 +133,22 @@ def up(
     echo("stopped", err=True)
 
 
+def _started(text: str, disk: DataDirectory | None, *, port: int, **given: Any) -> ServedCluster:
+    """Make the cluster at its port."""
+    from pumice.apiserver.served_cluster import ServedCluster
+
+    try:
+        return ServedCluster(text, port=port, data=disk, **given)
+    except OSError as error:
+        if disk is not None:
+            disk.close()
+        raise InputError(
+            wanted=f"a free port instead of {port}", found=error.strerror or str(error)
+        ) from None
+
+
 def _check_ui_port(port: int) -> None:
-    from pumice.dashboard.serving import ServingOptions  # noqa: PLC0415
+    from pumice.dashboard.serving import ServingOptions
 
     ServingOptions(port=port).check_early("--ui-port")
 
@@ -103,8 +157,8 @@ def _dashboard(
     cluster: ServedCluster, port: int, speed: float, *, allow_actions: bool
 ) -> AbstractContextManager[str]:
     """Serve pages about the cluster; they read it directly."""
-    from pumice.dashboard.serving import ServingOptions, served_dashboard  # noqa: PLC0415
-    from pumice.dashboard.sources import About, EmbeddedSource  # noqa: PLC0415
+    from pumice.dashboard.serving import ServingOptions, served_dashboard
+    from pumice.dashboard.sources import About, EmbeddedSource
 
     about = About(title="pumice up", kind="embedded", decides=True, speed=speed, hint=FIRST_JOB)
     options = ServingOptions(port=port, allow_actions=allow_actions)
@@ -113,6 +167,8 @@ def _dashboard(
 
 def _open_data(folder: Path) -> DataDirectory:
     """Read what an earlier cluster left in a directory."""
+    from pumice.cluster.embedded.data_directory import DataDirectory
+
     disk = DataDirectory(folder)
     if disk.note:
         echo(f"note: {disk.note}", err=True)
@@ -121,6 +177,8 @@ def _open_data(folder: Path) -> DataDirectory:
 
 def _read_manifests(file: Path) -> list[Manifest]:
     """Read the objects a cluster starts with."""
+    from pumice.api.manifests import load_documents, unpacked
+
     found: list[Manifest] = []
     for document in load_documents(file):
         for item in unpacked(document.content, document.source):
@@ -139,6 +197,8 @@ def _read_manifests(file: Path) -> list[Manifest]:
 
 def _check_object(item: Manifest, source: str) -> None:
     """Refuse an object that cannot be read here, where its file and line are known."""
+    from pumice.api.objects import KINDS, from_manifest, in_namespace
+
     version, kind = item["apiVersion"], item["kind"]
     if isinstance(version, str) and isinstance(kind, str) and (version, kind) in KINDS:
         from_manifest(in_namespace(item), source=source)
@@ -146,6 +206,9 @@ def _check_object(item: Manifest, source: str) -> None:
 
 def _read_conf(file: Path) -> str:
     """Read the configuration; warn about settings without effect, refuse errors."""
+    from pumice.api.conf import read_conf
+    from pumice.api.conf_files import read_conf_file
+
     text, source = read_conf_file(file)
     warn_of_conf(read_conf(text), source)
     return text
@@ -153,6 +216,8 @@ def _read_conf(file: Path) -> str:
 
 def _refuse_second_cluster(file: Path) -> None:
     """Leave the kubeconfig of a cluster that still runs to that cluster."""
+    from pumice.api.yaml_text import parse_yaml
+
     try:
         (config,) = parse_yaml(read_text(file), str(file))
         url = str(config["clusters"][0]["cluster"]["server"])
@@ -167,6 +232,8 @@ def _refuse_second_cluster(file: Path) -> None:
 
 def _write_kubeconfig(file: Path, url: str) -> None:
     """Write the kubeconfig for clients."""
+    import yaml
+
     content = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,51 +1,97 @@
 """`pumice whatif`: would a job start, when, at whose cost, and what would a change do."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pumice.api.conf import read_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.kinds import Manifest
-from pumice.api.manifests import load_documents
 from pumice.api.named_values import value_of
 from pumice.api.schema.unknown_fields import misspelt_fields
 from pumice.api.text_files import shown_name
 from pumice.api.wording import EMPTY_FILE, first_of
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.conf_problems import warn_of_conf
-from pumice.cli.printing import print_data
-from pumice.cli.tables import print_rows
-from pumice.cli.terminal import echo, print_heading, print_text, sentence
-from pumice.cli.world import end_if_plugins_failed, read_world
-from pumice.diagnosis.changes import Change
-from pumice.diagnosis.cluster_state import ClusterState, UnknownJobError
-from pumice.diagnosis.settings import (
-    drain_node,
-    nodes_from_text,
-    remove_node,
-    setting_from_text,
-    use_conf,
+from pumice.cli.inputs import end_if_plugins_failed, read_world, warn_of_conf
+from pumice.cli.options import (
+    ClusterInput,
+    PluginSources,
+    conf_option,
+    output_option,
+    plugin_option,
+    runtime_option,
+    world_options,
 )
-from pumice.diagnosis.sources import Documents, load_job
-from pumice.diagnosis.whatif import Answer, JobAnswer, Question, what_if
+from pumice.cli.printing import print_data, print_rows
+from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.errors import InputError
-from pumice.webhooks.files import is_checked
+
+if TYPE_CHECKING:
+    from pumice.diagnosis.changes import Change
+    from pumice.diagnosis.cluster_state import ClusterState
+    from pumice.diagnosis.whatif import Answer, JobAnswer, Question
+
 
 _SHOWN = 20
 """Rows of a table before the rest is only counted."""
 
 
+@click.command()
+@world_options(conf_option("--current-conf", "The current configuration."))
+@click.option(
+    "--job",
+    metavar="FILE|NAME",
+    default="",
+    help="The job to ask about: a manifest that is not applied yet, or a name.",
+)
+@click.option(
+    "--new-conf",
+    "--conf",
+    "new_conf",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Try this configuration in place of the current one.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="KIND/NAME.FIELD=VALUE",
+    multiple=True,
+    help="Set a field, as in queue/NAME.capability.cpu=20.",
+)
+@click.option(
+    "--add-nodes",
+    metavar="N[=NODE]",
+    multiple=True,
+    help="Add N nodes like NODE, or like the largest.",
+)
+@click.option(
+    "--remove-node", "removed", metavar="NAME", multiple=True, help="Remove a node and its pods."
+)
+@click.option(
+    "--drain",
+    "drained",
+    metavar="NAME",
+    multiple=True,
+    help="Cordon a node and remove its pods.",
+)
+@click.option(
+    "--changes",
+    "lists",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="What if all changes of a list were made, JSON or YAML, as explain -o json gives them; "
+    "- reads the input.",
+)
+@runtime_option
+@plugin_option
+@output_option
 def whatif(
     *,
-    files: tuple[Path, ...],
-    conf: Path | None,
-    now: str | None,
-    kubeconfig: str,
-    master: str,
+    source: ClusterInput,
     job: str,
     new_conf: Path | None,
     settings: tuple[str, ...],
@@ -57,8 +103,14 @@ def whatif(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Try a job or a change on a copy and print the differences."""
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
+    """Try a job or a change on a copy of the cluster and show what would be different.
+
+    The time at which pods end is read from the annotation pumice.dev/run-seconds of pods or pod
+    groups.
+    """
+    from pumice.diagnosis.settings import drain_node, nodes_from_text, setting_from_text
+
+    world = read_world(source, plugins)
     makers: list[Callable[[ClusterState], Change]] = [
         *(partial(_listed, path=path) for path in lists),
         *([] if new_conf is None else [partial(_conf, path=new_conf, plugins=plugins)]),
@@ -88,6 +140,9 @@ def _named(option: str, make: Callable[[ClusterState], Change]) -> Callable[[Clu
 
 def _answer(world: ClusterState, question: Question) -> Answer:
     """Answer a question; a job that is not known may have been meant as a file."""
+    from pumice.diagnosis.cluster_state import UnknownJobError
+    from pumice.diagnosis.whatif import what_if
+
     try:
         return what_if(world, question)
     except UnknownJobError as error:
@@ -113,6 +168,9 @@ def _in_turn(
 
 def _listed(world: ClusterState, path: Path) -> Change:
     """Read a list of changes."""
+    from pumice.api.manifests import load_documents
+    from pumice.diagnosis.changes import Change
+
     del world
     documents = load_documents(path)
     if not documents:
@@ -127,11 +185,17 @@ def _listed(world: ClusterState, path: Path) -> Change:
 
 
 def _removed(world: ClusterState, name: str) -> Change:
+    from pumice.diagnosis.settings import remove_node
+
     world.find("Node", name)
     return remove_node(name)
 
 
 def _conf(world: ClusterState, path: Path, plugins: PluginSources) -> Change:
+    from pumice.api.conf import read_conf
+    from pumice.api.conf_files import read_conf_file
+    from pumice.diagnosis.settings import use_conf
+
     del world
     text, source = read_conf_file(path)
     warn_of_conf(read_conf(text), source, plugins)
@@ -140,6 +204,10 @@ def _conf(world: ClusterState, path: Path, plugins: PluginSources) -> Change:
 
 def _new_job(file: Path, now: float) -> list[Manifest]:
     """Read a job that is not applied yet, and warn about its misspelt fields."""
+    from pumice.api.manifests import load_documents
+    from pumice.diagnosis.sources import Documents, load_job
+    from pumice.webhooks.files import is_checked
+
     documents = load_documents(file)
     warnings = [  # before the job is read, which fills in defaults
         f"warning: {document.source}: {field.sentence}"
@@ -156,6 +224,8 @@ def _new_job(file: Path, now: float) -> list[Manifest]:
 def _question(
     job: str, changes: list[Change], default_runtime: float | None, now: float
 ) -> Question:
+    from pumice.diagnosis.whatif import Question
+
     if job and Path(job).is_file():
         new = _new_job(Path(job), now)
         return Question(new_job=new, changes=changes, default_runtime_s=default_runtime)

@@ -97,6 +97,30 @@ class Cluster(ReadableCluster, Protocol):
         """Write an event about an object."""
 
 
+def event_object(
+    about: Manifest, what: tuple[str, str, str, str], place: tuple[str, str], moment: str
+) -> Manifest:
+    """Make an event about an object: ``what`` is its type, reason, message and source."""
+    metadata = about["metadata"]
+    fields = ("namespace", "name", "uid", "resourceVersion")
+    involved = {key: metadata[key] for key in fields if metadata.get(key)}
+    event_type, reason, message, source = what
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": place[1], "namespace": place[0]},
+        "involvedObject": {"apiVersion": about["apiVersion"], "kind": about["kind"], **involved},
+        "type": event_type,
+        "reason": reason,
+        "message": message,
+        "source": {"component": source},
+        "reportingComponent": source,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }
+
+
 class Lane(IntEnum):
     """How urgent a write is: lower lanes go first when writes wait for their turn."""
 

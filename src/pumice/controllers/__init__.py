@@ -7,8 +7,7 @@ from pumice.controllers.cronjob import CronJobController
 from pumice.controllers.garbage import GarbageController
 from pumice.controllers.hypernode import DISCOVERY_CONFIG, HyperNodeController
 from pumice.controllers.job import JobController
-from pumice.controllers.job.plugins.base import KeyMaker
-from pumice.controllers.job.plugins.ssh import new_key_pair
+from pumice.controllers.job.plugins import KeyMaker, new_key_pair
 from pumice.controllers.jobflow import JobFlowController, JobTemplateController
 from pumice.controllers.podgroup import PodGroupController
 from pumice.controllers.queue import QueueController

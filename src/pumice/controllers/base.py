@@ -5,11 +5,11 @@ or came twice.  The loop in ``controllers/loop.py`` applies effects through a cl
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import Manifest, kind_of
 
 
 class Key(NamedTuple):
@@ -125,11 +125,51 @@ class Controller(Protocol):
 
 
 @runtime_checkable
-class Contented(Protocol):
+class UpToDate(Protocol):
     """A controller that can tell by an object itself that there is nothing to do about it."""
 
-    def is_content(self, kind: str, manifest: Manifest) -> bool:
+    def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:
         """Return True only if ``reconcile`` does nothing about an object, whatever else exists.
 
         It is asked about an object that concerns itself and no other.
         """
+
+
+SOURCE: Final = "vc-controller-manager"
+"""The source that Volcano's controllers write into events."""
+
+
+def key_of(manifest: Manifest) -> Key:
+    """Name an object."""
+    metadata = manifest["metadata"]
+    return Key(kind_of(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
+
+
+def controlled_by(owner: Manifest) -> Manifest:
+    """Return the owner reference of an object that another one controls.
+
+    The uid is empty for an owner that no cluster has seen.
+    """
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"].get("uid", ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def controller_of(manifest: Manifest) -> Mapping[str, Any] | None:
+    """Return the owner reference of the controlling owner, None without one."""
+    references: list[Mapping[str, Any]] | None = manifest["metadata"].get("ownerReferences")
+    if references:
+        for one in references:
+            if one.get("controller"):
+                return one
+    return None
+
+
+def phase_of(job: Manifest) -> str:
+    """Return the phase of a Job, empty when it has none yet."""
+    return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")

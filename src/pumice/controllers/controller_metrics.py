@@ -4,7 +4,7 @@ from collections import Counter
 
 from pumice.api.kinds import JOB, JOB_FLOW, POD_GROUP, QUEUE, Manifest, queue_of
 from pumice.api.times import epoch
-from pumice.controllers.ownership import controller_of, phase_of
+from pumice.controllers.base import controller_of, phase_of
 from pumice.controllers.view import Change, ClusterView
 from pumice.errors import InputError
 from pumice.metrics import Metrics

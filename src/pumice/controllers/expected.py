@@ -20,13 +20,11 @@ from pumice.api.kinds import (
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.embedded.defaults import fill_in
-from pumice.cluster.embedded.limit_ranges import give_amounts
-from pumice.cluster.embedded.pods import prioritised
-from pumice.controllers.job.expand import Expansion, expand
+from pumice.cluster.embedded.pods import give_amounts, prioritised
+from pumice.controllers.base import phase_of
+from pumice.controllers.job.objects import Expansion, expand, provisioned
 from pumice.controllers.job.state import replicas_of
-from pumice.controllers.job.volumes import provisioned
-from pumice.controllers.object_index import ManifestView
-from pumice.controllers.ownership import phase_of
+from pumice.controllers.view import ManifestView
 from pumice.errors import ManifestError, RejectedError
 
 NOT_BEGUN = ("", "Pending")

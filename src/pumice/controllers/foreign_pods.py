@@ -8,8 +8,7 @@ from typing import Final
 
 from pumice.api.kinds import POD, SCHEDULER_NAME, Manifest
 from pumice.api.times import epoch, rfc3339
-from pumice.controllers.base import Key, Patch, Plan, Record, View
-from pumice.controllers.ownership import key_of
+from pumice.controllers.base import Key, Patch, Plan, Record, View, key_of
 
 REASON: Final = "NoScheduler"
 _PATIENCE_S: Final = 5.0
@@ -25,9 +24,9 @@ class ForeignPodController:
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
         """Look at pods of other schedulers that have no node and no condition yet."""
         is_ours = manifest["spec"].get("schedulerName") == SCHEDULER_NAME
-        return () if is_ours or self.is_content(kind, manifest) else (key_of(manifest),)
+        return () if is_ours or self.is_up_to_date(kind, manifest) else (key_of(manifest),)
 
-    def is_content(self, kind: str, manifest: Manifest) -> bool:  # noqa: ARG002
+    def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:  # noqa: ARG002
         """Return whether a pod is placed, ours, or known to wait."""
         spec = manifest.get("spec") or {}
         if spec.get("schedulerName") == SCHEDULER_NAME or spec.get("nodeName"):
@@ -38,7 +37,7 @@ class ForeignPodController:
     def reconcile(self, key: Key, view: View) -> Plan:
         """Write a condition and an event on a pod that has waited for long enough."""
         pod = view.get(key.kind, key.namespace, key.name)
-        if pod is None or pod["metadata"].get("deletionTimestamp") or self.is_content(POD, pod):
+        if pod is None or pod["metadata"].get("deletionTimestamp") or self.is_up_to_date(POD, pod):
             return Plan()
         created = pod["metadata"].get("creationTimestamp")
         left_s = (epoch(created) if created else view.now) + _PATIENCE_S - view.now

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 from pumice.api.kinds import JOB, Manifest
 from pumice.api.times import epoch
-from pumice.controllers.base import Delete, Key, Plan, View
-from pumice.controllers.job.phases import FINISHED
-from pumice.controllers.ownership import key_of, phase_of
+from pumice.controllers.base import Delete, Key, Plan, View, key_of, phase_of
+from pumice.controllers.job.status import FINISHED
 
 
 class GarbageController:

@@ -8,6 +8,7 @@ from pumice.api.duration import parse_duration
 from pumice.api.kinds import JOB, JOB_FLOW, JOB_TEMPLATE, Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.controllers.base import (
+    SOURCE,
     Create,
     Delete,
     Effect,
@@ -17,8 +18,11 @@ from pumice.controllers.base import (
     Record,
     UpdateStatus,
     View,
+    controlled_by,
+    controller_of,
+    key_of,
+    phase_of,
 )
-from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
 
 BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
 """Label and annotation of a job: ``NAMESPACE.NAME`` of its template."""

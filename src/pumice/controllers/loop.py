@@ -16,11 +16,9 @@ import msgspec
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
-from pumice.controllers.base import Contented, Controller, Key, Plan, View
+from pumice.controllers.backoff import NamespaceDeletions, QuotaBackoff
+from pumice.controllers.base import SOURCE, Controller, Key, Plan, UpToDate, View
 from pumice.controllers.effects import carry_out_all, carry_out_if_refused
-from pumice.controllers.namespace_holds import NamespaceHolds
-from pumice.controllers.ownership import SOURCE
-from pumice.controllers.quota_waits import QuotaWaits
 from pumice.controllers.view import Change, ClusterView, Tables
 from pumice.errors import (
     AlreadyExistsError,
@@ -41,12 +39,8 @@ _RECORDED_AFTER: Final = 8
 
 Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
-_NOBODY: Final = -1
-"""Stands for the controllers of reconciliations that do nothing."""
-_RELEASED: Final = -1
-"""Stands in the queue for what is only reconciled because a quota has more room."""
 _Concerns = Callable[[str, Manifest, View], Iterable[Key]]
-_IsContent = Callable[[str, Manifest], bool]
+_IsUpToDate = Callable[[str, Manifest], bool]
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -84,9 +78,9 @@ class ControllerLoop:
         self._controllers = tuple(controllers)
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
-        self.quota_waits: QuotaWaits[Item] | None = None
+        self.quota_backoff: QuotaBackoff[Item] | None = None
         if tables is not None:
-            self.quota_waits = QuotaWaits(
+            self.quota_backoff = QuotaBackoff(
                 lambda namespace: cluster.list(RESOURCE_QUOTA, namespace)[0],
                 lambda: tables.latest.get(RESOURCE_QUOTA, 0),
             )
@@ -96,7 +90,7 @@ class ControllerLoop:
         """The latest failures, oldest first."""
         self._interested = {
             kind: [
-                (i, c.concerns, c.is_content if isinstance(c, Contented) else None)
+                (i, c.concerns, self._tests_for(c))
                 for i, c in enumerate(controllers)
                 if kind in c.watches
             ]
@@ -104,14 +98,17 @@ class ControllerLoop:
         }
         self.on_change: list[Callable[[Change], None]] = []
         """Called with each change, before controllers are asked which objects it concerns."""
-        self._queue: OrderedDict[Item, int] = OrderedDict()
-        """What is to be reconciled; a number stands for so many reconciliations in a row that are
-        known to do nothing, or ``_RELEASED``."""
+        self._queue: OrderedDict[Item, bool] = OrderedDict()
+        """What is to be reconciled, and whether only because a quota has more room."""
         self._later: list[tuple[float, int, Item]] = []
         self._due: dict[Item, float] = {}
         self._attempts: dict[Item, int] = {}
-        self._postponed = self._passed = 0
-        self._holds = NamespaceHolds()
+        self._postponed = 0
+        self._holds = NamespaceDeletions()
+
+    def _tests_for(self, controller: Controller) -> _IsUpToDate | None:
+        """Return how a controller tells what need not be reconciled, None if it does not."""
+        return controller.is_up_to_date if isinstance(controller, UpToDate) else None
 
     @property
     def quiet(self) -> bool:
@@ -144,13 +141,9 @@ class ControllerLoop:
         count = 0
         self._notice()
         while self._queue and count < limit:
-            item, idle = self._queue.popitem(last=False)
-            if idle == _RELEASED:
-                idle = 0
-                if self.quota_waits is not None and self.quota_waits.is_refused_again(item):
-                    continue
-            if idle and (item[0] == _NOBODY or not self._has_failed):
-                count += self._pass_over(item, idle, limit - count)
+            item, is_released = self._queue.popitem(last=False)
+            backoff = self.quota_backoff
+            if is_released and backoff is not None and backoff.is_refused_again(item):
                 continue
             count += 1
             if self._look(item):
@@ -160,19 +153,12 @@ class ControllerLoop:
     @property
     def _has_failed(self) -> bool:
         """Whether something is to be reconciled again that failed."""
-        return bool(self._due or self._attempts or self.quota_waits)
-
-    def _pass_over(self, item: Item, idle: int, most: int) -> int:
-        """Count reconciliations that do nothing; those beyond the most keep their turn."""
-        if idle > most:
-            self._queue[item] = idle - most
-            self._queue.move_to_end(item, last=False)
-        return min(idle, most)
+        return bool(self._due or self._attempts or self.quota_backoff)
 
     def _notice(self) -> None:
         self._take_changes()
-        if self.quota_waits:
-            self.quota_waits.take_changes()
+        if self.quota_backoff:
+            self.quota_backoff.take_changes()
         now = self._steady()
         while (when := self.next_at()) is not None and when <= now:
             item = heapq.heappop(self._later)[2]
@@ -184,42 +170,10 @@ class ControllerLoop:
         listed = self.view.first_lists()
         changes = [*self.view.refresh()]
         for kind, manifests in listed:
-            self._spread_list(kind, manifests)
-        for change in changes:
-            self._spread(change)
-
-    def _spread_list(self, kind: str, manifests: Iterable[Manifest]) -> None:
-        """Do as ``_spread`` for many new objects.
-
-        Those that a controller is content with are put into the queue by their number: most pods of
-        a cluster are.
-        """
-        if self._holds or self.on_change:
             for manifest in manifests:
                 self._spread((kind, None, manifest))
-            return
-        idle, view, interested = 0, self.view, self._interested[kind]
-        for manifest in manifests:
-            for index, concerns, is_content in interested:
-                try:
-                    if is_content is not None and is_content(kind, manifest):
-                        idle += 1
-                        continue
-                    keys = concerns(kind, manifest, view)
-                    if keys:
-                        idle = self._enqueue_idle(idle)
-                        for key in keys:
-                            self._enqueue((index, key))
-                except Exception as error:  # noqa: BLE001  # as below
-                    self._report_odd(index, kind, manifest, error)
-        self._enqueue_idle(idle)
-
-    def _enqueue_idle(self, number: int) -> int:
-        """Enqueue reconciliations that do nothing; return how many are left to enqueue: none."""
-        if number:
-            self._passed += 1
-            self._queue[_NOBODY, Key("", "", str(self._passed))] = number
-        return 0
+        for change in changes:
+            self._spread(change)
 
     def _spread(self, change: Change) -> None:
         if self._holds:
@@ -227,13 +181,13 @@ class ControllerLoop:
         for listener in self.on_change:
             listener(change)
         kind, old, new = change
-        if kind == RESOURCE_QUOTA and self.quota_waits:
-            for item in sorted(self.quota_waits.released_by(old, new), key=self._age):
-                self._queue.setdefault(item, _RELEASED)
+        if kind == RESOURCE_QUOTA and self.quota_backoff:
+            for item in sorted(self.quota_backoff.released_by(old, new), key=self._age):
+                self._queue.setdefault(item, True)
         moved = old if old is not None and _moved(old, new) else None
-        for index, concerns, is_content in self._interested[kind]:
+        for index, concerns, is_up_to_date in self._interested[kind]:
             if new is not None:
-                self._ask(index, concerns, kind, new, is_content)
+                self._ask(index, concerns, kind, new, is_up_to_date)
             if moved is not None:
                 self._ask(index, concerns, kind, moved)
 
@@ -243,8 +197,8 @@ class ControllerLoop:
         found = self.view.get(key.kind, key.namespace, key.name) or {}
         return str((found.get("metadata") or {}).get("creationTimestamp") or ""), key.name
 
-    def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
-        self._queue[item] = int(is_idle)
+    def _enqueue(self, item: Item) -> None:
+        self._queue[item] = False
 
     def _ask(
         self,
@@ -252,15 +206,18 @@ class ControllerLoop:
         concerns: _Concerns,
         kind: str,
         manifest: Manifest,
-        is_content: _IsContent | None = None,
+        is_up_to_date: _IsUpToDate | None = None,
     ) -> None:
-        """Ask a controller which objects a change concerns, by the object after or before it."""
+        """Ask a controller which objects a change concerns, by the object after or before it.
+
+        Most pods of a cluster are up to date.  They are still reconciled while something is to be
+        tried again, which a reconciliation ends.
+        """
         try:
-            keys = concerns(kind, manifest, self.view)
-            if keys:
-                is_idle = is_content is not None and is_content(kind, manifest)
-                for key in keys:
-                    self._enqueue((index, key), is_idle=is_idle)
+            if is_up_to_date is not None and not self._has_failed and is_up_to_date(kind, manifest):
+                return
+            for key in concerns(kind, manifest, self.view):
+                self._enqueue((index, key))
         except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
             self._report_odd(index, kind, manifest, error)
 
@@ -274,8 +231,8 @@ class ControllerLoop:
         index, key = item
         if self._due:
             self._due.pop(item, None)
-        if self.quota_waits is not None:
-            self.quota_waits.begin()
+        if self.quota_backoff is not None:
+            self.quota_backoff.begin()
         plan = Plan()
         try:
             plan = self._controllers[index].reconcile(key, self.view)
@@ -293,8 +250,8 @@ class ControllerLoop:
         """Schedule the further reconciliations of a plan that was carried out."""
         if self._attempts:
             self._attempts.pop(item, None)
-        if self.quota_waits:
-            self.quota_waits.forget(item)
+        if self.quota_backoff:
+            self.quota_backoff.forget(item)
         for key in plan.look_at:
             self._enqueue((item[0], key))
         again_in_s = 0.0 if plan.is_part else plan.again_in_s
@@ -319,8 +276,8 @@ class ControllerLoop:
                 self._report(item, error, 1)
             self._postpone(item, self._holds.left_s(error.namespace, now))
             return
-        if isinstance(error, QuotaExceededError) and self.quota_waits is not None:
-            if self.quota_waits.add(item, error):
+        if isinstance(error, QuotaExceededError) and self.quota_backoff is not None:
+            if self.quota_backoff.add(item, error):
                 self._report(item, error, _RECORDED_AFTER)
             if plan.again_in_s is not None:
                 self._postpone(item, plan.again_in_s)
@@ -360,7 +317,7 @@ class ControllerLoop:
     def _record_failure(self, about: Manifest, error: Exception) -> None:
         """Write an event on the object: its owner cannot read our log."""
         tried = f"tried {_RECORDED_AFTER} times, still retrying"
-        if self.quota_waits is not None and isinstance(error, QuotaExceededError):
+        if self.quota_backoff is not None and isinstance(error, QuotaExceededError):
             tried = "waits until the resource quota has room"
         message = f"{tried}: {error}"
         with suppress(ClusterError):  # the failure is kept anyway

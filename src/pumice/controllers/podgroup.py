@@ -14,9 +14,18 @@ from pumice.api.annotations import (
     REVOCABLE_ZONE,
 )
 from pumice.api.kinds import DEFAULT_QUEUE, POD, POD_GROUP, Manifest
-from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
-from pumice.controllers.ownership import controlled_by, controller_of
-from pumice.controllers.quota_usage import pods_usage
+from pumice.api.quota_amounts import pods_usage
+from pumice.controllers.base import (
+    Create,
+    Delete,
+    Effect,
+    Key,
+    Patch,
+    Plan,
+    View,
+    controlled_by,
+    controller_of,
+)
 
 _SCALABLE: Final = ("ReplicaSet.apps", "StatefulSet.apps")
 _OWNERS: Final = {
@@ -56,7 +65,7 @@ class PodGroupController:
         metadata = manifest["metadata"]
         return (Key(kind, metadata.get("namespace", ""), metadata["name"]),)
 
-    def is_content(self, kind: str, manifest: Manifest) -> bool:
+    def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:
         """Return whether a well-formed pod has a group, or needs none."""
         if kind != POD or not isinstance(manifest.get("spec"), dict):
             return False

@@ -11,9 +11,8 @@ from typing import Final
 
 from pumice.api.kinds import COMMAND, POD_GROUP, QUEUE, Manifest, queue_of
 from pumice.api.times import epoch_or_zero
-from pumice.controllers.base import Delete, Effect, Key, Patch, Plan, Record, View
-from pumice.controllers.object_index import parent_of
-from pumice.controllers.ownership import SOURCE, key_of
+from pumice.controllers.base import SOURCE, Delete, Effect, Key, Patch, Plan, Record, View, key_of
+from pumice.controllers.view import parent_of
 
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
 

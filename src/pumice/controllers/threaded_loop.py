@@ -24,8 +24,8 @@ from pumice.controllers.effects import (
     carry_out_if_refused,
     one_of_each_task_first,
 )
-from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.loop import ControllerLoop, Item
+from pumice.controllers.view import LOOKED_UP
 
 _HANDS: Final = 32
 """How many effects of all plans together are carried out in parallel."""
@@ -91,6 +91,9 @@ class ThreadedLoop(ControllerLoop):
         )
         self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="effects")
 
+    def _tests_for(self, controller: Controller) -> None:
+        del controller  # metrics count reconciliations that do nothing, too
+
     @property
     def quiet(self) -> bool:
         """Whether nothing is known to wait or to be in progress."""
@@ -149,8 +152,7 @@ class ThreadedLoop(ControllerLoop):
         for change in [*self.view.refresh()]:
             self._spread(change)
 
-    def _enqueue(self, item: Item, *, is_idle: bool = False) -> None:
-        del is_idle  # reconciliations that do nothing are counted, too
+    def _enqueue(self, item: Item) -> None:
         self._queues[item[0]][item] = None
 
     def _pause(self) -> float:

@@ -168,6 +168,11 @@ def fits(need: Column, room: Column) -> Mask:
     return np.asarray((need - room < STEP).all(axis=0))
 
 
+def fits_one(need: Column, room: Column) -> bool:
+    """Return whether a need (R, 1) fits into one room (R,), as ``fits`` does."""
+    return False not in (need[:, 0] - room < STEP).tolist()
+
+
 def need_of(request: Column) -> Column:
     """Return what must be left for a request: a scalar that is not requested fits any room.
 

@@ -303,10 +303,6 @@ class Snapshot:
         """Put pending tasks that ask for something on nodes, to be bound, all at once."""
         self._move_each("place", tasks, nodes, Status.BINDING)
 
-    def pipeline_each(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
-        """Promise pending tasks that ask for something the room about to be free on nodes."""
-        self._move_each("pipeline", tasks, nodes, Status.PIPELINED)
-
     def evict_each(self, tasks: NDArray[np.intp]) -> None:
         """Mark tasks of jobs as leaving their nodes, all at once."""
         self._move_each("evict", tasks, self.tasks.node[tasks].astype(np.intp), Status.RELEASING)

@@ -4,27 +4,83 @@ import gzip
 import hashlib
 import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from pumice.dashboard import documents
 from pumice.dashboard.answers import Answers, UnansweredError
-from pumice.dashboard.documents import cycles as cycles_page
-from pumice.dashboard.documents import jobs as jobs_page
-from pumice.dashboard.documents import nodes as nodes_page
-from pumice.dashboard.documents.overview import overview
-from pumice.dashboard.documents.queues import queues
-from pumice.dashboard.documents.shared import Causes, Document, Scope, View, hide
-from pumice.dashboard.feed import CycleRecord
-from pumice.dashboard.picture import Picture
+from pumice.dashboard.feed import CycleRecord, Picture
 from pumice.dashboard.questions import Ask, Pictured, Starting, Waiting
-from pumice.dashboard.recurring import Recurring
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.sources import Source
+from pumice.dashboard.view import Causes, Document, Scope, View, hide
+
+_EVERY_S: Final = 2.0
+_SHARE: Final = 0.25
+"""The part of the time of the answering process that one such question may take."""
+
+
+class Recurring:
+    """One question about the cluster as it is, and its last answer."""
+
+    def __init__(self, ask: Callable[[], Future[Any]], notify: Callable[[], None]) -> None:
+        """Make one; ``notify`` is called when the answer differs from the one before."""
+        self._ask = ask
+        self._notify = notify
+        self._lock = threading.Lock()
+        self._asked: Future[Any] | None = None
+        self._asked_for = -1
+        self._asked_at = 0.0
+        self._due = 0.0
+        self.found: dict[str, Any] = {}
+        self.problem = ""
+        """Why there is no answer."""
+        self.version = 0
+        """Differs whenever the answer does."""
+
+    def look(self, revision: int) -> None:
+        """Ask again if the cluster has changed and the last answer is not too fresh."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._due or revision == self._asked_for or self._asked is not None:
+                return
+            self._asked_at, self._asked_for = now, revision
+            self._due = now + _EVERY_S
+            with suppress(UnansweredError):
+                self._asked = self._ask()
+        if self._asked is not None:
+            self._asked.add_done_callback(self._take)
+
+    def _take(self, asked: Future[Any]) -> None:
+        found, problem = _answer_of(asked)
+        with self._lock:
+            now = time.monotonic()
+            self._due = max(self._due, now + (now - self._asked_at) * (1 / _SHARE - 1))
+            self._asked = None
+            if problem:
+                self._asked_for = -1  # ask again, even if nothing changes
+            is_new = (found, problem) != (self.found, self.problem)
+            if is_new:
+                self.found, self.problem = found, problem
+                self.version += 1
+        if is_new:
+            self._notify()
+
+
+def _answer_of(asked: Future[Any]) -> tuple[dict[str, Any], str]:
+    """Return what was found, or why nothing was."""
+    if asked.cancelled():
+        return {}, "the dashboard is being stopped"
+    error = asked.exception()
+    return ({}, str(error)) if error is not None else (asked.result(), "")
+
 
 _KEPT: Final = 64
 _FEW_PODS: Final = 5_000
@@ -90,25 +146,25 @@ class Pages:
         feed, decides = self.source.feed, self.source.about.decides
 
         def make(view: View) -> Document:
-            return overview(view, feed.cycles(), feed.samples(), decides=decides)
+            return documents.overview(view, feed.cycles(), feed.samples(), decides=decides)
 
         return self._document(("overview", self._last_cycle()), scope, moment, make)
 
     def queues(self, scope: Scope, moment: Moment) -> Made:
         """Write all queues."""
         _check_cluster(scope)
-        return self._document("queues", scope, moment, queues)
+        return self._document("queues", scope, moment, documents.queues)
 
     def jobs(self, scope: Scope, moment: Moment) -> Made:
         """Write all jobs."""
         if moment is NOW and _is_small(picture := self._picture()):
             self._starts.look(picture.revision)
-        return self._document("jobs", scope, moment, jobs_page.jobs)
+        return self._document("jobs", scope, moment, documents.jobs)
 
     def nodes(self, scope: Scope, moment: Moment) -> Made:
         """Write all nodes."""
         _check_cluster(scope)
-        return self._document("nodes", scope, moment, nodes_page.nodes)
+        return self._document("nodes", scope, moment, documents.nodes)
 
     def job(self, scope: Scope, moment: Moment, name: str) -> Made:
         """Write one job."""
@@ -118,7 +174,7 @@ class Pages:
             if row is None:
                 raise NotThereError(f"job {name}")
             events = self.source.events(name.partition("/")[0]) if moment is NOW else ()
-            return jobs_page.job(view, row, self.source.feed.cycles(), events)
+            return documents.job(view, row, self.source.feed.cycles(), events)
 
         return self._document(("job", name), scope, moment, make)
 
@@ -130,7 +186,7 @@ class Pages:
             names = view.picture.nodes.names
             if name not in names:
                 raise NotThereError(f"node {name}")
-            return nodes_page.node(view, names.index(name))
+            return documents.node(view, names.index(name))
 
         return self._document(("node", name), scope, moment, make)
 
@@ -138,14 +194,14 @@ class Pages:
         """Compute the largest gang of a shape that finds room."""
         _check_cluster(scope)
         key = ("fit", tuple(sorted(shape.items())))
-        return self._document(key, scope, moment, lambda view: nodes_page.fit(view, shape))
+        return self._document(key, scope, moment, lambda view: documents.fit(view, shape))
 
     def cycles(self, scope: Scope) -> Made:
         """Write the last cycles."""
         feed = self.source.feed
 
         def make(view: View) -> Document:
-            return cycles_page.cycles(view, feed.cycles(), feed.moments())
+            return documents.cycles(view, feed.cycles(), feed.moments())
 
         return self._document(("cycles", self._last_cycle()), scope, NOW, make)
 
@@ -153,7 +209,7 @@ class Pages:
         """Write one cycle."""
 
         def make(view: View) -> Document:
-            return cycles_page.cycle(view, self._record(number), self.source.feed.moments())
+            return documents.cycle(view, self._record(number), self.source.feed.moments())
 
         return self._document(("cycle", number), scope, NOW, make)
 

@@ -12,8 +12,7 @@ from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
 from pumice.api.yaml_text import parse_yaml
 from pumice.clock import Deadline
-from pumice.dashboard.feed import Feed
-from pumice.dashboard.picture import Picture
+from pumice.dashboard.feed import Feed, Picture
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import Explanation, explain_job

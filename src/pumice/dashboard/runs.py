@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.text_files import read_text
-from pumice.dashboard.documents.shared import Document
+from pumice.dashboard.view import Document
 from pumice.errors import InputError, Words
 from pumice.sim.output import CHARTS, SUMMARY
 from pumice.sim.readers.table_files import unguarded

@@ -2,8 +2,12 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -11,10 +15,8 @@ import msgspec
 from aiohttp import web
 
 from pumice import __version__
-from pumice.dashboard.action_routes import ActionRoutes
-from pumice.dashboard.actions import Actions
+from pumice.dashboard.actions import ActionRoutes, Actions
 from pumice.dashboard.answers import UnansweredError
-from pumice.dashboard.documents.shared import EVERYTHING, Scope, hide
 from pumice.dashboard.pages import NOW, Made, Moment, Pages
 from pumice.dashboard.questions import (
     Ask,
@@ -27,9 +29,51 @@ from pumice.dashboard.questions import (
     read_texts,
 )
 from pumice.dashboard.security import COOKIE, Guard, refusal
-from pumice.dashboard.static_files import StaticFile, static_files
+from pumice.dashboard.view import EVERYTHING, Scope, hide
 from pumice.errors import InputError, PumiceError, Words
 from pumice.serve.http_server import HttpServer, Site, read_body, write_in_time
+
+_TYPES: Final = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+"""Suffixes that are served, with their content types."""
+_FOLDERS: Final = (
+    ("", "pumice.dashboard", "web"),
+    ("report/vendor/", "pumice.sim.report", "vendor"),
+)
+"""Prefixes of names with the package and the folder whose files have it; the plotting library is
+that of the reports."""
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """One file as it is sent."""
+
+    content_type: str
+    body: bytes
+
+
+@cache
+def static_files() -> dict[str, StaticFile]:
+    """Return all files by the only names under which they are served."""
+    return {
+        name: StaticFile(_TYPES[name[name.rfind(".") :]], file.read_bytes())
+        for prefix, package, folder in _FOLDERS
+        for name, file in _walk(resources.files(package).joinpath(folder), prefix)
+    }
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        name = f"{prefix}{entry.name}"
+        if entry.is_dir():
+            yield from _walk(entry, f"{name}/")
+        elif name.endswith(tuple(_TYPES)):
+            yield name, entry
+
 
 _PATIENCE_S: Final = 10.0
 """How long a request waits for an answer before it returns that the answer is still in progress."""

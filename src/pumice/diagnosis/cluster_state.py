@@ -24,8 +24,8 @@ from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.quotas import usage_of
 from pumice.controllers.expected import is_expected
 from pumice.controllers.jobflow import BY_TEMPLATE
-from pumice.controllers.object_index import ManifestView
-from pumice.controllers.quota_rooms import Elsewhere, QuotaRooms, Refusals, counted_elsewhere
+from pumice.controllers.quota_headroom import Elsewhere, QuotaHeadroom, Refusals, counted_elsewhere
+from pumice.controllers.view import ManifestView
 from pumice.diagnosis.fixtures import SharedFixtures
 from pumice.errors import ClusterError, InputError
 from pumice.framework.plugin import Plugin
@@ -377,13 +377,13 @@ class ClusterState:
         rooms = self._quota_rooms()
         return "" if rooms is None else rooms.why_refused(pod)
 
-    def _quota_rooms(self) -> QuotaRooms | None:
+    def _quota_rooms(self) -> QuotaHeadroom | None:
         """Return the quotas with the existing pods counted, None if there are no quotas."""
         quotas = self._lists.get(RESOURCE_QUOTA)
         if not quotas:
             return None
         elsewhere, demands = self.counted_elsewhere, self.knows_defaults
-        return QuotaRooms(quotas, self.pods, self.quota_usage, elsewhere, demands=demands)
+        return QuotaHeadroom(quotas, self.pods, self.quota_usage, elsewhere, demands=demands)
 
     @property
     def knows_defaults(self) -> bool:

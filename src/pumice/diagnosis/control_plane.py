@@ -18,12 +18,11 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster, Gate
 from pumice.controllers import Controller
+from pumice.controllers.base import controlled_by, controller_of, phase_of
 from pumice.controllers.expected import NOT_BEGUN, class_of, expand_jobs, is_expected, served
-from pumice.controllers.job.expand import may_start, wanted_pods
-from pumice.controllers.job.names import podgroup_name
-from pumice.controllers.job.state import JobState, replicas_of
+from pumice.controllers.job.objects import may_start, wanted_pods
+from pumice.controllers.job.state import JobState, podgroup_name, replicas_of
 from pumice.controllers.loop import ControllerLoop
-from pumice.controllers.ownership import controlled_by, controller_of, phase_of
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.fixtures import Fixtures
 from pumice.errors import QuotaExceededError
@@ -329,7 +328,7 @@ class ControlPlane:
 
     def refusal(self, job: str) -> str:
         """Return how a resource quota refuses pods of a Volcano job now; empty if none does."""
-        waits = self.controllers.quota_waits
+        waits = self.controllers.quota_backoff
         for (_, key), error in waits.errors.items() if waits else ():
             if f"{key.namespace}/{key.name}" == job:
                 return error.plain

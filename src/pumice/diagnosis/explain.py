@@ -13,9 +13,9 @@ from pumice.api.codes import Cause
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest, queue_of
 from pumice.api.wording import counted, first_of, part_of_its, span, verb
 from pumice.clock import Deadline
+from pumice.controllers.base import phase_of
 from pumice.controllers.expected import is_expected, open_queue
 from pumice.controllers.job.state import replicas_of
-from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.control_plane import owner_of
 from pumice.diagnosis.forecast import Forecast, broken_promises, forecast

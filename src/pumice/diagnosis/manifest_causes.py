@@ -14,9 +14,9 @@ from pumice.api.kinds import (
     queue_of,
 )
 from pumice.api.wording import counted, first_of, nearest, part_of_its, verb
+from pumice.controllers.base import phase_of
 from pumice.controllers.expected import NOT_BEGUN, is_expected
-from pumice.controllers.job.expand import expand, may_start
-from pumice.controllers.ownership import phase_of
+from pumice.controllers.job.objects import expand, may_start
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.control_plane import owner_of
 from pumice.diagnosis.missing_pods import (

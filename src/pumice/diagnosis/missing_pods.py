@@ -17,7 +17,7 @@ from pumice.api.quota_amounts import is_native, is_pod_count
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
 from pumice.controllers.expected import is_expected
-from pumice.controllers.quota_rooms import QuotaLeft, RefusedPod
+from pumice.controllers.quota_headroom import QuotaLeft, RefusedPod
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.limits import compared_numbers

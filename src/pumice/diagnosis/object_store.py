@@ -13,8 +13,8 @@ from pumice.api.kinds import GRACE_PERIOD_S, Manifest
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
 from pumice.api.times import epoch
 from pumice.controllers.expected import created
-from pumice.controllers.job.expand import expand
-from pumice.controllers.object_index import ManifestView
+from pumice.controllers.job.objects import expand
+from pumice.controllers.view import ManifestView
 from pumice.errors import ManifestError
 from pumice.webhooks.files import stored_job
 

@@ -28,7 +28,7 @@ from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.services import SERVICES, connect_extender
 from pumice.controllers import all_controllers
-from pumice.controllers.ownership import controller_of
+from pumice.controllers.base import controller_of
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
@@ -38,8 +38,7 @@ from pumice.examine.job_outcome import JobOutcome, Watcher
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
-from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
-from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
+from pumice.plugins.extender import SERVICE, AskedExtender, ExtenderClient, UnaskedExtender
 from pumice.scheduler import Observer, Scheduler
 
 UNKNOWN_VOTE: Final = (
@@ -54,7 +53,7 @@ MOST_UNTOLD_S: Final = 3600.0
 """How long plugins that do not state when time matters are asked each second."""
 MOST_CYCLES: Final = 60
 """Cycles after which a cluster that does not come to rest is left."""
-_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.simulator.evicts)
+_EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.evicts)
 
 
 # The scheduler behind a question has no effect outside
@@ -561,7 +560,9 @@ class _Asking(Observer):
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         self._inner.decided(ssn, decisions)
-        self.plugins = [each for each in ssn.hooks.plugins if type(each).simulator.timed]
+        self.plugins = [
+            each for each in ssn.hooks.plugins if each.simulator and each.simulator.timed
+        ]
         if decisions.binds or decisions.evictions:
             return  # something changes, so there is a cycle in a second
         changes = [(each.name, each.changes_at(ssn)) for each in self.plugins]

@@ -158,7 +158,7 @@ def measured_use(
     names = {plugin.name for tier in conf.tiers for plugin in tier.plugins}
     if not conf.metrics or not names & _MEASURING:
         return {}
-    from pumice.cluster.usage import usage_source  # noqa: PLC0415 - files need no client
+    from pumice.cluster.usage.conf import usage_source  # noqa: PLC0415 - files need no client
 
     nodes = [from_manifest(one) for one in objects if one["kind"] == "Node"]
     try:

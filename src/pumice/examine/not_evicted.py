@@ -16,9 +16,9 @@ from pumice.examine.causes import Examiner
 from pumice.examine.findings import Finding, ObjectRef, SparedPods, failed_in
 from pumice.examine.gang_needs import gang_request
 from pumice.framework.dispatch import Method
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
+from pumice.framework.topology.domains import GangEviction
 
 _PREEMPTING: Final = ("preempt", "gangpreempt")
 _RECLAIMING: Final = ("reclaim", "gangreclaim")

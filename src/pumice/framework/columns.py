@@ -3,6 +3,9 @@
 Names, labels, annotations and creation times come from ``core.object_rows``.
 """
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -187,3 +190,25 @@ class Tasks(NamespacedRows):
     def request(self) -> Column:
         """Their requests (R, n)."""
         return self.snapshot.requests(self.rows)
+
+
+_UNJUDGED = -1
+
+
+class Verdicts:
+    """A yes or no for each task, good for a session: each is judged when first asked about."""
+
+    def __init__(self, n_tasks: int, judge: Callable[[int], bool]) -> None:
+        self._judge = judge
+        self._n_tasks = n_tasks
+
+    @cached_property
+    def _known(self) -> NDArray[np.int8]:
+        return np.full(self._n_tasks, _UNJUDGED, dtype=np.int8)
+
+    def of(self, rows: list[int] | NDArray[np.intp]) -> Mask:
+        """Return the verdicts on some tasks (n,)."""
+        index, known = np.asarray(rows, dtype=np.intp), self._known
+        for row in index[known[index] == _UNJUDGED].tolist():
+            known[row] = self._judge(row)
+        return known[index] == 1

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pumice.core.resources import Mask
+from pumice.core.resources import Mask, holds_any
 from pumice.framework.refusals import PERMIT, REJECT, Refusal, Verdict
 
 Ask = Callable[..., Any]
@@ -181,10 +181,10 @@ def _intersection(tier: Sequence[Ask], asker: Any, candidates: list[int]) -> Mas
         if answer is None:
             continue
         mask = np.asarray(answer, dtype=bool)
-        if not mask.any():
+        if not holds_any(mask):
             return None
         kept = mask if kept is None else kept & mask
-        if not kept.any():
+        if not holds_any(kept):
             kept = None
     return kept
 

@@ -15,7 +15,6 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.combining import FIRST_DIFFERENCE, Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import UNDECLARED
 
 Key = Any
 _ALONE: Final[Key] = ()
@@ -189,7 +188,7 @@ class Ordering:
         )
         self._queue_policy = hooks.keys(Plugin.order_queues)
         self._ask_alone = any(
-            plugin.simulator is UNDECLARED
+            plugin.simulator is None
             for hook in (Plugin.order_jobs, Plugin.order_queues)
             for plugin, _ in hooks.bound(hook)
         )
@@ -210,7 +209,7 @@ class Ordering:
         """The last key of a job, with its numbers and sums of tasks at that time."""
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
         self.keeps_orders = not self.moving_jobs and not any(
-            plugin.simulator is UNDECLARED or plugin.ordered_jobs is not None
+            plugin.simulator is None or plugin.ordered_jobs is not None
             for plugin, _ in self._task_orders
         )
         """Whether the order of tasks stands for the session."""
@@ -414,14 +413,17 @@ class Ordering:
         job_rows = sorted(set(job_of.values()))
         job_key = dict(zip(job_rows, self.job_policy_keys(job_rows), strict=True))
         task_key = dict(zip(victims, self.task_keys(victims), strict=True))
-        queues = functools.cache(self.compare_victim_queues)
+        queues: dict[tuple[int, int], int] = {}
 
         def compare(left: int, right: int) -> int:
             a, b = job_of[left], job_of[right]
             if a != b:
                 queue_a, queue_b = int(jobs.queue[a]), int(jobs.queue[b])
                 if queue_a != queue_b:
-                    return queues(queue_a, queue_b, preemptor_queue)
+                    pair = (queue_a, queue_b)
+                    if pair not in queues:
+                        queues[pair] = self.compare_victim_queues(*pair, preemptor_queue)
+                    return queues[pair]
                 if job_key[a] != job_key[b]:
                     return -1 if job_key[a] > job_key[b] else 1
             return -1 if task_key[right] < task_key[left] else 1
@@ -435,7 +437,8 @@ class Ordering:
         one that left is evicted; the rest is only put in order on the way.
         """
         heap = list(victims)
-        if len(set(self._snapshot.tasks.job[heap].tolist())) < 2:
+        job = self._snapshot.tasks.job
+        if len({job.item(row) for row in heap}) < 2:
             yield from heap
             return
         moved = self._snapshot.journal.moved

@@ -20,13 +20,11 @@ from pumice.errors import UnknownHookError
 from pumice.framework import combining as rule
 from pumice.framework import hook_answers as answer
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.hooks import Hook, HookTable
 from pumice.framework.plugin_declarations import PluginDeclarations
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
-from pumice.framework.simulator_assumptions import UNDECLARED
-from pumice.framework.topology.domains import Domain, SubGroup
+from pumice.framework.topology.domains import Domain, GangEviction, SubGroup
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -78,7 +76,7 @@ class Plugin(PluginDeclarations):
         super().__init_subclass__(**rest)
         if name:
             cls.name = name
-        cls.simulator = vars(cls).get("simulator", UNDECLARED)
+        cls.simulator = vars(cls).get("simulator")
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
             if public and attribute not in dir(Plugin):

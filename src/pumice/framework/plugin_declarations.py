@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from pumice.api.codes import Cause, Spared
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import Ints
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import Fault
-from pumice.framework.columns import Jobs
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
-from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain, SubGroup
 
 
@@ -38,7 +36,7 @@ class PluginDeclarations:
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
     judges_alone: ClassVar[frozenset[str]] = frozenset()
-    """Its hooks about victims that judge each by itself, whatever other candidates there are."""
+    """Its hooks about victims that judge each candidate by itself, whatever others there are."""
     foreseeable: ClassVar[bool] = False
     """Whether turns, and evictions for equal tasks, can be foreseen as far as it has a say.
 
@@ -51,16 +49,12 @@ class PluginDeclarations:
     """Why a candidate that it does not offer is spared."""
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
-    simulator: ClassVar[SimulatorAssumptions] = UNDECLARED
+    simulator: ClassVar[SimulatorAssumptions | None] = None
     """What the simulator may assume; a subclass needs its own declaration."""
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""
     position: int = field(default=0, init=False, repr=False, compare=False)
     """Where it stands in the configuration, counted over all tiers."""
-    judges_in_turn: frozenset[str] = field(
-        default=frozenset(), init=False, repr=False, compare=False
-    )
-    """Its hooks about victims that count (docs/writing-plugins.md): later ones have no say."""
     moving_jobs: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Jobs (rows) whose ``order_tasks`` keys change while their tasks are placed; set at open."""
     ordered_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)
@@ -147,14 +141,6 @@ class PluginDeclarations:
 
         ``hook`` is "preemptable" or "reclaimable".  Called once for candidates of many nodes, so
         that nodes without victims need not be asked one by one; None: unknown.
-        """
-        return None
-
-    def surplus(self, hook: str, jobs: Jobs) -> Ints | None:
-        """Return how many tasks of each job ``hook`` offers: the first of any line (n,).
-
-        Only for hooks that judge by this number alone.  Each task of a job that is evicted lowers
-        it by one; nothing else that evictions and promises change does.  None: unknown.
         """
         return None
 

@@ -21,7 +21,6 @@ from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.session_state import SessionState, StandingWarnings
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.statement import Statement
 
 _OPENED_GATES: Final = "queue gates"
@@ -171,11 +170,12 @@ class Session(SessionState):
 
 
 class Action(msgspec.Struct, frozen=True):
-    """A step of a session, with what the simulator may assume about it."""
+    """A step of a session."""
 
     place: str
     """Module and function, with a colon between them."""
-    simulator: SimulatorAssumptions
+    evicts: bool = False
+    """Whether it makes room by evicting."""
 
     def load(self) -> Callable[[Session], None]:
         """Import the module, unless that is done already, and return the function."""

@@ -144,19 +144,6 @@ class Intents:
         """Record that evictions make room for a task on a node."""
         self._snapshot.journal.put(self.nominations, task, node)
 
-    def nominate_each(self, nodes: Mapping[int, int]) -> None:
-        """Record that evictions make room for tasks, each on a node."""
-        known = {task: self.nominations[task] for task in nodes if task in self.nominations}
-        self._snapshot.journal.on_rollback(self._restore_nominations, [*nodes], known)
-        self.nominations.update(nodes)
-
-    def _restore_nominations(self, tasks: list[int], known: Mapping[int, int]) -> None:
-        for task in tasks:
-            if task in known:
-                self.nominations[task] = known[task]
-            else:
-                del self.nominations[task]
-
     def drop_nomination(self, task: int) -> None:
         """Record that a task no longer waits for its node."""
         if task in self.nominations:

@@ -4,9 +4,7 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 ``rollback`` undo them through the journal.
 """
 
-from collections.abc import Collection, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,16 +17,6 @@ from pumice.framework.session_state import SessionState
 
 Moves = list[tuple[int, int, bool]]
 """Placements: task, node, and whether the task is only pipelined."""
-
-
-class Room(NamedTuple):
-    """Room promised to a task on a node, and who is evicted for it there, in this order."""
-
-    task: int
-    node: int
-    victims: list[int]
-    freed: bool
-    """Whether evictions made it."""
 
 
 class Statement:
@@ -101,25 +89,6 @@ class Statement:
             and bool((table.node[tasks] != NOWHERE).all())
             and not any(shapes[each].coarse for each in set(table.shape[tasks].tolist()))
         )
-
-    def make_rooms(self, rooms: Sequence[Room], action: str, *, gone: Collection[int] = ()) -> None:
-        """Evict and pipeline for several tasks, all at once; for plugins that follow no moves.
-
-        Victims in ``gone`` were evicted before, and are only noted here.
-        """
-        snapshot, keys = self._snapshot, self._snapshot.tasks.keys
-        known = set(gone)
-        victims = [each for room in rooms for each in room.victims if each not in known]
-        if victims:
-            snapshot.evict_each(np.array(victims, dtype=np.intp))
-        tasks = np.array([room.task for room in rooms], dtype=np.intp)
-        snapshot.pipeline_each(tasks, np.array([room.node for room in rooms], dtype=np.intp))
-        for task, _, leaving, _ in rooms:
-            for victim in leaving:
-                self._moves.append(("evict", victim))
-                self._evictions[victim] = Evict(keys[victim], action, keys[task])
-            self._moves.append(("pipeline", task))
-        self._state.intents.nominate_each({room.task: room.node for room in rooms if room.freed})
 
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""

@@ -26,9 +26,8 @@ from pumice.diagnosis.whatif import Answer, Question, what_if
 from pumice.errors import InputError
 from pumice.framework.registry import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind
-from pumice.library.configurations import Configuration, log_warnings, read_configuration
-from pumice.library.html import render
-from pumice.library.tables import Table
+from pumice.library.tables import Table, render
+from pumice.library.workloads import Configuration, log_warnings, read_configuration
 
 _A_CLUSTER = "a cluster, the result of pumice.load"
 _COUNTED = {"Node": "node", "Queue": "queue", "PodGroup": "job", "Pod": "pod"}

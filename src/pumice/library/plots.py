@@ -9,7 +9,7 @@ import numpy as np
 
 from pumice.api.output_files import make_folder, write_file
 from pumice.errors import InputError
-from pumice.library.extras import extra
+from pumice.library.tables import extra
 from pumice.sim.measure import Measures
 from pumice.sim.options import is_count
 from pumice.sim.statistics import WIDTHS, by_class

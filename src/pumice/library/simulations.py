@@ -14,11 +14,9 @@ from pumice.core.resources import Column
 from pumice.errors import InputError
 from pumice.framework.registry import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind, check_seed
-from pumice.library.configurations import Configuration, log_warnings, read_configuration
-from pumice.library.html import render
 from pumice.library.plots import Plots
-from pumice.library.tables import Table
-from pumice.library.workloads import NodesSource
+from pumice.library.tables import Table, render
+from pumice.library.workloads import Configuration, NodesSource, log_warnings, read_configuration
 from pumice.sim import output, statistics
 from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workload
 from pumice.sim.inputs import simulate as run_to_end
@@ -386,17 +384,25 @@ def _named(
     """Return configurations by name; files are named after themselves.
 
     Raises:
-        InputError: There is none, or something else.
+        InputError: There is none, something else, or names of which no files can be made.
     """
     if isinstance(confs, Mapping):
-        for each in confs.values():
+        for name, each in confs.items():
             check_configuration("confs", each)
+            if "/" in name or not name.isprintable():
+                raise InputError(wanted="a name without '/'", found=name, field="confs")
     else:
         wanted = "configurations by name, or a list of files"
         check_items("confs", confs, (*PATHS, type(None)), wanted)
     if not confs:
         raise InputError(wanted="at least one configuration", found=confs, field="confs")
-    return confs if isinstance(confs, Mapping) else {_name(each): each for each in confs}
+    if isinstance(confs, Mapping):
+        return confs
+    named = {_name(each): each for each in confs}
+    if len(named) < len(confs):
+        wanted = "files of different names, or configurations by name"
+        raise InputError(wanted=wanted, found=list(map(str, confs)), field="confs")
+    return named
 
 
 def _cluster(nodes: NodesSource) -> Sequence[KubeObject] | None:

@@ -1,15 +1,56 @@
 """A table for any data library: rows, columns, CSV, Arrow, pandas, Polars."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import contextmanager
+from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pumice.errors import InputError
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from pumice.api.wording import extra_hint
+from pumice.errors import InputError, Words
 from pumice.library.arguments import PATHS, check_kind
-from pumice.library.extras import extra
-from pumice.library.html import render
 from pumice.sim.output import write_table
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import the libraries of an extra.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(
+            wanted=f"the library {error.name}",
+            found=Words("not installed"),
+            hint=extra_hint(name),
+        ) from None
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill one of the templates."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(_text),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
 
 _FILE = "the name of a file that ends in .csv or .parquet"
 _SHOWN = 20

@@ -1,17 +1,66 @@
-"""Workloads and nodes that a program describes itself: jobs as rows, nodes as amounts."""
+"""Configurations and workloads that programs name."""
 
+import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from pumice.actions import ACTIONS
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.conf_files import read_conf_file
 from pumice.api.objects import Node
 from pumice.errors import InputError, Words
+from pumice.framework.conf_check import check_conf
+from pumice.framework.plugin import Plugin
+from pumice.framework.registry import known_plugins
 from pumice.library.arguments import check_kind
+from pumice.plugins import builtin_plugins
 from pumice.sim.inputs import equal_nodes
 from pumice.sim.options import check_nodes, is_count
 from pumice.sim.readers.job_table import AMOUNTS, check_asked, jobs_from
 from pumice.sim.readers.node_sizes import node_for
 from pumice.sim.workload import Workload, in_order
+
+log = logging.getLogger(__name__)
+
+Configuration = str | Path | None
+"""A file, a text of several lines, or None for the built-in configuration."""
+
+
+@dataclass(frozen=True)
+class ReadConfiguration:
+    """A usable configuration, and its source."""
+
+    text: str
+    source: str
+    conf: SchedulerConf
+
+
+def read_configuration(given: Configuration) -> ReadConfiguration:
+    """Read a configuration.
+
+    Raises:
+        InputError: The file cannot be read.
+        ConfError: It is not a configuration.
+    """
+    if given is None:
+        text, source = DEFAULT_CONF, "the built-in configuration"
+    elif isinstance(given, str) and "\n" in given:
+        text, source = given, "the given configuration"
+    else:
+        text, source = read_conf_file(Path(given))
+    return ReadConfiguration(text, source, parse_conf(text, source=source))
+
+
+def log_warnings(conf: SchedulerConf, source: str, plugins: Mapping[str, type[Plugin]]) -> None:
+    """Log settings without effect, once for a configuration that a program passes.
+
+    Its errors are raised where it is used.
+    """
+    for problem in check_conf(conf, known_plugins(builtin_plugins(), plugins), ACTIONS):
+        if problem.severity != "error":
+            log.warning("%s: %s", source, problem)
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 class Binpack(Plugin, name="binpack"):
     """Score 0 to 100 for each unit of weight: the use of requested resources after placement."""
 
-    simulator = SimulatorAssumptions(bounded=True, nodes_alone=True, starts_alone=True)
+    simulator = SimulatorAssumptions()
     weight: int = arg("binpack.weight", default=1, doc="weight of this plugin's score")
     cpu: int = arg("binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
     memory: int = arg("binpack.memory", default=1, minimum=0, fallback=1, doc="weight of memory")

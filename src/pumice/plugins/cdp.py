@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pumice.api.annotations import COOLDOWN_TIME
 from pumice.api.codes import Spared
 from pumice.api.duration import parse_duration
@@ -13,7 +10,7 @@ from pumice.api.times import epoch, rfc3339
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.errors import InputError
-from pumice.framework.eviction.verdict_cache import Verdicts
+from pumice.framework.columns import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -26,7 +23,7 @@ class Cdp(Plugin, name="cdp"):
     The time counts from the moment the pod was scheduled.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, timed=True)
+    simulator = SimulatorAssumptions(timed=True)
     judges_alone = frozenset({"preemptable", "reclaimable"})
     spares = Spared.COOLDOWN
 
@@ -42,10 +39,6 @@ class Cdp(Plugin, name="cdp"):
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer pods whose cooldown is over."""
-        return self._offered.of(candidates)
-
-    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as usual: each pod is judged by itself."""
         return self._offered.of(candidates)
 
     def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:

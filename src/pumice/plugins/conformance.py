@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pumice.api.codes import Spared
 from pumice.api.kinds import SYSTEM_PRIORITIES
 from pumice.core.resources import Mask
 from pumice.core.views import Task
-from pumice.framework.eviction.verdict_cache import Verdicts
+from pumice.framework.columns import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -23,7 +20,7 @@ class Conformance(Plugin, name="conformance"):
     """Protect pods of the critical priority classes and of the system namespace."""
 
     protects = "critical pods"
-    simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "reclaimable", "gang_evictable"})
     spares = Spared.CRITICAL
 
@@ -42,10 +39,6 @@ class Conformance(Plugin, name="conformance"):
 
     def gang_evictable(self, eviction: object, candidates: list[int]) -> Mask:
         """Offer all pods except critical ones."""
-        return self._offered.of(candidates)
-
-    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as usual: each pod is judged by itself."""
         return self._offered.of(candidates)
 
     def _may_go(self, row: int) -> bool:

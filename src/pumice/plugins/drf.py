@@ -164,7 +164,7 @@ class Drf(Plugin, name="drf"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(bounded=True, starts_alone=True, oldest_first=True)
+    simulator = SimulatorAssumptions()
     spares = Spared.FAIR_SHARE
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}
 

@@ -8,15 +8,13 @@ from numpy.typing import NDArray
 from pumice.api.codes import Spared
 from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import Ints
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, all_jobs
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.domains import SubGroup
+from pumice.framework.topology.domains import GangEviction, SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
 NOT_READY_REASON = "NotEnoughResources"
@@ -30,11 +28,8 @@ class Gang(Plugin, name="gang"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_surplus=True, holds_gangs=True
-    )
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"gang_evictable"})
-    judges_in_turn = frozenset({"preemptable", "reclaimable"})
     spares = Spared.VICTIM_GANG
 
     def on_open(self, ssn: PluginSession) -> None:
@@ -125,10 +120,6 @@ class Gang(Plugin, name="gang"):
         if len(owners) < len(self._snapshot.jobs.min_member):
             return self._has_surplus(Jobs(self._snapshot, owners))
         return self._has_surplus(all_jobs(self._snapshot))[owners]
-
-    def surplus(self, hook: str, jobs: Jobs) -> Ints:
-        """Count the tasks of jobs beyond their minimum number."""
-        return jobs.ready - jobs.min_member
 
     def _has_surplus(self, jobs: Jobs) -> Mask:
         return np.asarray(jobs.ready > jobs.min_member)

@@ -88,7 +88,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     Pods without a topology are packed into domains that are already in use.
     """
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     weight: int = arg("weight", default=1, minimum=0, fallback=1, doc="weight of all scores")
     cpu: int = arg("hypernode.binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
     memory: int = arg(

@@ -51,7 +51,7 @@ class NodeGroup(Plugin, name="nodegroup"):
     with ``strict: false`` open to such queues.
     """
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("queue's node group limits cannot be read", curable=False, code=Cause.NODE_GROUP),
         Reason("node group label not found", curable=False, code=Cause.NODE_GROUP),

@@ -21,7 +21,7 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 class Overcommit(Plugin, name="overcommit"):
     """Admit jobs while their reservations fit into ``factor`` times the cluster, less its use."""
 
-    simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
+    simulator = SimulatorAssumptions()
     factor: float = arg(
         "overcommit-factor",
         default=1.2,

@@ -24,7 +24,7 @@ class Pdb(Plugin, name="pdb"):
     """
 
     protects = "pods whose disruption budget is used up"
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     spares = Spared.BUDGET
 
     def on_open(self, ssn: PluginSession) -> None:

@@ -9,11 +9,10 @@ from pumice.api.codes import Spared
 from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.framework.topology.domains import SubGroup
+from pumice.framework.topology.domains import GangEviction, SubGroup
 
 
 @dataclass(kw_only=True)
@@ -25,9 +24,7 @@ class Priority(Plugin, name="priority"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_lower=True
-    )
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "gang_evictable"})
     spares = Spared.NO_LOWER_PRIORITY
 
@@ -62,10 +59,6 @@ class Priority(Plugin, name="priority"):
             return np.ones(len(rows), dtype=bool)
         priority = self._snapshot.jobs.priority[self._snapshot.tasks.job[rows]]
         return np.asarray(priority < eviction.job.priority)
-
-    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
-        """Answer as usual: each task is judged by itself."""
-        return self._lower(asker, candidates)
 
     def _lower(self, preemptor: Task, rows: NDArray[np.intp]) -> Mask:
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs

@@ -29,8 +29,7 @@ class Proportion(Plugin, name="proportion"):
     """
 
     foreseeable = True
-    judges_in_turn = frozenset({"reclaimable"})
-    simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
+    simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
 
     def on_open(self, ssn: PluginSession) -> None:

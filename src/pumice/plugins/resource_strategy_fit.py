@@ -58,7 +58,7 @@ class _Rule:
 class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     """Score by use after placement: high or low use is better, as configured for each resource."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     weight: WholePart = arg(
         "resourceStrategyFitWeight",
         default=10,

@@ -24,7 +24,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
     """Vote against jobs that, with those admitted before in this cycle, would overrun a quota."""
 
     # admitted jobs count until the cycle ends; from then on only the quota's status counts
-    simulator = SimulatorAssumptions(bounded=True, forgets=True)
+    simulator = SimulatorAssumptions(forgets=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """Sort quotas by namespace."""

@@ -73,7 +73,7 @@ class Usage(Plugin, name="usage"):
     An estimate is fixed when its pod is added, and subtracted unchanged when the pod leaves.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, timed=True)
+    simulator = SimulatorAssumptions(timed=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason(
             "the CPU load of the node exceeds the upper limit.",

@@ -11,7 +11,7 @@ from typing import Any
 
 from pumice.api.decisions import Condition, Decisions, PodGroupState
 from pumice.api.quantity import parse_quantity
-from pumice.scenarios.between_cycles import bind_counts_of_hyper_nodes, groups_by_pod
+from pumice.scenarios.objects import bind_counts_of_hyper_nodes, groups_by_pod
 from pumice.scenarios.scenario import Record
 
 _FULL = frozenset({"binds", "evictions", "pipelined", "podGroups", "queues"})

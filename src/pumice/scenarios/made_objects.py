@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from pumice.api.kinds import LIMIT_RANGE, RESOURCE_QUOTA, Manifest
 from pumice.cluster.embedded.quotas import usage_of
 from pumice.controllers.expected import with_expected
-from pumice.controllers.quota_rooms import QuotaRooms, RefusedPod, counted_elsewhere
-from pumice.scenarios.between_cycles import group_of
-from pumice.scenarios.identity import is_job, key_of
+from pumice.controllers.quota_headroom import QuotaHeadroom, RefusedPod, counted_elsewhere
+from pumice.scenarios.objects import group_of, is_job, key_of
 from pumice.scenarios.scenario import Scenario
 from pumice.webhooks.files import stored_job
 
@@ -45,6 +44,6 @@ def _refused(objects: Sequence[Manifest], scenario: Scenario) -> Iterator[Refuse
     groups = {key_of(one): one for one in objects if one["kind"] == "PodGroup"}
     elsewhere = counted_elsewhere(quotas, pods, usage_of)
     knows_defaults = LIMIT_RANGE not in scenario.hidden
-    rooms = QuotaRooms(quotas, pods, usage_of, elsewhere, demands=knows_defaults)
+    rooms = QuotaHeadroom(quotas, pods, usage_of, elsewhere, demands=knows_defaults)
     for found in rooms.refusals(by_group, groups).values():
         yield from found.pods

@@ -1,25 +1,29 @@
-"""Run scenario files: find them in folders, play their cycles, compare.
+"""Scenario files, run one or many at a time and compared with their expectations."""
 
-Used by `pumice test` and `pumice run`. The scheduler comes in as a factory, so that anything with
-the same `cycle` method can be tested.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Protocol
+from xml.etree import ElementTree as ET
 
+from pumice.api.annotations import EXPECTED
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.conf_files import read_conf_file
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.output_files import make_folder, write_file
+from pumice.api.shown_text import shown
 from pumice.api.wording import crash_text
+from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.services import SERVICES
 from pumice.errors import ConfError, ManifestError, PumiceError, ScenarioError
-from pumice.scenarios.between_cycles import advance
+from pumice.processes import worker_processes
 from pumice.scenarios.compare import CompareOptions, compare
-from pumice.scenarios.first_objects import first_objects
+from pumice.scenarios.objects import advance, is_job
 from pumice.scenarios.scenario import (
     SUFFIXES,
     Scenario,
@@ -124,8 +128,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     except ConfError as error:  # it knows the plugins, but not where the text is from
         error.file = error.file or scenario.conf_source
         raise
-    first = first_objects(scenario)
-    objects = first.objects
+    objects, refused = _first_objects(scenario)
     played: list[PlayedCycle] = []
     for number in range(scenario.cycles):
         if played:
@@ -136,8 +139,25 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
             decisions = scheduler.cycle(objects, now, usage)
         except ManifestError as error:
             raise scenario.placed(error) from error
-        played.append(PlayedCycle(objects, decisions, first.refused))
+        played.append(PlayedCycle(objects, decisions, refused))
     return played
+
+
+def _first_objects(scenario: Scenario) -> tuple[list[Manifest], dict[str, str]]:
+    """Return the objects of the first cycle, and the pods that resource quotas refuse, with why.
+
+    Raises:
+        ManifestError: A job cannot be used; names its file and line.
+    """
+    if not any(is_job(one) or _is_expected(one) for one in scenario.objects):
+        return with_made_claims(scenario.objects), {}
+    from pumice.scenarios.made_objects import with_made_objects  # noqa: PLC0415  (loads controllers)
+
+    return with_made_objects(scenario)
+
+
+def _is_expected(one: Manifest) -> bool:
+    return one["kind"] == "Pod" and EXPECTED in (one["metadata"].get("annotations") or ())
 
 
 def check(
@@ -212,3 +232,120 @@ def run_scenario(
         outcome, differences = "error", [crash_text(error)]
     spent = perf_counter() - start
     return CaseResult(scenario.path, outcome, tuple(differences), spent, warnings)
+
+
+# starting a worker costs about as much as a few dozen small scenarios
+_WORTH_A_WORKER = 24
+_LARGEST_CHUNK = 16
+
+
+def run_files(
+    files: Sequence[ScenarioFile],
+    *,
+    make_scheduler: SchedulerFactory = default_scheduler,
+    options: CompareOptions | None = None,
+    jobs: int | None = None,
+    stop_early: bool = False,
+) -> Generator[CaseResult, None, None]:
+    """Run files and yield their results in the given order, non-scenarios left out.
+
+    ``make_scheduler`` is called once for each file, in the process that runs it; of ``jobs``
+    processes None means the number of CPUs; ``stop_early`` ends after the first failure.
+    """
+    options = options or CompareOptions()
+    workers = min(jobs or os.cpu_count() or 1, 1 + len(files) // _WORTH_A_WORKER)
+    results = (
+        _run_here(files, make_scheduler, options)
+        if workers < 2
+        else _run_in_processes(files, make_scheduler, options, workers)
+    )
+    for result in results:
+        if result.outcome != "skipped":
+            yield result
+            if stop_early and result.outcome != "passed":
+                return
+
+
+def _run_here(
+    files: Iterable[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
+) -> Iterator[CaseResult]:
+    for file in files:
+        yield run_file(file, make_scheduler, options)
+
+
+def _run_in_processes(
+    files: Sequence[ScenarioFile],
+    make_scheduler: SchedulerFactory,
+    options: CompareOptions,
+    workers: int,
+) -> Iterator[CaseResult]:
+    size = max(1, min(_LARGEST_CHUNK, len(files) // (4 * workers)))
+    chunks = [files[i : i + size] for i in range(0, len(files), size)]
+    with worker_processes(workers) as pool:
+        running = [pool.submit(_run_chunk, chunk, make_scheduler, options) for chunk in chunks]
+        for chunk, future in zip(chunks, running, strict=True):
+            yield from _results(chunk, future, make_scheduler, options)
+
+
+def _results(
+    chunk: Sequence[ScenarioFile],
+    future: "Future[list[CaseResult]]",
+    make_scheduler: SchedulerFactory,
+    options: CompareOptions,
+) -> list[CaseResult]:
+    """Collect a chunk; if a worker died, find the file at fault by running each one alone."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return [_run_alone(file, make_scheduler, options) for file in chunk]
+
+
+def _run_chunk(
+    files: Sequence[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
+) -> list[CaseResult]:
+    return [run_file(file, make_scheduler, options) for file in files]
+
+
+def _run_alone(
+    file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
+) -> CaseResult:
+    with worker_processes(1) as pool:
+        try:
+            return pool.submit(run_file, file, make_scheduler, options).result()
+        except BrokenProcessPool:
+            return CaseResult(file.path, "error", ("the process died while running this file",))
+
+
+def junit_xml(results: Sequence[CaseResult]) -> str:
+    """Return a document with one test case for each file; the class name is its folder."""
+    suite = ET.Element(
+        "testsuite",
+        name="pumice",
+        tests=str(len(results)),
+        failures=str(sum(result.outcome == "failed" for result in results)),
+        errors=str(sum(result.outcome == "error" for result in results)),
+        time=f"{sum(result.seconds for result in results):.3f}",
+    )
+    for result in results:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=shown(str(result.path.parent)),
+            name=shown(result.path.name),
+            time=f"{result.seconds:.3f}",
+        )
+        if result.outcome in {"failed", "error"}:
+            tag = "failure" if result.outcome == "failed" else "error"
+            first = result.differences[0] if result.differences else ""
+            lines = "\n".join(map(shown, result.differences))
+            ET.SubElement(case, tag, message=shown(first)).text = lines
+    suites = ET.Element("testsuites")
+    suites.append(suite)
+    ET.indent(suites)
+    return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def write_junit(results: Sequence[CaseResult], path: Path) -> None:
+    """Write the document to a file, creating its folder if needed."""
+    make_folder(path.parent)
+    write_file(path, junit_xml(results))

@@ -12,8 +12,8 @@ from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.controller_metrics import ControllerMetrics
 from pumice.controllers.hypernode import DISCOVERY_CONFIG
-from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
+from pumice.controllers.view import LOOKED_UP
 from pumice.metrics import Metrics
 from pumice.serve.cache_gate import CacheGate
 from pumice.serve.options import ControllerOptions

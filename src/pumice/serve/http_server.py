@@ -6,11 +6,12 @@ import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from aiohttp import StreamReader, http_exceptions, web
+from aiohttp import http_exceptions, web
 
 from pumice import logs
 from pumice.serve.ports import Port
@@ -27,7 +28,11 @@ _MOST_CONNECTIONS: Final = 512
 """Open connections of a site; beyond, the oldest one without a request makes room."""
 _MOST_HANDSHAKES: Final = 128
 _NO_DESCRIPTOR_S: Final = 0.1
+_THREADS: Final = 32
+"""Requests that may wait for something else at once, such as a cluster that is slow to answer."""
 _CHUNK: Final = 64 * 1024
+_MOST_HELD: Final = 128 << 20
+"""Bytes of the bodies that a site holds at once; beyond, only those of a chunk find room."""
 _log = logs.get("endpoints")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -60,6 +65,33 @@ class Site:
     sockets: Sequence[socket.socket] = ()
 
 
+@dataclass
+class _Bodies:
+    """Bytes of the bodies of a site whose requests are not answered yet."""
+
+    held: int = 0
+
+    def take(self, request: web.Request, size: int) -> None:
+        """Count a part of a body.
+
+        Raises:
+            HTTPServiceUnavailable: there is no room for it.
+        """
+        own = request.get(_HELD, 0) + size
+        if own > _CHUNK and self.held + size > _MOST_HELD:
+            raise web.HTTPServiceUnavailable(text="too many large requests at once\n")
+        request[_HELD] = own
+        self.held += size
+
+    def release(self, request: web.Request) -> None:
+        """Forget the body of a request that was answered."""
+        self.held -= request.get(_HELD, 0)
+
+
+_HELD: Final = web.RequestKey("held", int)
+_BODIES: Final = web.RequestKey("bodies", _Bodies)
+
+
 class _Entrance:
     """Accepts the connections of one site: any client can open many, and none must end us."""
 
@@ -71,6 +103,7 @@ class _Entrance:
         self._greeted: dict[asyncio.Task[None], web.RequestHandler] = {}
         """New connections, until the handshake is done."""
         self._accepting: list[asyncio.Task[None]] = []
+        self._bodies = _Bodies()
 
     def open(self, server: web.Server) -> None:
         """Begin to accept."""
@@ -85,10 +118,12 @@ class _Entrance:
             raise web.HTTPBadRequest(text="wanted headers in UTF-8\n")
         protocol = request.protocol
         self._asked.add(protocol)
+        request[_BODIES] = self._bodies
         try:
             return await handler(request)
         finally:
             self._asked.discard(protocol)
+            self._bodies.release(request)
 
     def close(self) -> None:
         """Accept no more."""
@@ -149,6 +184,7 @@ class HttpServer:
         self._sites = sites
         self._grace_s = grace_s
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, "http"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._runners: list[web.AppRunner] = []
         self._entrances: list[_Entrance] = []
@@ -279,6 +315,7 @@ async def read_body(request: web.Request, longest: int) -> bytes:
         HTTPBadRequest: it is malformed.
         HTTPRequestEntityTooLarge: it has more than ``longest`` bytes.
         HTTPRequestTimeout: it takes too long to arrive.
+        HTTPServiceUnavailable: too much is being read for others.
         HTTPUnsupportedMediaType: it is compressed.
     """
     if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
@@ -291,7 +328,7 @@ async def read_body(request: web.Request, longest: int) -> bytes:
             body = content.read_nowait()
         else:
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                body = await _read_chunks(content, longest)
+                body = await _read_chunks(request, longest)
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="request body too slow\n") from None
     except web.RequestPayloadError:
@@ -301,10 +338,11 @@ async def read_body(request: web.Request, longest: int) -> bytes:
     return body
 
 
-async def _read_chunks(content: StreamReader, longest: int) -> bytes:
+async def _read_chunks(request: web.Request, longest: int) -> bytes:
     """Read until the end, or until it is too long."""
-    body = bytearray()
-    async for chunk in content.iter_chunked(_CHUNK):
+    body, bodies = bytearray(), request.get(_BODIES) or _Bodies()
+    async for chunk in request.content.iter_chunked(_CHUNK):
+        bodies.take(request, len(chunk))
         body += chunk
         if len(body) > longest:
             break

@@ -1,134 +1,23 @@
 """Upper bounds on how many jobs of a class could get something in the next cycle.
 
-They cost little.  They hold if all plugins and actions declare that they are bounded;
-otherwise every job takes part in every cycle.
+They cost little, and hold unless a plugin lets jobs that have no room matter to others: then every
+job takes part in every cycle.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
 
-from pumice.actions import ACTIONS
 from pumice.core.resources import STEP, Column, has_exact_sums
-from pumice.framework.dispatch import Enabled
-from pumice.framework.plugin import Plugin
 from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, QueueLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits, queues_with_jobs
-from pumice.sim.eviction_rules import EvictionRules
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
 from pumice.sim.queue_ledger import QueueLedger
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
-
-_ABOUT_NODES = [
-    hook.__name__
-    for hook in (
-        Plugin.filter_shape,
-        Plugin.filter_nodes,
-        Plugin.score_shape,
-        Plugin.score_nodes,
-    )
-]
-"""Hooks whose answers about nodes may be kept."""
-_OF_GANGS = [hook.__name__ for hook in (Plugin.job_valid, Plugin.job_ready, Plugin.on_close)]
-"""Hooks that together start gangs whole and report it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shortcuts:
-    """The shortcuts that all plugins and actions of a configuration allow."""
-
-    leave_jobs_out: bool
-    """Whether jobs that could get nothing need not take part in a cycle."""
-    await_events: bool
-    """Whether no cycle is needed as long as nothing happens."""
-    refusals_last: bool
-    """Whether a job that a cycle refused is refused until something is released."""
-    evicts: bool
-    evictions: EvictionRules | None = None
-    """Who may be evicted, if that is known of a configuration that evicts."""
-    keep_fits: bool = False
-    """Whether the answer of a node holds until a pod is added to it or leaves it."""
-    admitting: tuple[Plugin, ...] = ()
-    """The plugins that decide whether a job is admitted; none: every job is."""
-    limiting: tuple[Plugin, ...] = ()
-    """The plugins that may refuse a queue one more task."""
-    starts_alone: bool = False
-    """Whether a gang of equal pods starts on its best nodes as soon as all limits allow it."""
-    oldest_first: bool = False
-    """Whether queues take jobs of equal priority by age."""
-    by_share: bool = False
-    """Whether queues are taken by their share of what they deserve, and not merely by age."""
-
-    @classmethod
-    def of(cls, actions: Sequence[str], tiers: Iterable[Iterable[Enabled]]) -> "Shortcuts":
-        """Ask the plugins and actions of a configuration."""
-        tiers = [list(tier) for tier in tiers]
-        entries = [entry for tier in tiers for entry in tier]
-        declared = [entry.plugin.simulator for entry in entries]
-        declared += [ACTIONS[action].simulator for action in actions]
-        bounded = all(each.bounded for each in declared)
-        timed = any(each.timed for each in declared)
-        evicts = any(each.evicts for each in declared)
-        forgets = any(each.forgets for each in declared)
-        all_jobs = any(each.all_jobs for each in declared)
-        asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]
-        keep_fits = all(entry.plugin.simulator.nodes_alone for entry in asked)
-        limiting = [entry for entry in entries if entry.offers("allocatable")]
-        ordering = [entry for entry in entries if entry.offers("order_queues")]
-        lasts = bounded and not (timed or forgets or all_jobs)
-        refusals_last = lasts and not evicts
-        starts_alone = refusals_last and keep_fits and _starts_alone(actions, entries)
-        return cls(
-            leave_jobs_out=bounded and not all_jobs,
-            await_events=bounded and not timed,
-            refusals_last=refusals_last,
-            evicts=evicts,
-            evictions=EvictionRules.of(actions, tiers) if lasts and evicts else None,
-            keep_fits=keep_fits,
-            admitting=_admitting(tiers) if "enqueue" in actions else (),
-            limiting=tuple(entry.plugin for entry in limiting),
-            starts_alone=starts_alone,
-            oldest_first=starts_alone and ordering in ([], limiting) and _oldest_first(entries),
-            by_share=bool(ordering),
-        )
-
-
-def _admitting(tiers: Iterable[Iterable[Enabled]]) -> tuple[Plugin, ...]:
-    """Find the plugins that vote on admitting jobs: the first tier with a vote decides alone."""
-    for tier in tiers:
-        voters = tuple(entry.plugin for entry in tier if entry.offers("job_enqueueable"))
-        if voters:
-            return voters
-    return ()
-
-
-def _starts_alone(actions: Sequence[str], entries: Sequence[Enabled]) -> bool:
-    """Return whether gangs start whole, one after the other, and each limit is known."""
-    if tuple(actions) not in (("enqueue", "allocate"), ("enqueue", "allocate", "backfill")):
-        return False
-    limiting = [entry for entry in entries if entry.offers("allocatable")]
-    holding_back = [entry for entry in entries if entry.offers("overused")]
-    gangs = [entry for entry in entries if entry.plugin.name == "gang"]
-    return (
-        all(entry.plugin.simulator.starts_alone and not entry.plugin.hierarchy for entry in entries)
-        and len(limiting) < 2
-        and holding_back == limiting
-        and any(all(map(entry.offers, _OF_GANGS)) for entry in gangs)
-        and any(entry.plugin.name == "predicates" for entry in entries)
-    )
-
-
-def _oldest_first(entries: Sequence[Enabled]) -> bool:
-    """Return whether jobs of equal priority are ordered by age, and queues are not in pairs."""
-    ordering = [entry.plugin for entry in entries if entry.offers("order_jobs")]
-    return all(plugin.simulator.oldest_first for plugin in ordering) and not any(
-        entry.offers("compare_queues") for entry in entries
-    )
-
 
 UNBOUNDED = 1 << 60
 """A number above any number of jobs."""

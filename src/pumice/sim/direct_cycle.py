@@ -16,10 +16,11 @@ from pumice.core.views import Task
 from pumice.framework.equal_runs import Run
 from pumice.framework.equal_tasks import has_host_ports, has_plain_shape
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Bounds, Shortcuts
+from pumice.sim.bounds import Bounds
 from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import JobRun
 from pumice.sim.kept_fits import KeptFits, KeptPlacing, is_common, looks_at_nodes_alone
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.turns import Admission, Turns
 
@@ -49,7 +50,7 @@ class DirectCycle:
         self._seed = scheduler.seed
         self._hooks = scheduler.kept_hooks
         self._kept = kept if shortcuts.starts_alone and not scheduler.conf.queue_gates else None
-        self._oldest_first = shortcuts.oldest_first
+        self._knows_order = shortcuts.knows_order
         self._eligible: dict[JobClass, bool] = {}
         self._n_quiet = 0
         """The first shapes that are known to have nothing to do with other pods."""
@@ -149,7 +150,7 @@ class DirectCycle:
         """Return whether it is known which of several jobs goes first."""
         first = runs[0].kind.group.priority_class_name
         return len(runs) == 1 or (
-            self._oldest_first and all(run.kind.group.priority_class_name == first for run in runs)
+            self._knows_order and all(run.kind.group.priority_class_name == first for run in runs)
         )
 
     def _are_eligible(self, runs: Iterable[JobRun]) -> bool:

@@ -13,13 +13,13 @@ from pumice.api.conf import SchedulerConf
 from pumice.api.objects import KubeObject
 from pumice.framework.arguments import PreemptArguments, arguments_of
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Shortcuts
 from pumice.sim.direct_cycle import DirectCycle
 from pumice.sim.execution import Execution
 from pumice.sim.job_run import EPOCH, JobRun, Outcome
 from pumice.sim.kept_fits import KeptFits
 from pumice.sim.options import Evicted
 from pumice.sim.quiet_cycles import Outlook
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.waiting_jobs import WaitingJobs

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
-from typing import Final, Literal, TypeGuard, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeGuard, get_args
 
 from pumice.errors import InputError
-from pumice.sim.workload import JobSpec
+
+if TYPE_CHECKING:  # a command's help reads the options, and loads nothing that simulates
+    from pumice.sim.workload import JobSpec
 
 FORMATS: Final = (
     *("manifests", "openb", "philly", "swf", "synthetic", "alibaba2018", "alibaba2025", "jobs"),
@@ -109,7 +111,7 @@ def check_at_most(
         )
 
 
-def within_limits(jobs: Iterable[JobSpec], file: str) -> Iterator[JobSpec]:
+def within_limits(jobs: "Iterable[JobSpec]", file: str) -> "Iterator[JobSpec]":
     """Yield jobs as they are read, up to the limits.
 
     Raises:
@@ -134,7 +136,7 @@ def within_limits(jobs: Iterable[JobSpec], file: str) -> Iterator[JobSpec]:
         check_at_most(seconds, MAX_SECONDS, "seconds of a run", file=file, field=field)
 
 
-def check_arrivals(jobs: tuple[JobSpec, ...], file: str) -> None:
+def check_arrivals(jobs: "tuple[JobSpec, ...]", file: str) -> None:
     """Refuse jobs, in the order of their arrival, that arrive too long after the first.
 
     Raises:

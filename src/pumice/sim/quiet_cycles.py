@@ -15,9 +15,9 @@ from pumice.core.priorities import Priorities
 from pumice.core.resources import Column, IndexArray
 from pumice.core.status import Status
 from pumice.framework.queue_limits.limits import QueueLimits
-from pumice.sim.bounds import Bounds, Shortcuts, times_within
-from pumice.sim.eviction_rules import EvictionRules, Offer
+from pumice.sim.bounds import Bounds, times_within
 from pumice.sim.job_classes import JobClass, JobClasses
+from pumice.sim.shortcuts import EvictionRules, Offer, Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 
 
@@ -83,7 +83,7 @@ class QuietCycles:
         Gangs do, even if they find too little room: they draw lots for nodes until then.
         """
         pods = self._room.pods(kind)
-        if pods == 0 or (kind.size == 1 and self._rules.oldest_first):
+        if pods == 0 or (kind.size == 1 and self._shortcuts.oldest_first):
             return min(pods, admitted)
         return admitted
 

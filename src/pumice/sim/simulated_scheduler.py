@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pumice.api.conf import SchedulerConf
 from pumice.framework.plugin import Plugin
-from pumice.plugins.extender.questions import UnaskedExtender
+from pumice.plugins.extender import UnaskedExtender
 from pumice.scheduler import Scheduler
 
 

@@ -1,7 +1,7 @@
 """Jobs that start without a session and run to their end without rows in the tables.
 
 Sessions see them as sums: on their nodes, in their queue and in their namespace.  That is enough
-for plugins that declare ``starts_alone``, and a fraction of the cost of rows.
+for the plugins under which they start so, and a fraction of the cost of rows.
 """
 
 import itertools

@@ -6,11 +6,12 @@ reservation still count for its queue, so the cycle decides as if it took part.
 
 from collections.abc import Iterable
 
-from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
+from pumice.sim.bounds import UNBOUNDED, Bounds
 from pumice.sim.job_classes import JobClass, JobClasses
 from pumice.sim.job_run import JobRun
 from pumice.sim.placeholders import WAITING, Share
 from pumice.sim.quiet_cycles import Outlook, QuietCycles
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_classes import Line, WaitingClass, WaitingClasses
 
@@ -212,15 +213,21 @@ class WaitingJobs:
         return self.bounds
 
     def _count(self, waiting: WaitingClass, bounds: Bounds | None) -> tuple[int, int]:
-        """Return how many of one class could start, and how many could be admitted."""
+        """Return how many of one class could start, and how many could be admitted.
+
+        Which of them do, an unknown order decides: then all take part if one of them does.
+        """
         admitted, new = len(waiting.admitted.runs), waiting.n_new
         if bounds is None:
             return admitted, new
         kind = waiting.kind
-        return (
+        most = (
             min(admitted, bounds.startable(kind)) if admitted else 0,
             min(new, bounds.admissible(kind)) if new else 0,
         )
+        if self._shortcuts.oldest_first:
+            return most
+        return admitted if most[0] else 0, new if most[1] else 0
 
     def _line_up(self, run: JobRun, line: Line) -> None:
         line.add(run)

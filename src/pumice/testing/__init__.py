@@ -1,7 +1,6 @@
 """Scenario files and builders for tests: public, for plugin authors and cluster owners alike."""
 
 from pumice.scenarios.compare import CompareOptions, compare
-from pumice.scenarios.many_files import run_files
 from pumice.scenarios.runner import (
     CaseResult,
     CycleScheduler,
@@ -10,6 +9,7 @@ from pumice.scenarios.runner import (
     check,
     find_scenarios,
     play,
+    run_files,
 )
 from pumice.scenarios.scenario import Scenario, load_scenario
 from pumice.testing.builders import (

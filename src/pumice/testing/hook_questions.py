@@ -18,12 +18,11 @@ from pumice.errors import BadHookResultError, PluginError
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.combining import EACH, KEYS
 from pumice.framework.dispatch import Method
-from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.hook_answers import MASK
 from pumice.framework.hooks import Hook
 from pumice.framework.plugin import HOOKS, Plugin
 from pumice.framework.session import Session
-from pumice.framework.topology.domains import Domain, SubGroup
+from pumice.framework.topology.domains import Domain, GangEviction, SubGroup
 
 Answer = NDArray[Any]
 Answers = dict[tuple[Any, ...], Any]

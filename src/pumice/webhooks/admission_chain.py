@@ -16,6 +16,7 @@ from pumice.api.kinds import BUILT_IN, Kind, Manifest
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.schema.grammar import fields_of
 from pumice.webhooks.fields import FieldError, aggregate, quoted
+from pumice.webhooks.go_types import DecodeError, decode
 from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.metadata import check_metadata, check_metadata_update, finalizer_warnings
 from pumice.webhooks.pods.defaults import filled_pod
@@ -31,9 +32,7 @@ from pumice.webhooks.review import (
     Request,
     unreadable,
 )
-from pumice.webhooks.schema.defaults import fill_in
-from pumice.webhooks.schema.known import SchemaContents
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.schemas import SchemaContents, fill_in
 
 Source = Literal["", "builtin", "crd-schema", "webhook"]
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in BUILT_IN}

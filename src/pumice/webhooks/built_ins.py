@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pumice.api.kinds import CUSTOM_KIND, PRIORITY_CLASS, STORAGE_CLASS, Kind, Manifest
 from pumice.api.quantity import amounts
+from pumice.webhooks.custom_schemas import check_definition
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -33,7 +34,6 @@ from pumice.webhooks.names import (
 )
 from pumice.webhooks.pods.resources import NOT_NEGATIVE, check_amount
 from pumice.webhooks.pods.template import check_pod_content
-from pumice.webhooks.schema.custom import check_definition
 
 _LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _LARGEST_DATA: Final = 1 << 20

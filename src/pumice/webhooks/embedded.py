@@ -25,13 +25,13 @@ from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.built_ins import check_built_in, check_head
 from pumice.webhooks.contents import HEAD, KnownContents
+from pumice.webhooks.custom_schemas import CustomSchemas
 from pumice.webhooks.fields import refused
+from pumice.webhooks.go_types import DecodeError, decode
 from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request, children_of
-from pumice.webhooks.schema.custom import CustomSchemas
-from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
 _DEFAULT_SCHEDULER: Final = "default-scheduler"

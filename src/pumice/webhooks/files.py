@@ -12,10 +12,10 @@ from pumice.api.schema.build import CHECKED_KINDS
 from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.fields import Key, Shown, Step, path_text
-from pumice.webhooks.job_checks import count_replicas
+from pumice.webhooks.go_types import DecodeError, decode
+from pumice.webhooks.job import count_replicas
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import DEFAULT_JOB_REPLICAS, Finding, of_field, unreadable
-from pumice.webhooks.types.decoding import DecodeError, decode
 
 _BARE_QUEUE: Final = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
 _QUEUE: Final = "scheduling.Queue"

@@ -14,16 +14,16 @@ from pumice.api.cloning import clone
 from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.wording import nearest
-from pumice.controllers.job.expand import expand
+from pumice.controllers.job.objects import expand
 from pumice.controllers.job.state import replicas_of
-from pumice.controllers.object_index import ManifestView
+from pumice.controllers.view import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Mistyped, Shown, Step, Words, path_text
 from pumice.webhooks.files import Files, is_checked, misread_metadata, missing_spec, name_of
-from pumice.webhooks.queue_tree import check_children
+from pumice.webhooks.queue import check_children
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
-from pumice.webhooks.schema.validate import UNCHECKED
+from pumice.webhooks.schemas import UNCHECKED
 
 _UID: Final = "00000000-0000-0000-0000-000000000000"  # as assigned by a cluster
 _MOST_MISREAD: Final = 20  # reported values of the wrong type in one object

@@ -19,7 +19,6 @@ _KEY_TEXT: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end with an alphanumeric character"
 )
-_WHOLE_ID: Final = 2**31 - 1
 _LONGEST_KEY: Final = 317  # a subdomain, a slash and a name
 Messages = list[str]
 Steps = tuple[Step | Key, ...]
@@ -45,6 +44,16 @@ def byte_size(value: str) -> int:
 def between(low: int, high: int) -> str:
     """Return the message that a number is out of bounds."""
     return f"must be between {low} and {high}, inclusive"
+
+
+def in_range(low: int, high: int) -> Callable[[int], Messages]:
+    """Return the check that a number is within bounds."""
+    return lambda value: [] if low <= value <= high else [between(low, high)]
+
+
+port_number: Final = in_range(1, 65535)
+user_id: Final = in_range(0, 2**31 - 1)
+"""Check the number of a user or a group."""
 
 
 def _remembered(rule: Callable[[str], Messages]) -> Callable[[str], Messages]:
@@ -123,11 +132,6 @@ def label_value(value: str) -> Messages:
     return found
 
 
-def port_number(value: int) -> Messages:
-    """Check the number of a port."""
-    return [] if 1 <= value <= 65535 else [between(1, 65535)]
-
-
 def port_name(value: str) -> Messages:
     """Check the name of a port."""
     found = ["must be no more than 15 characters"] if byte_size(value) > 15 else []
@@ -184,11 +188,6 @@ def header_name(value: str) -> Messages:
     return [_explained(text, _HEADER, "X-Header-Name")]
 
 
-def user_id(value: int) -> Messages:
-    """Check the number of a user or a group."""
-    return [] if 0 <= value <= _WHOLE_ID else [between(0, _WHOLE_ID)]
-
-
 def ip_address(value: str) -> Messages:
     """Check an IP address: no leading zeros, no IPv4 address inside one of IPv6."""
     plain = re.sub(r"(^|[.:])0+(?=[0-9]+(?:\.|$))", r"\1", value) if "." in value else value
@@ -208,6 +207,34 @@ def _dots(value: str) -> Messages:
     if value in (".", ".."):
         return [f"must not be '{value}'"]
     return ["must not start with '..'"] if value.startswith("..") else []
+
+
+def at_least(low: int, text: str) -> Callable[[int], Messages]:
+    """Return the check that a number is not below a bound."""
+    return lambda value: [] if value >= low else [text]
+
+
+def file_mode(value: int) -> Messages:
+    """Check the permissions of a file."""
+    text = "must be a number between 0 and 0777 (octal), both inclusive"
+    return [] if 0 <= value <= 0o777 else [text]
+
+
+def no_steps_back(path: str) -> Messages:
+    """Refuse ``..`` as part of a path."""
+    return ["must not contain '..'"] if ".." in path.split("/") else []
+
+
+def descending(path: str) -> Messages:
+    """Check a path inside a volume: relative, and without steps back."""
+    absolute = ["must be a relative path"] if path.startswith("/") else []
+    return absolute + no_steps_back(path)
+
+
+def local(path: str) -> Messages:
+    """Check a path inside a volume that must not begin with two dots either."""
+    hidden = path.startswith("..") and not path.startswith("../")
+    return descending(path) + (["must not start with '..'"] if hidden else [])
 
 
 def each(messages: Messages, path: Steps, value: Any) -> Iterator[FieldError]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_GATE
 from pumice.webhooks.fields import quoted
+from pumice.webhooks.go_types import DecodeError, GoNumberError, decode, parse_int
 from pumice.webhooks.review import (
     Answer,
     Existing,
@@ -16,8 +17,6 @@ from pumice.webhooks.review import (
     ResourceGroup,
     denied,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
-from pumice.webhooks.types.scalars import GoNumberError, parse_int
 
 KIND: Final = "v1.Pod"
 _GROUP: Final = "volcano.sh/resource-group"

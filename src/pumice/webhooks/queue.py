@@ -1,15 +1,15 @@
-"""Queues: defaults, amounts that fit each other, annotations, and deletion."""
+"""Queues: defaults, amounts that fit each other and the tree, annotations, and deletion."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.api.kinds import Manifest
-from pumice.api.quantity import Amount, amounts
-from pumice.webhooks.fields import FieldError, Missing, aggregate, invalid, quoted
+from pumice.api.quantity import Amount, amount_text, amounts
+from pumice.webhooks.fields import FieldError, Missing, Shown, aggregate, invalid, quoted
+from pumice.webhooks.go_types import GoNumberError, decode, parse_float, same
 from pumice.webhooks.names import Steps, each, qualified_name
-from pumice.webhooks.pods.resources import check_amount
-from pumice.webhooks.queue_tree import check_place, check_tree
+from pumice.webhooks.pods.resources import check_amount, is_extended
 from pumice.webhooks.review import (
     Answer,
     Existing,
@@ -20,8 +20,255 @@ from pumice.webhooks.review import (
     denied,
     of_field,
 )
-from pumice.webhooks.types.decoding import decode, same
-from pumice.webhooks.types.scalars import GoNumberError, parse_float
+
+Bundle = dict[str, float]
+"""Amounts as Volcano counts them: cpu and extended resources in thousandths."""
+_SMALLEST: Final = 0.1
+_PARENT: Final = ("spec", "parent")
+_KINDS: Final = ("guarantee", "deserved")
+
+
+def check_place(queue: Manifest, existing: Existing, options: Options) -> Finding | None:
+    """Find what is wrong with the parent of a queue."""
+    name, parent = queue["metadata"].get("name", ""), queue["spec"].get("parent", "")
+    if parent in ("", "root"):
+        return None
+    if parent == name:
+        text = f"queue {name} cannot use itself as parent"
+        return Finding(text, _PARENT, parent, "another queue")
+    found = _check_depth(name, parent, existing, options.max_queue_depth)
+    above = existing.queue(parent)
+    if found is not None or above is None:
+        return found
+    pods = amounts((above.get("status") or {}).get("allocated")).get("pods")
+    if not existing.below(parent) and pods is not None and pods.nano:
+        text = (
+            f"queue {parent} cannot be the parent queue of queue {name} "
+            f"because it has allocated Pods: {pods.value}"
+        )
+        return Finding(text, _PARENT, parent, "a queue without pods")
+    return None
+
+
+def _check_depth(name: str, parent: str, existing: Existing, most: int) -> Finding | None:
+    depth, at, wanted = 1, parent, f"at most {most} levels"
+    while at not in ("", "root"):
+        if at == name:
+            wanted = "a queue that is not below it"
+        depth += 1
+        if depth > most:
+            text = f"queue {name} exceeds the maximum allowed depth of {most}"
+            return Finding(text, _PARENT, parent, wanted)
+        above = existing.queue(at)
+        if above is None:
+            text = (
+                f"failed to get parent queue {at} of queue {name}: "
+                f"queue.scheduling.volcano.sh {quoted(at)} not found"
+            )
+            return Finding(text, _PARENT, at, "a queue that exists")
+        at = (above.get("spec") or {}).get("parent", "")
+    return None
+
+
+def check_tree(queue: Manifest, existing: Existing) -> Finding | None:
+    """Find what does not fit the queues above and below."""
+    name, parent = queue["metadata"].get("name", ""), queue["spec"].get("parent", "")
+    if parent not in ("", "root"):
+        above = existing.queue(parent)
+        if above is None:
+            missing = f"queue.scheduling.volcano.sh {quoted(parent)} not found"
+            text = f"parent queue {parent} not found: {missing}"
+            return Finding(text, _PARENT, parent, "a queue that exists")
+        found = _check_above(queue, existing)
+        if found is not None:
+            return found
+        others = [one for one in existing.below(parent) if _name(one) != name]
+        found = _check_sums([*others, queue], above, f"parent queue {parent}", of_child=True)
+        if found is not None:
+            return found
+    children = existing.below(name)
+    if not children:
+        return None
+    return _check_below(queue, children, existing) or _check_sums(children, queue, f"queue {name}")
+
+
+def _name(queue: Manifest) -> str:
+    return str(queue["metadata"].get("name", ""))
+
+
+def _check_above(queue: Manifest, existing: Existing) -> Finding | None:
+    own = bundle(queue["spec"].get("capability"))
+    for resource in _names(own):
+        limit = _nearest(queue, resource, existing)
+        if limit is not None and own[resource] > limit:
+            text = (
+                f"queue {_name(queue)} capability[{resource}]={_shown(resource, own[resource])} "
+                f"exceeds its ancestor's capability={_shown(resource, limit)}"
+            )
+            path = ("spec", "capability", resource)
+            wanted = f"at most {_shown(resource, limit)}, as the queues above"
+            return Finding(text, path, _shown(resource, own[resource]), wanted)
+    return None
+
+
+def _nearest(queue: Manifest, resource: str, existing: Existing) -> float | None:
+    """Return the capability of the nearest queue above that has one."""
+    at = queue["spec"].get("parent", "")
+    seen: set[str] = set()
+    while at not in ("", "root") and at not in seen:
+        seen.add(at)
+        above = existing.queue(at)
+        if above is None:
+            return None
+        spec = above.get("spec") or {}
+        value = bundle(spec.get("capability")).get(resource, 0.0)
+        if value > 0:
+            return value
+        at = spec.get("parent", "")
+    return None
+
+
+def _check_below(queue: Manifest, children: list[Manifest], existing: Existing) -> Finding | None:
+    own = bundle(queue["spec"].get("capability"))
+    for resource in _names(own):
+        highest = _highest(children, resource, existing)
+        if own[resource] < highest:
+            text = (
+                f"queue {_name(queue)} capability[{resource}]={_shown(resource, own[resource])} "
+                f"is smaller than its descendants' max capability={_shown(resource, highest)}"
+            )
+            path = ("spec", "capability", resource)
+            wanted = f"at least {_shown(resource, highest)}, as the queues below"
+            return Finding(text, path, _shown(resource, own[resource]), wanted)
+    return None
+
+
+def _highest(queues: Iterable[Manifest], resource: str, existing: Existing) -> float:
+    """Return the largest capability of queues or, where one has none, of those below it."""
+    highest, ahead, seen = 0.0, [*queues], set[str]()
+    while ahead:  # a tree may be deep
+        queue = ahead.pop()
+        own = bundle((queue.get("spec") or {}).get("capability")).get(resource, 0.0)
+        highest = max(highest, own)
+        if own <= 0 and _name(queue) not in seen:
+            seen.add(_name(queue))
+            ahead += existing.below(_name(queue))
+    return highest
+
+
+def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
+    """Yield everything in which child queues exceed a queue, also the root.
+
+    Admission stops at the first finding and leaves the root out; a scheduler warns about them all.
+    """
+    name = _name(queue)
+    children = existing.below(name)
+    if name == "root":
+        orphans = (one for one in existing.queues() if not (one.get("spec") or {}).get("parent"))
+        children += [one for one in orphans if _name(one) != name]
+    found = [_check_below(queue, children, existing)] if children else []
+    if name != "root":  # its shares are those of its children
+        found += [_check_sums(children, queue, f"queue {name}", (kind,)) for kind in _KINDS]
+    yield from filter(None, found)
+
+
+def _check_sums(
+    children: Iterable[Manifest],
+    above: Manifest,
+    relation: str,
+    kinds: tuple[str, ...] = _KINDS,
+    *,
+    of_child: bool = False,
+) -> Finding | None:
+    """Add up the amounts of children, until they exceed the limit; the last one is ``of_child``."""
+    limits = {kind: bundle(_READ[kind](above.get("spec") or {})) for kind in kinds}
+    totals: dict[str, Bundle] = {kind: {} for kind in kinds}
+    for child in children:
+        for kind in kinds:
+            own = bundle(_READ[kind](child.get("spec") or {}))
+            totals[kind] = _sum(totals[kind], own)
+            if _exceeds(totals[kind], limits[kind]):
+                text = (
+                    f"{relation} validation failed: sum of children's {kind} "
+                    f"({_listed(totals[kind])}) exceeds parent's {kind} limit "
+                    f"({_listed(limits[kind])})"
+                )
+                sums, limit = _read_well(totals[kind]), _read_well(limits[kind], totals[kind])
+                if of_child:
+                    wanted = f"at most {limit} together, as queue {_name(above)} states"
+                    if not limits[kind]:
+                        wanted = f"none, as queue {_name(above)} states no {kind}"
+                    return Finding(text, ("spec", kind), Shown(f"with its siblings {sums}"), wanted)
+                wanted = f"at least {sums}, the sum of the queues below"
+                return Finding(text, ("spec", kind), Shown(limit), wanted)
+    return None
+
+
+_READ: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "guarantee": lambda spec: (spec.get("guarantee") or {}).get("resource"),
+    "deserved": lambda spec: spec.get("deserved"),
+}
+
+
+def bundle(given: Any) -> Bundle:
+    """Count amounts as Volcano does."""
+    counted: Bundle = {}
+    for name, one in amounts(given).items():
+        if name == "cpu":
+            counted[name] = float(one.milli)
+        elif name in ("memory", "pods"):
+            counted[name] = float(one.value)
+        elif name == "ephemeral-storage" or _is_scalar(name):
+            counted[name] = float(one.milli)
+    return counted
+
+
+def _is_scalar(name: str) -> bool:
+    if name.startswith("count/"):
+        return False
+    prefixed = name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
+    return is_extended(name) or prefixed
+
+
+def _names(counted: Bundle) -> list[str]:
+    first = [name for name in ("cpu", "memory") if counted.get(name, 0.0) >= _SMALLEST]
+    others = (name for name in sorted(counted) if name not in ("cpu", "memory"))
+    return [*first, *(name for name in others if counted[name] >= _SMALLEST)]
+
+
+def _sum(one: Bundle, other: Bundle) -> Bundle:
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in {*one, *other}}
+
+
+def _exceeds(total: Bundle, limit: Bundle) -> bool:
+    for name, value in total.items():
+        if name in ("cpu", "memory"):
+            if value > limit.get(name, 0.0):
+                return True
+        elif name not in limit or value > limit[name]:
+            return True
+    return False
+
+
+def _listed(counted: Bundle) -> str:
+    others = sorted(name for name in counted if name not in ("cpu", "memory"))
+    return ", ".join(f"{name} {counted.get(name, 0.0):.2f}" for name in ("cpu", "memory", *others))
+
+
+def _read_well(counted: Bundle, names: Iterable[str] = ()) -> str:
+    """Write amounts for users: those that are counted, or those of some names."""
+    return ", ".join(
+        f"{name} {amount_text(name, counted.get(name, 0.0))}" for name in names or counted
+    )
+
+
+def _shown(resource: str, value: float) -> str:
+    if resource == "cpu":
+        return str(Amount(int(value) * 10**6))
+    if resource == "memory":
+        return str(Amount(int(value) * 10**9, "binary"))
+    return f"{value:.2f}"
+
 
 KIND: Final = "scheduling.Queue"
 _STATES: Final = ("Open", "Closed")

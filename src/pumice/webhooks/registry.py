@@ -6,15 +6,18 @@ from typing import Final
 import msgspec
 
 from pumice.api.kinds import CRON_JOB, HYPER_NODE, JOB, JOB_FLOW, POD_GROUP, QUEUE
-from pumice.webhooks.cronjob import validate_cronjob
-from pumice.webhooks.hypernode import validate_hypernode
+from pumice.webhooks.go_types import DecodeError
 from pumice.webhooks.job import mutate_job, validate_job
-from pumice.webhooks.jobflow import validate_jobflow
 from pumice.webhooks.pod import mutate_pod, validate_pod
-from pumice.webhooks.podgroup import mutate_podgroup, validate_podgroup
 from pumice.webhooks.queue import mutate_queue, validate_queue
 from pumice.webhooks.review import Answer, Existing, Operation, Options, Request, Rule, unreadable
-from pumice.webhooks.types.decoding import DecodeError
+from pumice.webhooks.small_kinds import (
+    mutate_podgroup,
+    validate_cronjob,
+    validate_hypernode,
+    validate_jobflow,
+    validate_podgroup,
+)
 
 _ALL: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE", "DELETE")
 

@@ -11,8 +11,8 @@ import msgspec
 from pumice.api.kinds import Manifest
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Step, Words, wanted_of
+from pumice.webhooks.go_types import DecodeError
 from pumice.webhooks.plain_words import plain_type
-from pumice.webhooks.types.decoding import DecodeError
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Patch = list[dict[str, Any]]

@@ -86,7 +86,7 @@ def test_one_refusal_is_enough(decide: Any) -> None:
 class Even(Plugin, name="even"):
     """Admits five jobs, each of the queue that has had the fewest."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
 
     def on_open(self, ssn: Any) -> None:
         self._admitted: Counter[str] = Counter()

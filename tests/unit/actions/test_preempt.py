@@ -7,8 +7,6 @@ import pytest
 
 from pumice.actions.preempt import preempt as preempt_action
 from pumice.core.status import Status
-from pumice.core.views import Task
-from pumice.framework.eviction.queue_quota import QueueQuota
 from pumice.framework.plugin import Plugin
 from pumice.plugins.conformance import Conformance
 from pumice.plugins.gang import Gang
@@ -296,7 +294,7 @@ def test_a_queue_that_no_eviction_brings_below_its_limit_is_asked_a_few_times(
     counting.most = 1000.0 * cpus
     preempt_action(ssn)
     assert len(ssn.intents.made) == evicted
-    assert counting.times < 8
+    assert counting.times <= (1 if not evicted else 3 * evicted)
 
 
 class Grudge(Plugin, name="grudge"):
@@ -327,22 +325,3 @@ def test_a_queue_that_does_not_go_by_amounts_is_asked_after_each_eviction(
 def victims(ssn: Any) -> list[int]:
     tasks = ssn.snapshot.tasks
     return np.flatnonzero(tasks.status[: tasks.n] == Status.RELEASING).tolist()
-
-
-def test_a_queue_is_asked_about_each_pod_of_a_run_as_if_one_came_after_the_other() -> None:
-    """Of two cpus that leave for each pod of one cpu, one is won."""
-    counting = Counting()
-    ssn = open_session([*BASE, node("n1", cpu=8), *new(n=4)], [counting])
-    task = Task(ssn.snapshot, ssn.pending_tasks(0)[0])
-    amount = task.request[:, 0]
-    for most in range(-4, 6):
-        counting.most = 1000.0 * most
-        evicted = np.stack([0 * amount, 2 * amount, 0 * amount, amount], axis=1)
-        held, expected = 0, 0
-        for gone in (0, 2, 0, 1):
-            held -= gone
-            if held + 1 > most:
-                break
-            held, expected = held + 1, expected + 1
-        assert QueueQuota(ssn, task).n_taken(evicted) == expected
-        assert QueueQuota(ssn, task).takes(2 * amount) is (most >= -1)

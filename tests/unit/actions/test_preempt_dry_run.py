@@ -8,7 +8,8 @@ import pytest
 from pumice.actions.preempt_dry_run import DryRun
 from pumice.core.status import Status
 from pumice.framework.eviction.candidates import Candidates
-from pumice.framework.eviction.eviction_sums import Plans
+from pumice.framework.eviction.sums import Plans
+from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import open_session
 
@@ -208,7 +209,7 @@ def test_the_cheapest_plan_is_found_as_by_comparing_all(seed: int) -> None:
         pods.append(one)
     now = 1_768_435_200.0 + 7200.0  # 2026-01-15T02:00:00Z
     ssn = open_session([*BASE, *(node(f"n{i}", cpu=9) for i in range(6)), *pods], now=now)
-    run = DryRun(ssn, Candidates(ssn, (Status.RUNNING,)), lambda *_: False)
+    run = DryRun(ssn, Candidates(ssn, Plugin.preemptable, (Status.RUNNING,)))
     tasks = ssn.snapshot.tasks
 
     def priority(row: int) -> int:
@@ -260,7 +261,7 @@ def test_as_many_plans_are_made_as_the_arguments_say(
         "maxCandidateNodesAbsolute": at_most,
     }
     ssn = open_session(BASE, action_arguments={"preempt": arguments})
-    run = DryRun(ssn, Candidates(ssn, (Status.RUNNING,)), lambda *_: False)
+    run = DryRun(ssn, Candidates(ssn, Plugin.preemptable, (Status.RUNNING,)))
     assert run._plans_wanted(n) == wanted
 
 

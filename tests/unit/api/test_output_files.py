@@ -224,6 +224,16 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert (got, names(tmp_path)) == ([b"content"], ["pipe"])
 
 
+def test_private_content_does_not_go_into_a_pipe_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    with pytest.raises(OutputError, match="a pipe of another user"):
+        write_file(tmp_path / "pipe", "content", private=True)
+
+
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.parametrize("private", [True, False])
 def test_standard_output_is_written_to_in_its_place(

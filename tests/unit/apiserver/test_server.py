@@ -18,7 +18,6 @@ from pumice.clock import EPOCH, VirtualClock, wall_time
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import Connection
-from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 from pumice.serve import http_server
 from pumice.testing import pod
 
@@ -252,22 +251,6 @@ def test_a_watch_of_a_client_that_left_is_forgotten(
     while server.watching and time.monotonic() < deadline:
         time.sleep(0.01)
     assert server.watching == 0
-
-
-def test_our_own_client_works_on_it(cluster: Any, server: Any) -> None:
-    with KubeCluster(Connection(server.url)) as client:
-        made = client.create(pod("a", labels={"x": "1"}))
-        with pytest.raises(AlreadyExistsError):
-            client.create(pod("a"))
-        with pytest.raises(ConflictError):
-            client.update({**made, "metadata": {**made["metadata"], "resourceVersion": "1"}})
-        assert [item["metadata"]["name"] for item in client.list("Pod", "", {"x": "1"})[0]] == ["a"]
-        assert [event.type for event in client.watch("Pod")] == ["ADDED", "BOOKMARK"]
-        client.bind("default", "a", "n1", {"note": "1"})
-        assert client.get("Pod", "default", "a")["spec"]["nodeName"] == "n1"
-        client.delete("Pod", "default", "a", grace_s=0)
-        with pytest.raises(NotFoundError, match='pods "a" not found'):
-            client.get("Pod", "default", "a")
 
 
 def test_ages_are_told_by_the_clock_of_the_cluster(server: Any, cluster: Any) -> None:

@@ -17,7 +17,6 @@ from click.testing import CliRunner
 
 import pumice
 from pumice.api.decisions import Condition, Decisions, PodGroupState
-from pumice.cli import conf_problems
 from pumice.cli.main import COMMANDS, main
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Plugin
@@ -90,10 +89,6 @@ def fakes(monkeypatch: pytest.MonkeyPatch, all_is_loaded: Any) -> None:
         module("pumice.actions", ACTIONS={"allocate": object}),
     ):
         monkeypatch.setitem(sys.modules, fake.__name__, fake)
-    monkeypatch.setattr(
-        conf_problems, "builtin_plugins", lambda: {"binpack": Packing, "gang": Gangs}
-    )
-    monkeypatch.setattr(conf_problems, "ACTIONS", {"allocate": object})
     monkeypatch.delenv("PUMICE_DEBUG", raising=False)
 
 
@@ -152,10 +147,15 @@ def test_the_package_runs_as_a_module() -> None:
     assert done.stdout.startswith("Usage: python -m pumice explain")
 
 
-@pytest.mark.parametrize("module", ["pumice.cli.run", "pumice.cli.whatif"])
-def test_a_command_loads_no_other_answers_and_no_client(module: str) -> None:
+@pytest.mark.parametrize("words", [["run"], ["whatif", "--job", "ns/pg", "-f"]])
+def test_a_command_loads_no_other_answers_and_no_client(words: list[str], tmp_path: Path) -> None:
     others = ("importlib.metadata", "pumice.actions.preempt", "pumice.diagnosis.explain", "ssl")
-    code = f"import {module}, sys\nprint([each for each in {others!r} if each in sys.modules])"
+    words = [*words, str(save(tmp_path / "scenario.json"))]
+    code = (
+        "import sys\nfrom click.testing import CliRunner\nfrom pumice.cli.main import main\n"
+        f"assert CliRunner().invoke(main, {words!r}).exit_code == 0\n"
+        f"print([each for each in {others!r} if each in sys.modules])"
+    )
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     )

@@ -103,3 +103,13 @@ def test_config_check_of_a_scenario_follows_to_the_file_of_its_configuration(
     path = tmp_path / "case.yaml"
     path.write_text("objects: []\nconfFrom: my.conf\n")
     assert f"{tmp_path / 'my.conf'}: line 3: tiers[0].plugins[0]" in check(path).output
+
+
+ROOT = Path(__file__).parents[3]
+SHIPPED = [*ROOT.glob("examples/**/*.conf"), *ROOT.glob("src/pumice/**/*.conf")]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_shipped_configurations_give_no_warning(path: Path) -> None:
+    result = check(path)
+    assert (result.exit_code, result.stderr) == (0, "")

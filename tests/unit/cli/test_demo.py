@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pumice.cli.demo.narration import clock, narrate
-from pumice.cli.demo.player import Player
-from pumice.cli.demo.report import _outcome
-from pumice.cli.demo.story import load_story
+from pumice.cli.demo.player import Player, load_story
+from pumice.cli.demo.report import _outcome, clock, narrate
 from pumice.cli.main import main
 from pumice.sim.measure import Measures
 

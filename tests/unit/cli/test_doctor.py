@@ -78,7 +78,7 @@ def test_a_step_for_several_findings_is_printed_once(
     doctor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [warning(check, "it ends", "run it again") for check in ("one", "two", "two")]
-    monkeypatch.setattr("pumice.cli.doctor.examine_cluster", lambda _: found)
+    monkeypatch.setattr("pumice.diagnosis.doctor.examine_cluster", lambda _: found)
     result = doctor({})
     assert result.exit_code == 0
     assert result.stdout.count("run it again") == 1

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import main
-from pumice.cli.vcctl.pod_rows import pod_row
+from pumice.cli.vcctl.columns import pod_row
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z

@@ -14,9 +14,9 @@ import yaml
 from click.testing import CliRunner
 
 from pumice.cli import progress as progress_module
-from pumice.cli.command_lines.sim import sim
-from pumice.cli.command_lines.sweep import sweep
 from pumice.cli.main import main
+from pumice.cli.sim import sim
+from pumice.cli.sweep import sweep
 from pumice.errors import InputError
 from pumice.sim.measure import NOTHING
 from pumice.sim.sweep import GridPoint

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pumice.cli.demo.simulations import demo_runs
+from pumice.cli.demo.living_cluster import demo_runs
 from pumice.cli.main import main
 from pumice.dashboard.runs import RunLibrary
 from pumice.errors import InputError

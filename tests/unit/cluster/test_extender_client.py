@@ -11,7 +11,7 @@ import pytest
 from pumice.cluster.extender_client import HttpExtenderClient
 from pumice.errors import ExtenderError
 from tests.unit.cluster import servers
-from tests.unit.cluster.servers import OK, unused_port
+from tests.unit.cluster.servers import OK
 
 TIMEOUT = 0.2
 
@@ -51,20 +51,6 @@ def test_a_payload_goes_out_as_json_and_the_answer_comes_back() -> None:
         ((path, headers, body),) = server.asked
         assert (path, headers["Content-Type"]) == ("/predicate", "application/json")
         assert json.loads(body) == {"task": {"Name": "p"}}
-
-
-def test_the_connection_is_kept_between_calls() -> None:
-    with serving() as (server, client):
-        for _ in range(3):
-            client.post("x", {})
-        assert len(server.connections) == 1
-
-
-def test_a_server_that_closes_is_connected_anew() -> None:
-    with serving() as (server, client):
-        for _ in range(2):
-            assert client.post("once", {}) == {}
-        assert len(server.connections) == 2
 
 
 def test_an_answer_nobody_wants_is_not_read_as_json() -> None:
@@ -111,11 +97,6 @@ def test_a_limit_of_zero_is_a_long_one(limit_s: float, monkeypatch: pytest.Monke
         client.post("x", {})
 
 
-def test_a_silent_server_costs_one_timeout() -> None:
-    with saying(hang=True) as client, pytest.raises(ExtenderError, match="no answer in time"):
-        client.post("x", {})
-
-
 def test_a_server_that_drips_is_cut_off_at_the_same_deadline() -> None:
     """Each wait would be short enough by itself; the deadline is that of the whole call."""
     drops = [bytes([letter]) for letter in OK + b"A: " + b"b" * 400]
@@ -135,16 +116,9 @@ def test_a_server_that_drips_is_cut_off_at_the_same_deadline() -> None:
         ([b"hello\r\n\r\n"], "it is not HTTP"),
         ([OK, b"Content-Length: 50\r\n\r\n{}"], "announced 50 bytes and sent 2"),
         ([OK, b"Content-Length: 99999999999\r\n\r\n{}"], "more than 10485760 bytes"),
-        ([OK, b"Content-Length: -5\r\n\r\n{"], "its length is not a number"),
-        ([OK, b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"], "a chunk without a length"),
-        ([OK, b"Transfer-Encoding: chunked\r\n\r\nff\r\n{}"], "closed in the middle"),
-        ([OK, b"A: b\r\n" * 200, b"\r\n{}"], "too many headers"),
-        ([OK, b"A: " + b"b" * 70_000, b"\r\n\r\n{}"], "headers are too long"),
+        ([OK + b"Content-Length: 2\r\n\r\n{}" + OK], "more bytes arrived than announced"),
     ],
-    ids=[
-        "hang-up", "no status", "short", "boast", "negative", "bad chunk", "cut chunk",
-        "many headers", "long header",
-    ],
+    ids=["hang-up", "no status", "short", "boast", "long"],
 )  # fmt: skip
 def test_a_server_that_does_not_speak_http_is_an_error(said: Any, match: str) -> None:
     with saying(*said) as client, pytest.raises(ExtenderError, match=match):
@@ -160,35 +134,12 @@ def test_a_flood_is_cut_off_at_the_cap() -> None:
         client.post("x", {})
 
 
-def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one() -> None:
-    """A kept connection with unexpected bytes is closed."""
-    twice = [OK + b"Content-Length: 2\r\n\r\n{}", OK + b"Content-Length: 9\r\n\r\n"]
-    with saying(*twice, pause_s=0.02, timeout_s=5.0) as client:
-        assert client.post("x", {}) == {}
-        time.sleep(0.1)
-        assert client.post("x", {}) == {}
-
-
-def test_an_answer_longer_than_announced_is_an_error() -> None:
-    said = OK + b"Content-Length: 2\r\n\r\n{}" + OK + b"Content-Length: 9\r\n\r\n"
-    with (
-        saying(said) as client,
-        pytest.raises(ExtenderError, match="more bytes arrived than announced"),
-    ):
-        client.post("x", {})
-
-
 @pytest.mark.parametrize(
     "url", ["", "ftp://x", "127.0.0.1:1", "http://", "http://[", "http://x:port", "http://a b\r\n"]
 )
 def test_an_address_that_makes_no_sense_is_an_error(url: str) -> None:
     with pytest.raises(ExtenderError):
         HttpExtenderClient(url, TIMEOUT).post("x", {})
-
-
-def test_a_port_where_nobody_listens_is_an_error() -> None:
-    with pytest.raises(ExtenderError, match="connection refused"):
-        HttpExtenderClient(f"http://127.0.0.1:{unused_port()}", TIMEOUT).post("x", {})
 
 
 def test_an_error_names_the_address() -> None:

@@ -347,7 +347,7 @@ class Named:
     def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
         yield Key(kind, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
 
-    def is_content(self, kind: Any, manifest: Any) -> bool:
+    def is_up_to_date(self, kind: Any, manifest: Any) -> bool:
         return bool(manifest["data"].get("content"))
 
     def reconcile(self, key: Any, view: Any) -> Any:
@@ -355,21 +355,19 @@ class Named:
         return Plan()
 
 
-def test_what_a_controller_is_content_with_is_counted_and_not_reconciled() -> None:
+def test_what_is_up_to_date_is_not_reconciled() -> None:
     cluster, controller = EmbeddedCluster(VirtualClock()), Named()
     cluster.restore([config("a", content="yes"), config("b"), config("c", content="yes")])
     loop = ControllerLoop(cluster, [controller])
-    assert loop.run_until_quiet(limit=1) == 1
-    assert (controller.looks, loop.quiet) == ([], False)
-    assert loop.run_until_quiet() == 2
+    assert loop.run_until_quiet() == 1
     assert controller.looks == ["b"]
     cluster.patch("ConfigMap", "default", "a", {"data": {"content": None}})
     cluster.patch("ConfigMap", "default", "b", {"data": {"content": "yes"}})
-    assert loop.run_until_quiet() == 2
+    assert loop.run_until_quiet() == 1
     assert controller.looks == ["b", "a"]
 
 
-def test_an_object_is_reconciled_if_it_was_content_only_before_its_last_change() -> None:
+def test_an_object_is_reconciled_if_it_was_up_to_date_only_before_its_last_change() -> None:
     cluster, controller = EmbeddedCluster(VirtualClock()), Named()
     loop = ControllerLoop(cluster, [controller])
     loop.run_until_quiet()

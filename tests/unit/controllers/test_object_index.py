@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.controllers.object_index import ObjectIndex
+from pumice.controllers.view import ObjectIndex
 
 
 def queue(name: str, parent: Any = None) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, Record, UpdateStatus
 from pumice.controllers.effects import batches
-from pumice.controllers.lookups import Lookups
 from pumice.controllers.threaded_loop import ThreadedLoop
-from pumice.controllers.view import ClusterView
+from pumice.controllers.view import ClusterView, Lookups
 from pumice.errors import (
     ClusterError,
     ConflictError,

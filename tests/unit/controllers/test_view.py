@@ -8,14 +8,20 @@ import pytest
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers import lookups
-from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record
+from pumice.controllers import view as lookups
+from pumice.controllers.backoff import NamespaceDeletions
+from pumice.controllers.base import (
+    Create,
+    Delete,
+    Effect,
+    Key,
+    Patch,
+    Record,
+    controller_of,
+    key_of,
+)
 from pumice.controllers.effects import batches, carry_out
-from pumice.controllers.lookups import Lookups
-from pumice.controllers.namespace_holds import NamespaceHolds
-from pumice.controllers.object_index import ManifestView, ObjectIndex
-from pumice.controllers.ownership import controller_of, key_of
-from pumice.controllers.view import ClusterView
+from pumice.controllers.view import ClusterView, Lookups, ManifestView, ObjectIndex
 from pumice.errors import ConflictError, GoneError, NamespaceTerminatingError, NotFoundError
 
 
@@ -387,7 +393,7 @@ def test_an_event_about_what_is_being_deleted_is_left_out() -> None:
 
 
 def test_refusals_hold_a_namespace_ever_longer() -> None:
-    holds, now = NamespaceHolds(), 100.0
+    holds, now = NamespaceDeletions(), 100.0
     for length in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000):
         assert holds.refused("ns", now) == (length == 1)
         assert holds.left_s("ns", now) == length
@@ -399,7 +405,7 @@ def test_refusals_hold_a_namespace_ever_longer() -> None:
 
 
 def test_only_creations_in_a_held_namespace_wait() -> None:
-    holds = NamespaceHolds()
+    holds = NamespaceDeletions()
     here, there = Create(thing("a")), Create(thing("a", space="other"))
     assert holds.wait_s([here], 0.0) == 0.0
     holds.refused("ns", 0.0)
@@ -421,14 +427,14 @@ def test_only_creations_in_a_held_namespace_wait() -> None:
 def test_a_new_object_shows_that_the_namespace_is_another(
     old: Any, new: Any, released: bool
 ) -> None:
-    holds = NamespaceHolds()
+    holds = NamespaceDeletions()
     holds.refused("ns", 0.0)
     holds.notice(("Pod", old, new))
     assert (holds.left_s("ns", 0.5) == 0.0) == released
 
 
 def test_namespaces_that_were_not_tried_for_long_are_forgotten() -> None:
-    holds = NamespaceHolds()
+    holds = NamespaceDeletions()
     holds.refused("old", 0.0)
     holds.refused("new", 1000.9)
     assert set(holds._holds) == {"old", "new"}

@@ -146,17 +146,14 @@ TOGETHER = {
 }
 
 
-@pytest.mark.parametrize("step", ["bind", "pipeline"])
 @pytest.mark.parametrize("which", TOGETHER)
-def test_tasks_that_come_together_equal_tasks_that_come_one_by_one(
-    mixed: Any, step: Any, which: Any
-) -> None:
+def test_tasks_that_come_together_equal_tasks_that_come_one_by_one(mixed: Any, which: Any) -> None:
     names, nodes = TOGETHER[which]
     tasks = [mixed.tasks.row_of[name] for name in names]
     compare_ways(
         mixed,
-        lambda: [getattr(mixed, step)(*pair) for pair in zip(tasks, nodes, strict=True)],
-        lambda: getattr(mixed, f"{step}_each")(np.array(tasks), np.array(nodes)),
+        lambda: [mixed.bind(*pair) for pair in zip(tasks, nodes, strict=True)],
+        lambda: mixed.bind_each(np.array(tasks), np.array(nodes)),
     )
 
 

@@ -11,10 +11,10 @@ from pumice.api.kinds import JOB, QUEUE
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.dashboard.documents.shared import EVERYTHING, Scope
 from pumice.dashboard.security import Person, Right
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import About, EmbeddedSource, StaticSource
+from pumice.dashboard.view import EVERYTHING, Scope
 from pumice.diagnosis.sources import load_world
 from pumice.errors import InputError, NotFoundError
 from pumice.serve.embedded import EmbeddedControlPlane

@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from pumice.api.decisions import Decisions
-from pumice.dashboard.documents import jobs as jobs_page
-from pumice.dashboard.documents.overview import overview
-from pumice.dashboard.documents.queues import queues
-from pumice.dashboard.documents.shared import View
+from pumice.dashboard import documents
 from pumice.dashboard.feed import CYCLES, CycleRecord
 from pumice.dashboard.questions import Respondent, Starting, Why, pictured
+from pumice.dashboard.view import View
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from pumice.testing.builders import node, pod, pod_group, queue
@@ -45,7 +43,9 @@ def cycles(number: int, every_s: float) -> list[CycleRecord]:
 )
 def test_cycles_a_minute_are_a_rate(number: int, every_s: float, rate: float | None) -> None:
     view = View(pictured(world(node("n1"))))
-    found = overview(view, cycles(number, every_s), [], decides=True)["cycles"]["perMinute"]
+    found = documents.overview(view, cycles(number, every_s), [], decides=True)["cycles"][
+        "perMinute"
+    ]
     assert found == (None if rate is None else pytest.approx(rate, rel=0.02))
 
 
@@ -57,15 +57,15 @@ def test_jobs_that_have_no_pods_yet_are_demand() -> None:
     objects = [queue("root"), queue("org"), queue("team", parent="org", capability={"cpu": 1})]
     given = [*objects, node("n1", cpu=4), group, half, pod("half-0", group="half", cpu=3)]
     view = View(pictured(world(*given)))
-    reported = queues(view)
+    reported = documents.queues(view)
     cpu = [each["name"] for each in reported["resources"]].index("cpu")
     asked = {each["name"]: each["request"][cpu] for each in reported["queues"]}
     assert asked["team"] == asked["org"] == asked["root"] == 8 + 6
-    found = overview(view, [], [], decides=True)
+    found = documents.overview(view, [], [], decides=True)
     assert found["pods"]["waiting"] == 4 + 2
     row = view.job_named("default/gang")
     assert row is not None
-    assert jobs_page.job(view, row, [], [])["pending"][cpu] == 8
+    assert documents.job(view, row, [], [])["pending"][cpu] == 8
 
 
 def events(number: int, reason: str, **more: Any) -> list[Any]:
@@ -88,7 +88,7 @@ def test_equal_events_about_many_pods_are_one_row() -> None:
     row = view.job_named("default/wide")
     assert row is not None
     happened = [*events(150, "FailedScheduling"), *events(3, "Other", count=2)]
-    first, second = jobs_page.job(view, row, [], happened)["events"]
+    first, second = documents.job(view, row, [], happened)["events"]
     assert (first["reason"], first["count"], first["names"]) == ("FailedScheduling", 150, 150)
     assert first["name"] == "wide-149"
     assert first["message"] == "default/wide-149 does not fit: 3 nodes lack cpu"
@@ -116,13 +116,13 @@ def test_names_are_those_of_owners_everywhere() -> None:
     )
     assert [each["job"] for each in reported["position"]["behind"]] == ["default/web-6f7d"]
     view = View(pictured(found))
-    assert sorted(jobs_page.jobs(view)["job"]) == ["default/train", "default/web-6f7d"]
+    assert sorted(documents.jobs(view)["job"]) == ["default/train", "default/web-6f7d"]
     row = view.job_named("default/web-6f7d")
     assert row is not None
     happened = events(1, "Unschedulable", involvedObject={
         "kind": "PodGroup", "namespace": "default", "name": uid,
     })  # fmt: skip
-    (event,) = jobs_page.job(view, row, [], happened)["events"]
+    (event,) = documents.job(view, row, [], happened)["events"]
     assert event["name"] == "web-6f7d"
 
 
@@ -144,7 +144,7 @@ def test_waiting_jobs_have_the_start_that_is_forecast() -> None:
         forecast: Any = told[job]
         assert one["text"] == forecast["text"]
         assert one["at"] == (None if forecast["in_s"] is None else NOW + forecast["in_s"])
-    table = jobs_page.jobs(View(pictured(given), starts=starts))
+    table = documents.jobs(View(pictured(given), starts=starts))
     by_name = dict(
         zip(table["job"], zip(table["start"], table["startText"], strict=True), strict=True)
     )

@@ -19,13 +19,12 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import from_master
 from pumice.dashboard.answers import Answers, UnansweredError
-from pumice.dashboard.cluster_login import ClusterLogin
-from pumice.dashboard.documents.shared import EVERYTHING, Scope, View, hide
-from pumice.dashboard.live import LiveDashboard
 from pumice.dashboard.pages import NOW, Pages
 from pumice.dashboard.questions import Waiting, Why
-from pumice.dashboard.security import Person, Right
+from pumice.dashboard.security import ClusterLogin, Person, Right
+from pumice.dashboard.serving import LiveDashboard
 from pumice.dashboard.sources import About, EmbeddedSource, FollowedSource
+from pumice.dashboard.view import EVERYTHING, Scope, View, hide
 from pumice.errors import InputError, UnavailableError
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.http_server import HttpServer

@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 
 from pumice.api.quantity import amount_text
-from pumice.dashboard.documents import cycles as cycles_page
-from pumice.dashboard.documents import jobs as jobs_page
-from pumice.dashboard.documents import nodes as nodes_page
-from pumice.dashboard.documents.overview import overview
-from pumice.dashboard.documents.queues import queues
-from pumice.dashboard.documents.shared import Scope, View
+from pumice.dashboard import documents
 from pumice.dashboard.questions import Respondent as Asked
 from pumice.dashboard.questions import WhatIf, Why, pictured
 from pumice.dashboard.sources import StaticSource
+from pumice.dashboard.view import Scope, View
 from pumice.diagnosis.snapshots import summarise
 from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
@@ -38,7 +34,7 @@ def view(source: Any) -> Any:
 
 def test_amounts_of_nodes_are_those_of_a_summary(source: Any, view: Any) -> None:
     said = {each.resource: each for each in summarise(source.world).resources}
-    reported = overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
+    reported = documents.overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
     for resource in reported["resources"]:
         name, free = resource["name"], resource["total"] - resource["used"]
         factor = 1 if name in ("memory", "pods") else 1000
@@ -47,7 +43,7 @@ def test_amounts_of_nodes_are_those_of_a_summary(source: Any, view: Any) -> None
 
 
 def test_the_longest_waits_are_all_that_wait(source: Any, view: Any) -> None:
-    reported = overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
+    reported = documents.overview(view, source.feed.cycles(), source.feed.samples(), decides=False)
     wait = {each.name for each in waiting_jobs(source.world, foresee=False)}
     starts = {
         each["job"] for each in reported["longest"] if "starts in the next cycle" in each["text"]
@@ -59,11 +55,11 @@ def test_the_longest_waits_are_all_that_wait(source: Any, view: Any) -> None:
 
 
 def test_evictions_that_nobody_carried_out_are_not_counted(source: Any, view: Any) -> None:
-    assert overview(view, source.feed.cycles(), [], decides=False)["evictions"] is None
+    assert documents.overview(view, source.feed.cycles(), [], decides=False)["evictions"] is None
 
 
 def test_a_queue_holds_what_its_children_hold(view: Any) -> None:
-    reported = queues(view)
+    reported = documents.queues(view)
     by_name = {queue["name"]: queue for queue in reported["queues"]}
     for name, queue in by_name.items():
         children = [each for each in reported["queues"] if each["parent"] == name]
@@ -76,16 +72,16 @@ def test_a_cycle_names_waiting_jobs_as_they_were_named_then(source: Any, view: A
     waiting = record.decisions.explanations
     assert {*waiting} <= {*record.jobs}
     renamed = replace(record, jobs=dict.fromkeys(waiting, "ai/gone"))
-    left = cycles_page.cycle(view, renamed, ())["left"]
+    left = documents.cycle(view, renamed, ())["left"]
     assert left
     assert {each["job"] for each in left} == {"ai/gone"}
 
 
 def test_every_pod_of_a_job_is_listed_once_with_its_state(view: Any) -> None:
-    table = jobs_page.jobs(view)
+    table = documents.jobs(view)
     for at, name in enumerate(table["job"]):
         row = view.job_named(name)
-        reported = jobs_page.job(view, row, [], [])
+        reported = documents.job(view, row, [], [])
         assert (
             reported["total"] == table["pods"][at] == len({pod["pod"] for pod in reported["pods"]})
         )
@@ -94,7 +90,7 @@ def test_every_pod_of_a_job_is_listed_once_with_its_state(view: Any) -> None:
 
 
 def test_nodes_that_take_no_pods_say_why(view: Any) -> None:
-    reported = nodes_page.nodes(view)
+    reported = documents.nodes(view)
     reasons = {reported["names"][int(at)]: why for at, why in reported["closed"].items()}
     assert reasons == {"node-d": ["taint maintenance"]}
 
@@ -105,7 +101,7 @@ def test_the_largest_gang_fits_and_one_pod_more_does_not(source: Any) -> None:
         lambda one: None if one["kind"] == "Pod" and not one["spec"].get("nodeName") else one
     )
     quiet = replace(quiet, jobs={})
-    found = nodes_page.fit(View(pictured(quiet)), {"cpu": "1", "memory": "1Gi"})
+    found = documents.fit(View(pictured(quiet)), {"cpu": "1", "memory": "1Gi"})
     assert found["pods"] > 0
     who = Asked(quiet)
     for pods, starts in ((found["pods"], True), (found["pods"] + 1, False)):
@@ -160,24 +156,24 @@ def test_a_device_that_nodes_lost_leaves_room_for_pods_that_ask_for_none(source:
 
     shape = {"cpu": "1", "memory": "1Gi"}
     views = [View(pictured(world)) for world in (source.world, source.world.edited(holding))]
-    first, second = (nodes_page.fit(view, shape)["each"] for view in views)
+    first, second = (documents.fit(view, shape)["each"] for view in views)
     assert first == second
 
 
 def test_a_shape_that_no_node_knows_is_refused_by_name(view: Any) -> None:
     with pytest.raises(InputError, match=r"example\.com/quantum"):
-        nodes_page.fit(view, {"example.com/quantum": "1"})
+        documents.fit(view, {"example.com/quantum": "1"})
 
 
 def test_who_sees_some_namespaces_sees_their_jobs_only(source: Any) -> None:
     some = View(source.feed.picture, scope=Scope(frozenset({"ai"})))
-    assert {name.partition("/")[0] for name in jobs_page.jobs(some)["job"]} == {"ai"}
+    assert {name.partition("/")[0] for name in documents.jobs(some)["job"]} == {"ai"}
     assert some.job_named("data/render") is None
     (record,) = source.feed.cycles()
-    reported = cycles_page.cycle(some, record, [])
+    reported = documents.cycle(some, record, [])
     assert all(each["job"].startswith("ai/") for each in reported["left"])
-    node = nodes_page.node(some, 0)
-    everything = nodes_page.node(View(source.feed.picture), 0)
+    node = documents.node(some, 0)
+    everything = documents.node(View(source.feed.picture), 0)
     assert node["hidden"] + len(node["pods"]) == len(everything["pods"])
     assert all(pod["pod"].startswith("ai/") for pod in node["pods"])
 

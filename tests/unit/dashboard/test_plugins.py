@@ -7,7 +7,8 @@ import pytest
 
 from pumice.api.objects import FOLLOWED
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.cli.world import read_world
+from pumice.cli.inputs import read_world
+from pumice.cli.options import ClusterInput
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import from_master
 from pumice.dashboard.answers import Answers
@@ -42,7 +43,7 @@ def files(tmp_path: Path) -> Any:
 
 def test_files_are_shown_with_them(files: Any) -> None:
     plugin, conf = files
-    world = read_world((CLUSTER,), conf, plugins=(plugin,))
+    world = read_world(ClusterInput((CLUSTER,), conf), (plugin,))
     pages = Pages(StaticSource(world, "first", (plugin,)), Answers())
     try:
         reported = pages.ask(NOW, Why("ai/sweep")).result(60.0)  # from a process of its own

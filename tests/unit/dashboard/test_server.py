@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from pumice.dashboard.server import static_files
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import StaticSource
-from pumice.dashboard.static_files import static_files
 from pumice.diagnosis.sources import load_world
 from pumice.errors import InputError
 

@@ -12,7 +12,7 @@ from pumice.framework.close_session import close_session
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.gang import Gang
-from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 

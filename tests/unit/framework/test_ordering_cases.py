@@ -71,7 +71,7 @@ def test_two_queues_are_compared_as_all_are_sorted(plugin: Any) -> None:
 class Declared(Weight, name="declared"):
     """A plugin of which something may be assumed."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
 
 
 @pytest.mark.parametrize(

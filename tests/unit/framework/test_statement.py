@@ -12,7 +12,6 @@ from pumice.core.status import Status
 from pumice.framework.job_records import Place
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
-from pumice.framework.statement import Room
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 
@@ -130,28 +129,6 @@ def cells_after(ssn: Any) -> dict[str, Any]:
         "namespaces": tables.namespaces.sums,
     }
     return {name: column.tolist() for name, column in found.items()}
-
-
-@pytest.mark.parametrize("live", [False, True], ids=["still view", "live view"])
-def test_rooms_made_at_once_are_those_made_one_by_one(ssn: Any, row: Any, live: bool) -> None:
-    ssn.snapshot.view_is_live = live
-    rooms = [Room(row("a"), 0, [row("runs")], freed=True), Room(row("b"), 0, [], freed=False)]
-    before = cells_after(ssn)
-    stmt = ssn.statement()
-    for room in rooms:
-        for victim in room.victims:
-            stmt.evict(victim, "preempt", ssn.snapshot.tasks.keys[room.task])
-        stmt.pipeline(room.task, room.node, freed=room.freed)
-    expected, victims = cells_after(ssn), stmt.victims()
-    nominations = dict(ssn.intents.nominations)
-    stmt.discard()
-    assert cells_after(ssn) == before
-    stmt = ssn.statement()
-    stmt.make_rooms(rooms, "preempt")
-    assert cells_after(ssn) == expected
-    assert (stmt.victims(), ssn.intents.nominations) == (victims, nominations)
-    stmt.discard()
-    assert cells_after(ssn) == before
 
 
 class Follower(Plugin, name="follower"):

@@ -295,3 +295,15 @@ def test_settings_without_effect_are_logged_once_by_name(caplog: pytest.LogCaptu
     pumice.compare(pumice.workload(jobs(3)), {"plain": FIFO, "odd": odd})
     (line,) = caplog.messages
     assert line.startswith("odd: line 5: ")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a\nb"])
+def test_a_configuration_has_a_name_that_a_file_can_have(name: str) -> None:
+    with pytest.raises(InputError, match="wanted a name without '/'"):
+        pumice.compare(EXAMPLES / "small-cluster.yaml", {name: None, "b": None}, limit=1)
+
+
+def test_files_of_one_name_need_names() -> None:
+    conf = EXAMPLES / "default.conf"
+    with pytest.raises(InputError, match="files of different names"):
+        pumice.compare(EXAMPLES / "small-cluster.yaml", [conf, conf], limit=1)

@@ -96,7 +96,5 @@ def test_without_weight_there_is_no_opinion(scores: Any) -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Binpack.simulator == SimulatorAssumptions(
-        bounded=True, nodes_alone=True, starts_alone=True
-    )
+    assert Binpack.simulator == SimulatorAssumptions()
     assert Binpack.foreseeable is False

@@ -231,5 +231,5 @@ def test_a_task_may_fill_its_queue_to_the_brim(open_session: Any, held: int, ver
 
 
 def test_what_it_declares() -> None:
-    assert Capacity.simulator == SimulatorAssumptions(bounded=True)
+    assert Capacity.simulator == SimulatorAssumptions()
     assert Capacity.foreseeable is True

@@ -334,15 +334,6 @@ def test_each_victim_counts_for_the_ancestors_of_the_next(world: Any) -> None:
     assert world(*TREE, *old, level=1, hierarchy=True).victims() == ["old-0"]
 
 
-def test_ancestors_that_are_promised_more_are_judged_again(world: Any) -> None:
-    in_turn = [
-        world(*TREE, level=level, hierarchy=hierarchy).ssn.plugins[0].judges_in_turn
-        for level, hierarchy in ((1, True), (0, True), (1, False))
-    ]
-    assert in_turn == [frozenset(), Capacity.judges_in_turn, Capacity.judges_in_turn]
-    assert Capacity.judges_in_turn
-
-
 def test_victims_of_misplaced_queues_are_compared_as_equal(world: Any) -> None:
     lost = queue("lost", parent="gone")
     found = world(*TREE, lost, hierarchy=True).ssn

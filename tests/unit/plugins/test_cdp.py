@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.api.codes import Spared
@@ -99,7 +98,6 @@ def test_a_pod_is_spared_until_a_time() -> None:
     ssn = open_session(world, [plugin], now=epoch(SCHEDULED))
     why = plugin.why_spared("preemptable", ssn.task(0), ssn.task(0))
     assert why == (Spared.COOLDOWN, {"until": "2026-01-15T10:10:00Z"})
-    assert plugin.bound_victims("preemptable", ssn.task(0), np.array([0])).tolist() == [False]
 
 
 def test_a_condition_without_a_time_protects_nobody() -> None:
@@ -117,5 +115,5 @@ def test_other_conditions_are_passed_over() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Cdp.simulator == SimulatorAssumptions(bounded=True, timed=True)
+    assert Cdp.simulator == SimulatorAssumptions(timed=True)
     assert Cdp.foreseeable is False

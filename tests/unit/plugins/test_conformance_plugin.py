@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -30,12 +29,6 @@ def test_critical_classes_and_the_system_namespace_are_protected(ssn: Any, hook:
     assert [tasks.keys[row] for row in kept] == ["default/plain"]
 
 
-def test_the_bound_is_the_answer(ssn: Any) -> None:
-    rows = np.arange(ssn.snapshot.tasks.n)
-    bound = ssn.plugins[0].bound_victims("preemptable", ssn.task(0), rows)
-    assert bound.tolist() == ssn.plugins[0].preemptable(ssn.task(0), rows.tolist()).tolist()
-
-
 def test_what_it_declares() -> None:
-    assert Conformance.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Conformance.simulator == SimulatorAssumptions()
     assert Conformance.foreseeable is False

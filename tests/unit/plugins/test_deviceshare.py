@@ -10,7 +10,7 @@ from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.deviceshare import DeviceShare
-from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
@@ -590,5 +590,5 @@ def test_a_score_is_rounded_to_the_nearest_whole_number() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert DeviceShare.simulator == SimulatorAssumptions(bounded=True)
+    assert DeviceShare.simulator == SimulatorAssumptions()
     assert DeviceShare.foreseeable is False

@@ -124,5 +124,5 @@ def test_drf_keeps_its_promises() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Drf.simulator == SimulatorAssumptions(bounded=True, starts_alone=True, oldest_first=True)
+    assert Drf.simulator == SimulatorAssumptions()
     assert Drf.foreseeable is True

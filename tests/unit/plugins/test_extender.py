@@ -16,7 +16,6 @@ from pumice.errors import ConfError, ExtenderError
 from pumice.framework.arguments import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.extender import Extender
 from pumice.scenarios.runner import default_scheduler
 from pumice.scheduler import Scheduler
@@ -569,6 +568,6 @@ def test_answers_are_arrays_that_the_framework_accepts() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Extender.simulator == SimulatorAssumptions()
+    assert Extender.simulator is None
     assert Extender.foreseeable is False
     assert Extender.by_row is False

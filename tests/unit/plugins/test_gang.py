@@ -192,7 +192,5 @@ def test_a_gang_that_waits_for_a_promised_place_is_not_ending(gang: Any) -> None
 
 
 def test_what_it_declares() -> None:
-    assert Gang.simulator == SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_surplus=True, holds_gangs=True
-    )
+    assert Gang.simulator == SimulatorAssumptions()
     assert Gang.foreseeable is True

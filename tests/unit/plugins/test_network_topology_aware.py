@@ -318,5 +318,5 @@ def test_finished_tasks_still_draw_their_job(world: Any) -> None:
 
 
 def test_what_it_declares() -> None:
-    assert NetworkTopologyAware.simulator == SimulatorAssumptions(bounded=True)
+    assert NetworkTopologyAware.simulator == SimulatorAssumptions()
     assert NetworkTopologyAware.foreseeable is False

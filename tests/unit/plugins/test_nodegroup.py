@@ -334,5 +334,5 @@ def test_a_disliked_group_scores_below_nothing() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert NodeGroup.simulator == SimulatorAssumptions(bounded=True)
+    assert NodeGroup.simulator == SimulatorAssumptions()
     assert NodeGroup.foreseeable is False

@@ -310,7 +310,5 @@ def test_images_of_init_containers_count_too(opened: Any) -> None:
 
 
 def test_what_it_declares() -> None:
-    assert NodeOrder.simulator == SimulatorAssumptions(
-        bounded=True, nodes_alone=True, starts_alone=True
-    )
+    assert NodeOrder.simulator == SimulatorAssumptions()
     assert NodeOrder.foreseeable is False

@@ -16,9 +16,14 @@ from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.plugins.numa_aware import NumaAware
-from pumice.plugins.numa_aware.cpus import CpuLayout, parse_cpus, read_layout, reserved_cpus
-from pumice.plugins.numa_aware.machines import States
+from pumice.plugins.numa_aware import (
+    CpuLayout,
+    NumaAware,
+    States,
+    parse_cpus,
+    read_layout,
+    reserved_cpus,
+)
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
@@ -534,5 +539,5 @@ def test_states_are_forgotten_when_there_are_far_more_than_machines(
 
 
 def test_what_it_declares() -> None:
-    assert NumaAware.simulator == SimulatorAssumptions(bounded=True)
+    assert NumaAware.simulator == SimulatorAssumptions()
     assert NumaAware.foreseeable is False

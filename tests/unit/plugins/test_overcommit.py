@@ -147,5 +147,5 @@ def test_overcommit_keeps_its_promises() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Overcommit.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Overcommit.simulator == SimulatorAssumptions()
     assert Overcommit.foreseeable is False

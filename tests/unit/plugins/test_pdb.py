@@ -114,5 +114,5 @@ def test_pods_on_their_way_out_cost_a_spent_budget_nothing(offered: Any, hook: s
 
 
 def test_what_it_declares() -> None:
-    assert Pdb.simulator == SimulatorAssumptions(bounded=True)
+    assert Pdb.simulator == SimulatorAssumptions()
     assert Pdb.foreseeable is False

@@ -345,7 +345,5 @@ def test_a_pod_whose_claims_have_a_problem_is_beyond_cure(open_session: Any) -> 
 
 
 def test_what_it_declares() -> None:
-    assert Predicates.simulator == SimulatorAssumptions(
-        bounded=True, nodes_alone=True, starts_alone=True
-    )
+    assert Predicates.simulator == SimulatorAssumptions()
     assert Predicates.foreseeable is True

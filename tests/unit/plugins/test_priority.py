@@ -115,17 +115,6 @@ def test_promised_places_count_against_starving(
     assert ssn.policy.job_starving(ssn.snapshot.jobs.row_of["default/g"]) is starves
 
 
-def test_the_bound_on_victims_is_the_answer_itself(ssn: Any) -> None:
-    rows = list(ssn.snapshot.tasks.row_of.values())
-    task = ssn.task(ssn.snapshot.tasks.row_of["default/mine"])
-    plugin = ssn.plugins[0]
-    found = plugin.bound_victims("preemptable", task, np.array(rows))
-    assert found.tolist() == plugin.preemptable(task, rows).tolist()
-    assert found.any()
-
-
 def test_what_it_declares() -> None:
-    assert Priority.simulator == SimulatorAssumptions(
-        bounded=True, starts_alone=True, oldest_first=True, offers_lower=True
-    )
+    assert Priority.simulator == SimulatorAssumptions()
     assert Priority.foreseeable is True

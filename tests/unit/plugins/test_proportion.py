@@ -263,5 +263,5 @@ def test_proportion_keeps_its_promises() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Proportion.simulator == SimulatorAssumptions(bounded=True, starts_alone=True)
+    assert Proportion.simulator == SimulatorAssumptions()
     assert Proportion.foreseeable is True

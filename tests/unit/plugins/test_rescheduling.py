@@ -370,5 +370,5 @@ def test_an_idle_node_that_states_nothing_offers_its_capacity() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Rescheduling.simulator == SimulatorAssumptions(timed=True, evicts=True)
+    assert Rescheduling.simulator == SimulatorAssumptions(timed=True, all_jobs=True)
     assert Rescheduling.foreseeable is False

@@ -407,5 +407,5 @@ def test_a_rate_may_be_any_number_from_nought(rate: float, kept: int) -> None:
 
 
 def test_what_it_declares() -> None:
-    assert ResourceStrategyFit.simulator == SimulatorAssumptions(bounded=True)
+    assert ResourceStrategyFit.simulator == SimulatorAssumptions()
     assert ResourceStrategyFit.foreseeable is False

@@ -135,5 +135,5 @@ def test_resourcequota_keeps_its_promises() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert ResourceQuotas.simulator == SimulatorAssumptions(bounded=True, forgets=True)
+    assert ResourceQuotas.simulator == SimulatorAssumptions(forgets=True)
     assert ResourceQuotas.foreseeable is False

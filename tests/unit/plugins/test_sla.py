@@ -137,5 +137,5 @@ def test_a_job_without_a_deadline_changes_nothing() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Sla.simulator == SimulatorAssumptions(timed=True)
+    assert Sla.simulator == SimulatorAssumptions(timed=True, all_jobs=True)
     assert Sla.foreseeable is True

@@ -500,5 +500,5 @@ def test_nodes_without_room_for_the_task_get_nothing_whoever_is_there() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert TaskTopology.simulator == SimulatorAssumptions(bounded=True)
+    assert TaskTopology.simulator == SimulatorAssumptions()
     assert TaskTopology.foreseeable is False

@@ -421,5 +421,5 @@ def test_pods_that_are_not_running_are_no_victims() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Tdm.simulator == SimulatorAssumptions(timed=True, evicts=True)
+    assert Tdm.simulator == SimulatorAssumptions(timed=True, all_jobs=True)
     assert Tdm.foreseeable is True

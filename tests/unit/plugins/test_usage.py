@@ -364,5 +364,5 @@ def test_time_alone_changes_nothing() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Usage.simulator == SimulatorAssumptions(bounded=True, timed=True)
+    assert Usage.simulator == SimulatorAssumptions(timed=True)
     assert Usage.foreseeable is False

@@ -4,7 +4,7 @@ from copy import deepcopy
 from typing import Any
 
 from pumice.api.decisions import Condition, Decisions, PodGroupState
-from pumice.scenarios.between_cycles import advance, bind_counts_of_hyper_nodes, groups_by_pod
+from pumice.scenarios.objects import advance, bind_counts_of_hyper_nodes, groups_by_pod
 from pumice.testing.builders import node, pod, pod_group
 
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from pumice.scenarios.junit import junit_xml, write_junit
-from pumice.scenarios.runner import CaseResult
+from pumice.scenarios.runner import CaseResult, junit_xml, write_junit
 from tests.present import present
 
 RESULTS = [

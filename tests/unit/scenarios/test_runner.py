@@ -11,8 +11,7 @@ import pytest
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.errors import ConfError, ScenarioError
 from pumice.scenarios.compare import CompareOptions
-from pumice.scenarios.many_files import run_files
-from pumice.scenarios.runner import ScenarioFile, check, find_scenarios, play
+from pumice.scenarios.runner import ScenarioFile, check, find_scenarios, play, run_files
 from pumice.scenarios.scenario import scenario_from
 from pumice.testing.builders import node, pod, pod_group
 

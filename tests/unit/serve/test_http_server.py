@@ -244,3 +244,63 @@ def test_a_client_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) ->
     ):
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert ended.wait(SOON_S)
+
+
+async def weigh(request: web.Request) -> web.Response:
+    return web.Response(text=str(len(await read_body(request, 1 << 20))))
+
+
+def post(client: socket.socket, sent: int, length: int) -> None:
+    head = f"POST /weigh HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
+    client.sendall(head.encode() + b"x" * sent)
+
+
+def test_bodies_that_do_not_end_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_MOST_HELD", 1 << 20)
+    large, small = 1 << 19, 1000
+    app = web.Application()
+    app.router.add_post("/weigh", weigh)
+    with HttpServer([Site(app, "127.0.0.1")]) as server, ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.ports[0]), SOON_S))
+            for _ in range(4)
+        ]
+        for client in clients[:2]:
+            post(client, large - 10, large)
+        time.sleep(0.5)  # both are being read
+        post(clients[2], large, large)
+        assert b" 503 " in clients[2].recv(4096)
+        post(clients[3], small - 1, small)
+        time.sleep(0.1)
+        clients[3].sendall(b"x")
+        assert clients[3].recv(4096).endswith(b"1000")
+        clients[0].sendall(b"x" * 10)
+        assert clients[0].recv(4096).endswith(str(large).encode())
+        post(clients[3], large, large)  # the room of the one that ended
+        assert clients[3].recv(4096).endswith(str(large).encode())
+
+
+def test_requests_that_wait_do_not_hold_up_others() -> None:
+    gate = threading.Event()
+
+    async def wait(_: web.Request) -> web.Response:
+        return web.Response(text=str(await asyncio.to_thread(gate.wait, SOON_S)))
+
+    async def quick(_: web.Request) -> web.Response:
+        return web.Response(text=await asyncio.to_thread(str, "quick"))
+
+    app = web.Application()
+    app.router.add_get("/wait", wait)
+    app.router.add_get("/quick", quick)
+    with HttpServer([Site(app, "127.0.0.1")]) as server, ExitStack() as stack:
+        place = ("127.0.0.1", server.ports[0])
+        clients = [stack.enter_context(socket.create_connection(place, SOON_S)) for _ in range(21)]
+        for client in clients[:20]:
+            client.sendall(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(0.3)  # all of them wait
+        clients[20].sendall(b"GET /quick HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        clients[20].settimeout(5.0)
+        try:
+            assert clients[20].recv(4096).endswith(b"quick")
+        finally:
+            gate.set()

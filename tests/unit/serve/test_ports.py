@@ -83,7 +83,7 @@ def test_what_a_start_has_no_use_for_is_not_loaded_with_the_scheduler() -> None:
         "Scheduler(parse_conf(DEFAULT_CONF))\n"
         "assert 'pumice.actions.allocate' in sys.modules\n"
         "sys.exit(any(name in sys.modules for name in "
-        "('pumice.examine', 'pumice.actions.preempt', 'pumice.framework.eviction.eviction_runs')))"
+        "('pumice.examine', 'pumice.actions.preempt', 'pumice.framework.eviction.evictor')))"
     )
     done = subprocess.run([sys.executable, "-c", loads], check=False, timeout=60)  # noqa: S603
     assert done.returncode == 0

@@ -17,10 +17,10 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.registry import KeptPlugins
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Shortcuts
 from pumice.sim.direct_cycle import DirectCycle, DirectDecisions
 from pumice.sim.engine import Engine
 from pumice.sim.job_run import Outcome
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod_group, queue
@@ -148,7 +148,7 @@ def test_what_is_kept_changes_nothing(policy: str, seed: int) -> None:
 class Counting(Plugin, name="counting"):
     """Answers by what it has noted since it was made, which is nothing when a cycle begins."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     seen: list[str] = field(default_factory=list)
 
     def on_open(self, ssn: PluginSession) -> None:
@@ -318,8 +318,6 @@ def test_jobs_start_alone_only_where_all_limits_are_known(
 class Longest(Plugin, name="longest"):
     """Puts large jobs first."""
 
-    simulator = SimulatorAssumptions(bounded=True, starts_alone=True)
-
     def order_jobs(self, jobs: Jobs) -> Any:
         return -jobs.min_member.astype(float)
 
@@ -338,8 +336,7 @@ def test_several_jobs_need_no_session_only_where_their_order_is_known(
 ) -> None:
     conf = parse_conf(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{plugins}]')
     tiers = Scheduler(conf, plugins={"longest": Longest}).tiers()
-    assert Shortcuts.of(conf.actions, tiers).starts_alone
-    assert Shortcuts.of(conf.actions, tiers).oldest_first is known
+    assert Shortcuts.of(conf.actions, tiers).knows_order is known
 
 
 def test_pod_groups_of_the_cluster_reserve_as_in_a_session(

@@ -10,12 +10,12 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Shortcuts
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import Outcome
 from pumice.sim.options import Evicted
 from pumice.sim.quiet_cycles import Outlook
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.waiting_jobs import WaitingJobs
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, priority_class, queue

@@ -6,21 +6,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from pumice.actions import ACTIONS
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.meta import ResourceList
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.api.pods import Container, PodSpec, ResourceRequirements
+from pumice.core.resources import Column
+from pumice.core.views import Job
+from pumice.framework.columns import Jobs
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins import builtin_plugins
 from pumice.plugins.gang import Gang
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
+from pumice.sim.bounds import UNBOUNDED, Bounds
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_classes import JobClasses
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, queue
@@ -28,34 +31,42 @@ from pumice.testing import node, queue
 
 @dataclass(kw_only=True)
 class Stranger(Plugin, name="stranger"):
-    """Declares nothing."""
+    """Refuses, and declares nothing about it."""
+
+    def job_valid(self, job: Job) -> str:
+        return ""
+
+
+@dataclass(kw_only=True)
+class Newest(Plugin, name="newest"):
+    """Puts the job first that came last, and declares nothing."""
+
+    def order_jobs(self, jobs: Jobs) -> Column:
+        return -jobs.created
 
 
 @dataclass(kw_only=True)
 class Orderly(Plugin, name="orderly"):
-    """Declares that it keeps to the room there is."""
+    """Declares that it does not change its mind."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
+
+    def job_valid(self, job: Job) -> str:
+        return ""
 
 
 @dataclass(kw_only=True)
 class InLine(Plugin, name="in-line"):
     """Declares that it looks at all jobs that wait."""
 
-    simulator = SimulatorAssumptions(bounded=True, all_jobs=True)
-
-
-@dataclass(kw_only=True)
-class Choir(Gang, name="choir"):
-    """Declares what gang does, under another name."""
-
-    simulator = Gang.simulator
+    simulator = SimulatorAssumptions(all_jobs=True)
 
 
 def scheduler(plugins: Iterable[str], actions: str = "enqueue, allocate") -> Scheduler:
     entries = "".join(f"- plugins: [{tier}]\n" for tier in plugins)
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n{entries}')
-    return Scheduler(conf, plugins={each.name: each for each in (Stranger, Orderly, InLine, Choir)})
+    own = (Stranger, Newest, Orderly, InLine)
+    return Scheduler(conf, plugins={each.name: each for each in own})
 
 
 def shortcuts(*plugins: str, actions: str = "enqueue, allocate") -> Shortcuts:
@@ -67,7 +78,6 @@ def shortcuts(*plugins: str, actions: str = "enqueue, allocate") -> Shortcuts:
     ("plugin", "known"),
     [
         ("{name: gang}", True),
-        ("{name: choir}", True),
         ("{name: gang, enableJobPipelined: false}", False),
         ("{name: orderly}", False),
     ],
@@ -83,27 +93,39 @@ def names(plugins: Iterable[Plugin]) -> list[str]:
 
 @pytest.mark.parametrize("plugin", builtin_plugins().values(), ids=lambda plugin: plugin.name)
 def test_every_built_in_plugin_declares_what_may_be_assumed(plugin: type[Plugin]) -> None:
-    assert plugin.simulator is not UNDECLARED
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_every_action_declares_what_may_be_assumed(action: str) -> None:
-    assert ACTIONS[action].simulator is not UNDECLARED
+    assert (plugin.simulator is None) == (plugin.name == "extender")
 
 
 def test_a_subclass_does_not_inherit_a_declaration() -> None:
     class Choosy(Gang, name="choosy"):
         """May do anything."""
 
-    assert Gang.simulator.bounded
-    assert Choosy.simulator is UNDECLARED
+    assert Gang.simulator is not None
+    assert Choosy.simulator is None
 
 
-def test_bounded_plugins_let_jobs_be_left_out() -> None:
+def test_plugins_that_do_not_change_their_minds_let_jobs_be_left_out() -> None:
     found = shortcuts("{name: gang}, {name: orderly}", "{name: predicates}")
     assert found == Shortcuts(
-        leave_jobs_out=True, await_events=True, refusals_last=True, evicts=False, keep_fits=True
+        leave_jobs_out=True,
+        await_events=True,
+        refusals_last=True,
+        evicts=False,
+        keep_fits=True,
+        knows_order=True,
     )
+
+
+@pytest.mark.parametrize(("action", "lasts"), [("allocate", True), ("allocate, reclaim", False)])
+def test_a_plugin_that_only_orders_needs_no_declaration(action: str, lasts: bool) -> None:
+    found = shortcuts("{name: gang}, {name: newest}", actions=action)
+    assert (found.leave_jobs_out, found.await_events) == (lasts, lasts)
+    assert not any([found.oldest_first, found.knows_order])
+
+
+def test_an_order_that_nobody_knows_decides_among_equal_jobs() -> None:
+    jobs = [(0, 10, 3), (1, 10, 3), (2, 10, 3)]
+    assert starts("newest", jobs) == [0.0, 20.0, 10.0]
 
 
 def test_a_plugin_that_looks_at_all_jobs_makes_them_take_part_when_something_happens() -> None:

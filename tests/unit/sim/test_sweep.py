@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cli import sweep as command
-from pumice.cli.command_lines.sweep import sweep
+from pumice.cli.sweep import sweep
 from pumice.errors import InputError, ServiceError
-from pumice.sim.bounds import Shortcuts
 from pumice.sim.engine import Engine
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sweep import (
     DIED,
     Figures,

@@ -297,35 +297,6 @@ def test_a_task_that_is_judged_by_its_company_is_not_judged_alone() -> None:
     )
 
 
-@pytest.mark.parametrize("hook", ["preemptable", "reclaimable"])
-@pytest.mark.parametrize("left", [None, 0, 1, 2])
-def test_as_many_tasks_of_each_job_are_offered_as_it_can_spare(hook: str, left: Any) -> None:
-    """A plugin that leaves each job one task; it states that ``left`` of them stay."""
-
-    def offer(plugin: Any, _: Any, rows: Any) -> Any:
-        jobs, counts = plugin.snapshot.tasks.job[rows].tolist(), plugin.snapshot.jobs.counts
-        spare = counts[int(Status.RUNNING)] - 1
-        return np.array([jobs[:i].count(job) < spare[job] for i, job in enumerate(jobs)], bool)
-
-    def surplus(plugin: Any, _: str, jobs: Any) -> Any:
-        return (
-            None
-            if left is None
-            else jobs.snapshot.jobs.counts[int(Status.RUNNING), jobs.rows] - left
-        )
-
-    cls = broken(
-        on_open=lambda plugin, ssn: setattr(plugin, "snapshot", ssn.snapshot),
-        surplus=surplus,
-        **{hook: offer},
-    )
-    if left in (None, 1):
-        check_plugin(cls)
-    else:
-        error = problem_of(cls)
-        assert (error.hook, "surplus" in str(error)) == (hook, True)
-
-
 def test_nodes_of_the_same_amounts_are_alike_to_who_says_so() -> None:
     def by_name(_: Any, task: Any, nodes: Any) -> Any:
         return np.array([float(name[-1] in "02468") for name in nodes.names])

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from pumice.api.schema.grammar import GoType, fields_of, go_type
-from pumice.webhooks.types.compiled import read_usual
-from pumice.webhooks.types.decoding import DecodeError, _read_by_field
+from pumice.webhooks.go_types import DecodeError, _read_by_field, read_usual
 
 KINDS = (
     "v1.Pod", "v1.RunningPod", "v1.Event", "v1.Node", "v1.Service", "v1.ResourceQuota",

@@ -9,11 +9,10 @@ import pytest
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
-from pumice.webhooks import embedded
+from pumice.webhooks import embedded, schemas
 from pumice.webhooks.built_ins import check_built_in
 from pumice.webhooks.embedded import EmbeddedAdmission
-from pumice.webhooks.schema import known
-from pumice.webhooks.schema.validate import check
+from pumice.webhooks.schemas import check
 
 QUEUES = "Queue.scheduling.volcano.sh"
 JOBS = "Job.batch.volcano.sh"
@@ -258,7 +257,7 @@ def test_equal_contents_are_prepared_alike_and_checked_once(
         checked.append(given["metadata"]["name"])
         return check(given, *more)
 
-    monkeypatch.setattr(known, "check", counted)
+    monkeypatch.setattr(schemas, "check", counted)
     terms = {"subGroupPolicy": [{"name": "a", "networkTopology": None}], "oops": 1}
     first, second = (cluster.create(group(name, **terms)) for name in "ab")
     assert first["spec"] == second["spec"]

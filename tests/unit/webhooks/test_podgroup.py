@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.webhooks import podgroup
+from pumice.webhooks import small_kinds as podgroup
 from pumice.webhooks.contents import KnownContents
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Answer, Options, Request

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.webhooks.go_types import decode
 from pumice.webhooks.pods.template import TemplateChecks, check_pod
-from pumice.webhooks.types.decoding import decode
 
 CONTAINER = {"name": "main", "image": "busybox"}
 

@@ -7,13 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.duration import duration_text
-from pumice.webhooks.types.decoding import DecodeError, decode, same
-from pumice.webhooks.types.scalars import (
+from pumice.webhooks.go_types import (
+    DecodeError,
     GoNumberError,
     RefusedError,
+    decode,
     parse_float,
     parse_int,
     read_duration,
+    same,
 )
 
 

@@ -4,10 +4,15 @@ Its last twenty minutes are played at once, then its time is that of the machine
 Scheduler, controllers and kubelet are the real ones; what arrives is drawn with a fixed seed.
 """
 
+import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +24,35 @@ from pumice.api.quantity import milli_value, value
 from pumice.apiserver.served_cluster import FastClock, ServedCluster
 from pumice.clock import wall_time
 from pumice.cluster.embedded.node_operations import add_node
+
+_NAME: Final = "demo"
+_CONFS: Final = ("lending", "reclaiming")
+
+
+@contextmanager
+def demo_runs() -> Iterator[Path]:
+    """Yield a folder in which the runs appear after some seconds; it is removed in the end.
+
+    Another process computes them, so that the demo's scheduler is not delayed.
+    """
+    here = resources.files("pumice.cli.demo")
+    with (
+        resources.as_file(here) as files,
+        TemporaryDirectory(prefix="pumice-demo-", ignore_cleanup_errors=True) as folder,
+    ):
+        words = ["--trace", str(files / "simulation.yaml"), "--dir", str(Path(folder) / _NAME)]
+        for name in _CONFS:
+            words += ["--conf", str(files / f"{name}.conf")]
+        command = [sys.executable, "-m", "pumice", "sim", *words]
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(  # noqa: S603  # our own program on our own files
+            command, stdin=quiet, stdout=quiet, stderr=quiet
+        ) as process:
+            try:
+                yield Path(folder)
+            finally:
+                process.terminate()
+
 
 HISTORY_S: Final = 1200.0
 _GPU: Final = "nvidia.com/gpu"

@@ -1,14 +1,14 @@
-"""Files of manifests, read as the original reads them, with its messages."""
+"""Files of manifests, read with the messages of the original or in the words of Pumice."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.text_files import MOST_BYTES
+from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cli.vcctl.verbs import VerbError
-from pumice.errors import ManifestError
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.errors import ABSENT, ManifestError, Words
 
 
 def read_text(file: str) -> str:
@@ -51,6 +51,8 @@ def shape(manifest: Any, notation: str) -> Manifest:
     Raises:
         VerbError: a value of the wrong type.
     """
+    from pumice.webhooks.go_types import DecodeError, decode
+
     try:
         return decode(manifest, notation, from_yaml=True)
     except DecodeError as error:
@@ -72,7 +74,7 @@ def parse_manifest(text: str, notation: str) -> Manifest:
 
 
 def _first_document(text: str) -> Any:
-    from pumice.api.yaml_text import Builder, compose_all  # noqa: PLC0415  (loads YAML)
+    from pumice.api.yaml_text import Builder, compose_all
 
     try:
         for node in compose_all(text, "<text>"):
@@ -85,9 +87,9 @@ def _first_document(text: str) -> Any:
 
 def _go_fault(text: str, error: ManifestError) -> str:
     """Find what is wrong with a text once more, and report it as Go's reader does."""
-    import yaml  # noqa: PLC0415  (loading takes longer than most commands)
+    import yaml
 
-    from pumice.api.yaml_text import NOT_YAML  # noqa: PLC0415
+    from pumice.api.yaml_text import NOT_YAML
 
     if error.wanted != NOT_YAML:
         return str(error)
@@ -104,3 +106,93 @@ def _go_fault(text: str, error: ManifestError) -> str:
     except (yaml.YAMLError, StopIteration):
         pass
     return str(error)
+
+
+_API_VERSIONS: Final = {kind.name: kind.api_version for kind in BUILT_IN}
+
+
+def read_kind(file: str, kind: str, notation: str) -> list[Manifest]:
+    """Read the objects of a file, or of standard input for ``-``, all of one kind.
+
+    An object may leave out ``apiVersion`` and ``kind``: the command has said what it is.
+
+    Raises:
+        ManifestError: a file that cannot be read or has no object, one of another kind, or a value
+            of the wrong type.
+    """
+    from pumice.api.manifests import load_documents
+    from pumice.api.text_files import shown_name
+
+    if not file:
+        raise ManifestError(wanted=f"a file with a {_name(kind)}", field="-f")
+    documents = load_documents(Path(file))
+    found = [document for document in documents if document.content is not None]
+    if not found:
+        raise ManifestError(
+            wanted=f"a {_name(kind)}", found=EMPTY_FILE, file=shown_name(Path(file))
+        )
+    return [_typed(document, kind, notation) for document in found]
+
+
+def read_one(file: str, kind: str, notation: str) -> Manifest:
+    """Read the only object of a file.
+
+    Raises:
+        ManifestError: as for ``read_kind``, or there are several objects.
+    """
+    found = read_kind(file, kind, notation)
+    if len(found) > 1:
+        raise ManifestError(
+            wanted=f"one {_name(kind)}", found=Words(counted(len(found), "object")), file=file
+        )
+    return found[0]
+
+
+def _name(kind: str) -> str:
+    return kind.partition(".")[0]
+
+
+def _typed(document: Any, kind: str, notation: str) -> Manifest:
+    """Return the object of a document as its type holds it."""
+    content = document.content
+    if not isinstance(content, dict):
+        raise ManifestError(
+            wanted=f"a {_name(kind)}, a mapping", found=content, file=document.source
+        )
+    for field, wanted in (("apiVersion", _API_VERSIONS[kind]), ("kind", _name(kind))):
+        if content.get(field, wanted) != wanted:
+            raise _misplaced(document, (field,), repr(wanted), content[field])
+    head = {"apiVersion": _API_VERSIONS[kind], "kind": _name(kind)}
+    return _decoded(document._replace(content={**head, **content}), notation)
+
+
+def _decoded(document: Any, notation: str) -> Manifest:
+    from pumice.webhooks.files import value_at
+    from pumice.webhooks.go_types import DecodeError, decode
+    from pumice.webhooks.review import unreadable
+
+    try:
+        return decode(document.content, notation, from_yaml=True)
+    except DecodeError as error:
+        finding = unreadable(error).findings[0]
+        path = tuple(error.path)
+        wanted = finding.wanted or finding.text
+        raise _misplaced(document, path, wanted, value_at(document.content, path)) from None
+
+
+def _misplaced(
+    document: Any, path: tuple[str | int, ...], wanted: str, found: Any = ABSENT
+) -> ManifestError:
+    from pumice.webhooks.fields import path_text
+    from pumice.webhooks.files import name_of, resource_name
+
+    content = document.content
+    named = isinstance(content.get("kind"), str) and name_of(content)
+    return ManifestError(
+        wanted=wanted,
+        found=found,
+        field=path_text(path),
+        file=document.place_of(path),
+        subject=resource_name(content) if named else "",
+        path=path,
+    )

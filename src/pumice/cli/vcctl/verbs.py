@@ -1,8 +1,4 @@
-"""A verb of the command line as data: its flags, its action, the message of its failure.
-
-One declaration serves twice: `pumice job list` (click, with outputs of ours) and
-`pumice vcctl job list` (the original's syntax, byte for byte).
-"""
+"""Verbs on objects: declared once, run as Volcano's `vcctl` or as commands of `pumice`."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +14,7 @@ from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.api.quantity import QuantityFormError, amount
 from pumice.api.shown_text import shown
 from pumice.api.wording import crash_text
-from pumice.cli.connect import ConnectOptions, is_out_of_reach, trouble
+from pumice.cli.connect import ConnectOptions, connect, is_out_of_reach, trouble
 from pumice.cli.terminal import echo_lines
 from pumice.cluster.base import Cluster
 from pumice.errors import (
@@ -237,3 +233,127 @@ def parse_resources(text: str) -> dict[str, str]:
 def order(call: Call, about: Manifest, action: str, namespace: str) -> Manifest:
     """Post a Command; gives it back."""
     return call.cluster.create(command(about, action, namespace))
+
+
+_SUMMARIES: Final[Mapping[str, str]] = {
+    "job delete": "Delete a job and its pods.",
+    "job list": "List jobs.",
+    "job resume": "Resume a job that was suspended.",
+    "job run": "Run a job, described by a file or by options.",
+    "job suspend": "Suspend a job: its pods end, and it can be resumed.",
+    "job view": "Show a job with its tasks and events.",
+    "pod list": "List the pods of jobs.",
+    "queue create": "Create a queue.",
+    "queue delete": "Delete a queue.",
+    "queue get": "Show a queue.",
+    "queue list": "List all queues.",
+    "queue operate": "Open or close a queue, or change its weight.",
+}
+_CLUSTER: Final = "The cluster.  [default: $KUBECONFIG, a running 'pumice up', ~/.kube/config]"
+_OPTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "action": ("[open|close|update]", "What to do with the queue."),
+    "all-namespaces": ("", "List those of all namespaces."),
+    "file": ("FILE", "A YAML file with the objects."),
+    "filename": ("FILE", "A YAML file with the job; other options are then not needed."),
+    "format": ("[yaml|json]", "How to print it."),
+    "image": ("IMAGE", "Image of its containers."),
+    "job": ("NAME", "Only pods of this job."),
+    "kubeconfig": ("FILE", _CLUSTER),
+    "limits": ("AMOUNTS", "What each pod may use."),
+    "master": ("URL", "Address of the cluster's API server."),
+    "min": ("N", "How many pods must be able to start together."),
+    "name": ("NAME", "Its name."),
+    "namespace": ("NAME", "Its namespace."),
+    "queue": ("NAME", "Only those of this queue."),
+    "replicas": ("N", "How many pods it has."),
+    "requests": ("AMOUNTS", "What each pod asks for."),
+    "scheduler": ("NAME", "Only jobs of this scheduler."),
+    "selector": ("TEXT", "Only jobs with this text in their name."),
+    "state": ("[Open|Closed]", "Its state."),
+    "weight": ("N", "Its weight among queues."),
+}
+_OF_VERBS: Final[Mapping[str, str]] = {
+    "job run queue": "The queue to run in; 'default' if none is named.",
+    "job run scheduler": "The scheduler that places its pods.",
+    "job list namespace": "Only jobs of this namespace.",
+    "pod list namespace": "Only pods of this namespace.",
+    "queue operate weight": "Its new weight, for update.",
+}
+
+
+def summary_of(group: str, verb: str) -> str:
+    """Describe a verb in one sentence."""
+    kinds = {"jobflow": "job flow", "jobtemplate": "job template"}
+    shown = {"get": "Show", "describe": "Print"}.get(verb, verb.capitalize())
+    some = f"{kinds.get(group, group)}s" if verb == "list" else f"a {kinds.get(group, group)}"
+    return _SUMMARIES.get(f"{group} {verb}") or f"{shown} {some}."
+
+
+def option_help(group: str, verb: str, option: str) -> tuple[str, str]:
+    """Return what stands for the value of an option, and its description."""
+    value, text = _OPTIONS[option]
+    return value, _OF_VERBS.get(f"{group} {verb} {option}", text)
+
+
+_TYPES = {"int": click.IntRange(0, (1 << 31) - 1), "int32": click.IntRange(0, (1 << 31) - 1)}
+"""Numbers of a job's pods and weights of queues: of 32 bits in the API, and never negative."""
+
+
+def click_group(group: VerbGroup) -> click.Group:
+    """Make the command group of a kind of object."""
+    made = click.Group(group.name, help=group.help)
+    for verb in group.verbs:
+        made.add_command(_command(group, verb))
+    return made
+
+
+def _command(group: VerbGroup, verb: Verb) -> click.Command:
+    @click.pass_context
+    def run(ctx: click.Context, /, **given: Any) -> None:
+        output = given.pop("output", None) or ""
+        headers = not given.pop("no_headers", False)
+        ctx.exit(
+            perform(
+                group,
+                verb,
+                ctx.obj or connect,
+                options={name.replace("_", "-"): value for name, value in given.items()},
+                echo=echo_lines,
+                output=output,
+                headers=headers,
+            )
+        )
+
+    words = summary_of(group.name, verb.name)
+    params: list[click.Parameter] = [
+        _option(flag, *option_help(group.name, verb.name, flag.name))
+        for flag in (*verb.flags, *verb.ours)
+    ]
+    return click.Command(verb.name, callback=run, params=[*params, *_ours(verb)], help=words)
+
+
+def _option(flag: Flag, value: str, words: str) -> click.Option:
+    names = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
+    if flag.kind == "bool":
+        return click.Option(names, is_flag=True, help=words)
+    return click.Option(
+        names,
+        default=flag.default,
+        type=_TYPES.get(flag.kind, click.STRING),
+        metavar=value,
+        help=words,
+        show_default=bool(flag.default),
+    )
+
+
+def _ours(verb: Verb) -> list[click.Parameter]:
+    if not verb.outputs:
+        return []
+    options = [
+        click.Option(["-o", "--output"], type=click.Choice(verb.outputs), help="How to print it.")
+    ]
+    if "wide" in verb.outputs:
+        options.append(
+            click.Option(["--no-headers"], is_flag=True, help="Print no line of titles.")
+        )
+    return list(options)

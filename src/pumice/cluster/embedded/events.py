@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 
 from pumice.api.kinds import Manifest
 from pumice.api.times import rfc3339
+from pumice.cluster.base import event_object
 from pumice.errors import NotFoundError
 
 _KEPT_S: Final = 3600.0
@@ -62,33 +63,10 @@ class EventRecorder:
 
     def _write(self, about: Manifest, key: _EventKey, now: float) -> None:
         self._written += 1
-        _, event_type, reason, message, source = key
         metadata = about["metadata"]
-        namespace = metadata.get("namespace") or "default"
-        name = f"{metadata['name']}.{self._written:016x}"
-        fields = ("namespace", "name", "uid", "resourceVersion")
-        involved = {key: metadata[key] for key in fields if metadata.get(key)}
-        self._store.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"name": name, "namespace": namespace},
-                "involvedObject": {
-                    "apiVersion": about["apiVersion"],
-                    "kind": about["kind"],
-                    **involved,
-                },
-                "type": event_type,
-                "reason": reason,
-                "message": message,
-                "source": {"component": source},
-                "reportingComponent": source,
-                "firstTimestamp": rfc3339(now),
-                "lastTimestamp": rfc3339(now),
-                "count": 1,
-            }
-        )
-        self._known[key] = (namespace, name, now, 1)
+        place = metadata.get("namespace") or "default", f"{metadata['name']}.{self._written:016x}"
+        self._store.create(event_object(about, key[1:], place, rfc3339(now)))
+        self._known[key] = (*place, now, 1)
 
     def _forget(self, now: float) -> None:
         while self._known:

@@ -4,9 +4,9 @@ Works on the embedded store only.  ``sync`` processes changes; timers do the res
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -16,16 +16,8 @@ from pumice.api.kinds import Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.clock import Timer
 from pumice.cluster.base import Event
-from pumice.cluster.embedded.container_states import (
-    back_off_s,
-    container_states,
-    readiness,
-    restarts,
-    run_span,
-    started,
-    state_of,
-)
 from pumice.cluster.embedded.node_operations import address_of, lose_pods
+from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError
 
@@ -38,6 +30,9 @@ Durations = Callable[[Manifest], float | None]
 _ODD: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _HIGHEST_CODE: Final = 255
+_BACK_OFF_S: Final = 10.0
+_BACK_OFF_MOST_S: Final = 300.0
+"""How long a container that failed waits before it starts again: at first, and at most."""
 
 
 def _for_ever(_: Manifest) -> float | None:
@@ -92,7 +87,7 @@ class Kubelet:
             lose_pods(self._cluster, name)
         if not self._since["Pod"]:
             pods, self._since["Pod"] = self._cluster.list("Pod")
-            self._look_at(pod for pod in pods if not self._rests(pod))
+            self._look_at(pods)
             return len(pods) + len(gone)
         events, complete = self._watch("Pod")
         if not complete:
@@ -104,26 +99,6 @@ class Kubelet:
             else:
                 self._look_at((event.object,))
         return len(events) + len(gone)
-
-    def _rests(self, pod: Manifest) -> bool:
-        """Return whether a pod that was never seen is at ease; a quick look, which may miss it."""
-        try:
-            status, metadata = pod.get("status") or {}, pod["metadata"]
-            marks = metadata.get("annotations") or ()
-            if (
-                status.get("phase") != "Running"
-                or metadata.get("deletionTimestamp")
-                or RUN_SECONDS in marks
-                or FAIL_AFTER_SECONDS in marks
-                or ("containerStatuses" in status and state_of(pod)[1] is not None)
-                or not pod["spec"].get("nodeName")
-                or self._durations(pod) is not None
-            ):
-                return False
-        except _ODD:
-            return False
-        self._at_ease.add(metadata["uid"])
-        return True
 
     def _look_at(self, pods: Iterable[Manifest]) -> None:
         for pod in pods:
@@ -204,7 +179,7 @@ class Kubelet:
         if pod["metadata"]["uid"] in self._at_ease:
             return True
         try:
-            return state_of(pod)[1] is None and self._end_of(pod) is None
+            return _state_of(pod)[1] is None and self._end_of(pod) is None
         except _ODD:
             return False
 
@@ -247,13 +222,13 @@ class Kubelet:
         if node is None:
             self._confirm(run, place)
             return
-        status = started(pod, address_of(node), rfc3339(self._cluster.now()))
+        status = _started(pod, address_of(node), rfc3339(self._cluster.now()))
         self._cluster.merge_status("Pod", *place, status)
         self._let_run(pod, run)
 
     def _go_on(self, pod: Manifest, run: _PodRun) -> None:
         """Resume a pod that another kubelet started: the time it has run counts."""
-        since, waits_s = state_of(pod)
+        since, waits_s = _state_of(pod)
         metadata = pod["metadata"]
         end = self._end_of(pod) if waits_s is None else None
         place = metadata["namespace"], metadata["name"]
@@ -277,7 +252,7 @@ class Kubelet:
         fails = _seconds(marks[FAIL_AFTER_SECONDS]) if FAIL_AFTER_SECONDS in marks else None
         if fails is not None:
             times = _seconds(marks.get(FAIL_TIMES))
-            fails = None if times is not None and restarts(pod) >= times else fails
+            fails = None if times is not None and _restarts(pod) >= times else fails
         lasts = _seconds(marks[RUN_SECONDS]) if RUN_SECONDS in marks else None
         if lasts is None:
             lasts = self._durations(pod)
@@ -301,15 +276,15 @@ class Kubelet:
     ) -> None:
         """Make the containers of a pod wait before they start again, longer each time."""
         now = rfc3339(self._cluster.now())
-        ended = {"exitCode": exit_code, "reason": "Error", **run_span(pod, now)}
-        wait_s = back_off_s(pod)
+        ended = {"exitCode": exit_code, "reason": "Error", **_run_span(pod, now)}
+        wait_s = _back_off_s(pod)
         waiting = {
             "reason": "CrashLoopBackOff",
             "message": f"back-off {wait_s:g}s restarting failed container",
         }
-        statuses = container_states(pod, {"waiting": waiting}, ready=False)
+        statuses = _container_states(pod, {"waiting": waiting}, ready=False)
         status = {
-            "conditions": readiness(pod, now, ready=False),
+            "conditions": _readiness(pod, now, ready=False),
             "containerStatuses": [{**one, "lastState": {"terminated": ended}} for one in statuses],
         }
         self._cluster.merge_status("Pod", *place, status)
@@ -321,9 +296,9 @@ class Kubelet:
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
         now = rfc3339(self._cluster.now())
-        running = container_states(pod, {"running": {"startedAt": now}}, ready=True)
+        running = _container_states(pod, {"running": {"startedAt": now}}, ready=True)
         again = [{**one, "restartCount": one["restartCount"] + 1} for one in running]
-        status = {"conditions": readiness(pod, now, ready=True), "containerStatuses": again}
+        status = {"conditions": _readiness(pod, now, ready=True), "containerStatuses": again}
         self._cluster.merge_status("Pod", *place, status)
         fresh = self._mine(run, place)
         if fresh is not None:
@@ -332,11 +307,11 @@ class Kubelet:
     def _end(self, pod: Manifest, exit_code: int, reason: str = "", message: str = "") -> None:
         now = rfc3339(self._cluster.now())
         outcome = "Error" if exit_code else "Completed"
-        ended = {"exitCode": exit_code, "reason": outcome, **run_span(pod, now)}
+        ended = {"exitCode": exit_code, "reason": outcome, **_run_span(pod, now)}
         status: dict[str, Any] = {
             "phase": "Failed" if exit_code else "Succeeded",
-            "conditions": readiness(pod, now, ready=False),
-            "containerStatuses": container_states(pod, {"terminated": ended}, ready=False),
+            "conditions": _readiness(pod, now, ready=False),
+            "containerStatuses": _container_states(pod, {"terminated": ended}, ready=False),
         }
         details = {"reason": reason, "message": message}
         status |= {key: text for key, text in details.items() if text}
@@ -390,3 +365,98 @@ def _seconds(text: str | None) -> float | None:
     except (ValueError, TypeError):
         return None
     return number if math.isfinite(number) else None
+
+
+def _state_of(pod: Manifest) -> tuple[str, float | None]:
+    """Return since when a pod runs, or since when and how long it waits to start again."""
+    status = pod.get("status") or {}
+    for one in status.get("containerStatuses") or ():
+        state = one.get("state") or {}
+        ended = ((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt")
+        if "waiting" in state and ended:
+            return str(ended), _back_off_s(pod)
+        if (state.get("running") or {}).get("startedAt"):
+            return str(state["running"]["startedAt"]), None
+    return str(status.get("startTime") or ""), None
+
+
+def _back_off_s(pod: Manifest) -> float:
+    """Return how long a pod that failed waits before it starts again, longer each time."""
+    return min(_BACK_OFF_S * 2.0 ** min(_restarts(pod), 10), _BACK_OFF_MOST_S)
+
+
+def _readiness(pod: Manifest, now: str, *, ready: bool) -> list[Any]:
+    """Return the conditions of a pod whose containers are ready, or are not."""
+    conditions = (pod.get("status") or {}).get("conditions")
+    state = "True" if ready else "False"
+    for name in ("Ready", "ContainersReady"):
+        conditions = with_condition(conditions, {"type": name, "status": state}, now)
+    return list(conditions or ())
+
+
+def _started(pod: Manifest, host: str, now: str) -> Manifest:
+    """Return the status of a pod that starts on a node with an address."""
+    spec = pod["spec"]
+    images = tuple((one["name"], one.get("image") or "") for one in spec.get("containers") or ())
+    status: Manifest = {
+        "phase": "Running",
+        "startTime": now,
+        "conditions": _readiness(pod, now, ready=True),
+        "containerStatuses": _first_run(images, now),
+    }
+    if host:
+        status["hostIP"] = host
+    status["podIP"] = host if host and spec.get("hostNetwork") else _pod_ip(pod)
+    return status
+
+
+@lru_cache(maxsize=256)  # pods of one job start together and share what is equal
+def _first_run(images: Sequence[tuple[str, str]], now: str) -> list[Manifest]:
+    running = {"running": {"startedAt": now}}
+    return [_container_state(name, image, running, ready=True) for name, image in images]
+
+
+def _pod_ip(pod: Manifest) -> str:
+    """Return an address that no other pod has: versions are not assigned twice."""
+    version = str(pod["metadata"].get("resourceVersion") or "")
+    number = int(version) if version.isdecimal() else 0
+    return f"10.{128 + number // 65024 % 128}.{number // 254 % 256}.{number % 254 + 1}"
+
+
+def _container_state(name: str, image: str, state: Manifest, *, ready: bool) -> Manifest:
+    """Return the status of one container; its image is known by its name alone."""
+    return {
+        "name": name,
+        "image": image,
+        "imageID": image,
+        "ready": ready,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
+def _container_states(pod: Manifest, state: Manifest, *, ready: bool) -> list[Manifest]:
+    """Return the statuses of the containers of a pod, all in one state."""
+    known = (pod.get("status") or {}).get("containerStatuses") or ()
+    before = {status["name"]: status for status in known}
+    out = []
+    for container in pod["spec"].get("containers") or ():
+        old = before.get(container["name"], {})
+        made = _container_state(container["name"], container.get("image") or "", state, ready=ready)
+        kept = {key: old[key] for key in ("restartCount", "lastState") if key in old}
+        out.append({**made, **kept})
+    return out
+
+
+def _run_span(pod: Manifest, now: str) -> Manifest:
+    """Return when the containers of a pod started and ended, where known."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    starts = [((one.get("state") or {}).get("running") or {}).get("startedAt") for one in statuses]
+    start = next((each for each in starts if each), None)
+    return {**({"startedAt": start} if start else {}), "finishedAt": now}
+
+
+def _restarts(pod: Manifest) -> int:
+    """Return how often a container of a pod was started again."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return max((status.get("restartCount", 0) for status in statuses), default=0)

@@ -1,4 +1,4 @@
-"""An API server's work on pods beyond storing them: priority, fixed fields, binding, disruption.
+"""An API server's work on pods beyond storing them: priority, amounts, fixed fields, binding.
 
 Pure functions on manifests; used by the store, which stores the results.
 """
@@ -59,6 +59,44 @@ def _forbidden(pod: Manifest, problem: str) -> ForbiddenError:
     meta = pod["metadata"]
     message = f'pods "{meta["name"]}" is forbidden: {problem}'
     return ForbiddenError("Pod", meta["namespace"], meta["name"], message)
+
+
+def give_amounts(pod: Manifest, ranges: Iterable[Manifest]) -> None:
+    """Write the amounts that limit ranges of its namespace state into a pod, in place.
+
+    The requests that follow from its own limits must be filled in before.  Quotas count a pod with
+    them; the bounds of limit ranges are not checked.
+    """
+    spec = pod.get("spec") or {}
+    for item in _container_limits(ranges):
+        limits, requests = _default_amounts(item)
+        for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+            own = container.get("resources") or {}
+            given = {
+                "limits": {**limits, **(own.get("limits") or {})},
+                "requests": {**requests, **(own.get("requests") or {})},
+            }
+            sides = {side: dict(sorted(each.items())) for side, each in given.items() if each}
+            if sides:
+                container["resources"] = {**own, **sides}
+
+
+def _container_limits(ranges: Iterable[Manifest]) -> list[Mapping[str, Any]]:
+    """List what limit ranges state about containers; the first by name decides."""
+    in_order = sorted(ranges, key=lambda one: str(one["metadata"]["name"]))
+    items = (item for one in in_order for item in (one.get("spec") or {}).get("limits") or ())
+    return [item for item in items if item.get("type") == "Container"]
+
+
+def _default_amounts(item: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return limits and requests of a container that states none.
+
+    A bound stands in for a default that is left out: the maximum is the limit, and the limit, else
+    the minimum, is the request.
+    """
+    limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+    requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+    return limits, requests
 
 
 def fixed_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,6 @@ from pumice.cluster.embedded.defaults import (
 )
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
-from pumice.cluster.embedded.limit_ranges import give_amounts
 from pumice.cluster.embedded.object_tables import (
     Identity,
     Listener,
@@ -35,8 +34,7 @@ from pumice.cluster.embedded.object_tables import (
     visible,
 )
 from pumice.cluster.embedded.patches import apply_patch
-from pumice.cluster.embedded.pods import bound, disrupted, keep_spec, prioritised
-from pumice.cluster.embedded.restoring import restore
+from pumice.cluster.embedded.pods import bound, disrupted, give_amounts, keep_spec, prioritised
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
@@ -197,8 +195,7 @@ class EmbeddedCluster:
         may have watched an ``unseen`` cluster before; a history of it is not kept.
         """
         with self.lock:
-            tables, now = self._tables, self.now()
-            restore(tables, self._identity, self._name, manifests, now, unseen=unseen)
+            self._restore(manifests, self.now(), unseen=unseen)
 
     def copy(self, clock: Clock) -> "EmbeddedCluster":
         """Return a cluster with the same objects that goes on by itself, on another clock.
@@ -318,6 +315,38 @@ class EmbeddedCluster:
         if self._events is not None:
             with self.lock:
                 self._events.record(about, event_type, reason, message, source)
+
+    def _restore(self, manifests: Iterable[Manifest], now: float, *, unseen: bool) -> None:
+        """Load objects; most neighbours are of one kind and namespace, looked up once."""
+        tables = self._tables
+        last: tuple[object, object] = None, None
+        place: tuple[Kind, Table] | None = None
+        home = ""  # a namespace that exists and takes new objects
+        for manifest in manifests:
+            version, word = manifest.get("apiVersion"), manifest.get("kind")
+            if place is None or word != last[1] or version != last[0]:
+                kind = tables.kinds.of(manifest)
+                place, last, home = (kind, tables.table(kind.name)), (version, word), ""
+            kind, table = place
+            given = manifest.get("metadata")
+            own = dict(given) if isinstance(given, dict) else {}
+            new = dict(manifest)
+            new["metadata"] = own if isinstance(given, dict) else given
+            if not home or own.get("namespace") != home or not own.get("name"):
+                own = self._name(kind, new)
+                home = own.get("namespace") or ""
+            self._identity.complete(own, now)
+            if owners := own.get("ownerReferences"):
+                # a file may lack the uid; an API server accepts no such reference
+                own["ownerReferences"] = [owner for owner in owners if owner.get("uid")]
+            if old := table.find(own.get("namespace", ""), own["name"]):
+                tables.drop(table, old)
+            if unseen:
+                tables.load(table, new)
+            else:
+                tables.put(table, new, None)
+        if unseen:
+            tables.forget_history()
 
     def _need(self, ref: Ref) -> Manifest:
         manifest = self._tables.find(ref)

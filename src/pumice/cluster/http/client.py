@@ -20,10 +20,9 @@ import msgspec
 
 from pumice import __version__
 from pumice.api.shown_text import without_secrets
-from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Outcome, Reply
+from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Reply
 from pumice.cluster.http.response import ResponseHead
 from pumice.cluster.http.tls import RenewableTls, tls_context
-from pumice.cluster.http.tls_transport import open_tls
 from pumice.errors import UnavailableError
 
 _CONNECT_S: Final = 10.0
@@ -128,29 +127,6 @@ class HttpClient:
                     raise
         return await self._exchange(await self._dial(until), text, until, cap, guard)
 
-    def begin(
-        self, request: Request, *, timeout_s: float, cap: int, answered: Callable[[Outcome], None]
-    ) -> HttpConnection | None:
-        """Send a request now if a connection is idle; None: there is none, and nothing is sent.
-
-        ``answered`` is called later, once, with what ``send`` would return or raise.
-
-        Raises:
-            UnavailableError: the request cannot be sent at all.
-        """
-        text = self._text(request)
-        now = asyncio.get_running_loop().time()
-        connection = self._pool.take(now, self._rules())
-        if connection is None:
-            return None
-
-        def give_back(outcome: Outcome) -> None:
-            self._pool.give(connection)
-            answered(outcome)
-
-        connection.begin(text, until=now + timeout_s, cap=cap, answered=give_back)
-        return connection
-
     @asynccontextmanager
     async def stream(
         self, request: Request, *, longest_s: float, silence_s: float
@@ -214,15 +190,10 @@ class HttpClient:
             raise UnavailableError(problem="no answer in time", sent=False)
         try:
             async with asyncio.timeout(timeout_s):
-                if tls is not None:
-                    name = self._tls_name or address.host
-                    connection = await open_tls(
-                        HttpConnection, address.host, address.port, tls, name
-                    )
-                else:
-                    _, connection = await asyncio.get_running_loop().create_connection(
-                        HttpConnection, address.host, address.port
-                    )
+                name = (self._tls_name or address.host) if tls is not None else None
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    HttpConnection, address.host, address.port, ssl=tls, server_hostname=name
+                )
         except (OSError, ValueError) as error:  # an odd host name is a ValueError
             raise UnavailableError(problem=_dial_problem(error, address), sent=False) from error
         connection.rules = tls

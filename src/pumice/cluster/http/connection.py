@@ -7,7 +7,6 @@ trusted: anything but a plain answer within its bounds ends the connection.
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, cast
 
@@ -30,27 +29,14 @@ class Reply(msgspec.Struct, frozen=True):
     """The server's time."""
 
 
-Outcome = Reply | ClusterError
-"""What a request comes to."""
-
-
-def reply_of(outcome: Outcome) -> Reply:
-    """Return an answer, or raise what there is instead."""
-    if isinstance(outcome, Reply):
-        return outcome
-    raise outcome
-
-
 class HttpConnection(asyncio.Protocol):
     """One connection to a server."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._parser: ResponseParser | None = None
-        self._answered: Callable[[Outcome], None] | None = None
-        """Waits for a whole answer."""
         self._waiter: asyncio.Future[None] | None = None
-        """Waits for more of a stream."""
+        """Waits for a whole answer, or for more of a stream."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = self._until = 0.0
         self._error: ClusterError | None = None
@@ -85,30 +71,10 @@ class HttpConnection(asyncio.Protocol):
                 unreadable; the request may have arrived.
             RejectedError: an answer of more than ``cap`` bytes.
         """
-        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-
-        def answered(outcome: Outcome) -> None:
-            if not waiter.done():
-                waiter.set_result(outcome)
-
-        self.begin(request, until=until, cap=cap, answered=answered)
-        try:
-            return reply_of(await waiter)
-        except asyncio.CancelledError:  # late bytes answer no other request
-            self.close()
-            raise
-
-    def begin(
-        self, request: bytes, *, until: float, cap: int, answered: Callable[[Outcome], None]
-    ) -> None:
-        """Send a request; ``answered`` is called with what ``exchange`` returns or raises.
-
-        Raises:
-            UnavailableError: the connection is closed, and nothing was sent.
-        """
-        self._send(request, cap, streams=False)
-        self._answered = answered
-        self._expect(until)
+        parser = self._send(request, cap, streams=False)
+        await self._news(until)
+        head = self._done(parser)
+        return Reply(head.status, parser.take(), head.retry_after_s, head.date)
 
     async def open_stream(self, request: bytes, *, until: float, cap: int) -> ResponseHead:
         """Send a request and return the head of its answer; ``read`` returns the content.
@@ -170,12 +136,10 @@ class HttpConnection(asyncio.Protocol):
         announced = 0 if self._streams else parser.head.length or 0
         if max(parser.held, announced) > self._cap:
             self._fail(RejectedError(problem=f"answered with more than {self._cap} bytes"))
-        elif self._streams:
+        elif self._streams or parser.complete:
             self._wake()
-            if parser.ready and self._transport is not None:
+            if self._streams and parser.ready and self._transport is not None:
                 self._transport.pause_reading()  # more stays with the system until it is wanted
-        elif parser.complete:
-            self._answer(parser)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Record the end; an answer without a length ends with its connection."""
@@ -189,10 +153,8 @@ class HttpConnection(asyncio.Protocol):
         problem = parser.end() if exc is None else str(exc) or type(exc).__name__
         if problem:
             self._fail(UnavailableError(problem=problem))
-        elif self._streams:
-            self._wake()
         else:
-            self._answer(parser)
+            self._wake()
 
     def _send(self, request: bytes, cap: int, *, streams: bool) -> ResponseParser:
         if self._transport is None:
@@ -203,7 +165,7 @@ class HttpConnection(asyncio.Protocol):
         return self._parser
 
     async def _news(self, until: float) -> None:
-        """Wait until there is more of a stream to read."""
+        """Wait for a whole answer, or until there is more of a stream to read."""
         if self._error is not None:
             raise self._error
         self._waiter = asyncio.get_running_loop().create_future()
@@ -230,7 +192,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _look_at_time(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
-        if self._waiter is None and self._answered is None:
+        if self._waiter is None:
             return
         if self._until > self._timer_at:  # of a later request
             self._set_timer(loop)
@@ -250,12 +212,6 @@ class HttpConnection(asyncio.Protocol):
         if self._streams and self._transport is not None and not self._transport.is_reading():
             self._transport.resume_reading()
 
-    def _answer(self, parser: ResponseParser) -> None:
-        answered, self._answered = self._answered, None
-        head = self._done(parser)
-        if answered is not None:
-            answered(Reply(head.status, parser.take(), head.retry_after_s, head.date))
-
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -263,9 +219,6 @@ class HttpConnection(asyncio.Protocol):
     def _fail(self, error: ClusterError) -> None:
         self._error = self._error or error
         self.close()
-        answered, self._answered = self._answered, None
-        if answered is not None:
-            answered(error)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
 

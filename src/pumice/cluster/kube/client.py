@@ -6,7 +6,6 @@ the fence is closed.  Keeps no objects.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -15,7 +14,6 @@ import msgspec
 from pumice.api.kinds import Manifest
 from pumice.api.times import rfc3339
 from pumice.cluster.base import PatchType, Propagation
-from pumice.cluster.http.connection import Outcome, Reply
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.event_correlator import CountUpdate, EventCorrelator, EventKey, event_key
 from pumice.cluster.kube.paths import (
@@ -30,7 +28,6 @@ from pumice.cluster.kube.paths import (
 )
 from pumice.cluster.kube.rate_limit import Timing, TokenBucket
 from pumice.cluster.kube.retry import ATTEMPTS, ApiRequest, RetryingSender, in_doubt
-from pumice.cluster.kube.write_lanes import Continue
 from pumice.errors import ClusterError, ConflictError, GoneError, NotFoundError, UnavailableError
 
 _PAGE: Final = 500
@@ -93,7 +90,9 @@ class KubeClient(RetryingSender):
         _check_name(found, key)
         return found
 
-    async def get_once(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
+    async def read(
+        self, kind: str, namespace: str, name: str, *, timeout_s: float = 2.0
+    ) -> Manifest:
         """Return one object by a single attempt of limited time, for callers that cannot wait."""
         key = (kind, namespace, name)
         return _object(await self.send_once(ApiRequest("GET", key, path_of(*key)), timeout_s), key)
@@ -220,41 +219,13 @@ class KubeClient(RetryingSender):
     ) -> None:
         """Bind a pod to a node; one that already has this node counts as done."""
         uid = uid or self._uid(("Pod", namespace, pod))
-        await self._bind(_binding(namespace, pod, node, annotations, uid), node, uid)
-
-    def begin_bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
-        answered: Callable[[Continue | None], None],
-    ) -> Callable[[], None] | None:
-        """Send a bind now if nothing must be waited for; return what breaks it off.
-
-        ``answered`` is called once, with None if the pod is bound, else with what does the rest
-        of ``bind``.
-        """
-        uid = uid or self._uid(("Pod", namespace, pod))
-        request = _binding(namespace, pod, node, annotations, uid)
-
-        def take(outcome: Outcome) -> None:
-            done = isinstance(outcome, Reply) and outcome.status < 300
-            answered(None if done else partial(self._bind, request, node, uid, outcome))
-
-        return self.begin(request, take)
-
-    async def _bind(
-        self, request: ApiRequest, node: str, uid: str, first: Outcome | None = None
-    ) -> None:
-        """Bind a pod; ``first`` is the outcome of an attempt that was made already."""
+        key = ("Pod", namespace, pod)
+        body = _encode(binding(namespace, pod, node, annotations, uid))
+        request = ApiRequest("POST", key, path_of(*key, "binding"), body, repeatable=False)
         backoff, doubt = None, False
         while True:
             try:
-                made, first = first, None
-                await self.send(request, made)
+                await self.send(request)
             except NotFoundError:
                 raise
             except ClusterError as error:
@@ -393,14 +364,6 @@ class _EndlessList:
         self._tokens.add(token)
         if problem:
             raise UnavailableError(*self._key, problem=f"the list has no end: {problem}")
-
-
-def _binding(
-    namespace: str, pod: str, node: str, annotations: Mapping[str, str], uid: str
-) -> ApiRequest:
-    key = ("Pod", namespace, pod)
-    body = _encode(binding(namespace, pod, node, annotations, uid))
-    return ApiRequest("POST", key, path_of(*key, "binding"), body, repeatable=False)
 
 
 def _creation(manifest: Manifest) -> ApiRequest:

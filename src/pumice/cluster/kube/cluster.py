@@ -8,12 +8,13 @@ import asyncio
 import gc
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import wraps
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pumice.api.cloning import clone
 from pumice.api.kinds import Manifest
-from pumice.cluster.base import Done, Event, Lane, PatchType, Propagation, Write
+from pumice.cluster.base import Done, Event, Lane, Write
 from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection
@@ -23,7 +24,7 @@ from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.kube.reflector import Reflector
 from pumice.cluster.kube.retry import ATTEMPTS
 from pumice.cluster.kube.watch_stream import watch_steps
-from pumice.cluster.kube.write_lanes import Continue, WriteLanes
+from pumice.cluster.kube.write_queue import WriteQueue
 from pumice.errors import NotFoundError, UnavailableError
 from pumice.garbage_collection import collect_rarely
 
@@ -58,6 +59,8 @@ class FirstLoad:
             self._before = None
 
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _Events = list[Event]
 _Manifests = list[Manifest]
 _Names = list[str]
@@ -66,6 +69,18 @@ _FIRST_LIST_S: Final = 60.0
 _SHORT_WATCH_S: Final = 1
 _GATHER_S: Final = 0.002
 """How long answers and changes are left to gather; one alone costs twice as much."""
+
+
+def _blocking(
+    verb: Callable[Concatenate[KubeClient, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate["KubeCluster", _P], _T]:
+    """Make a method of the cluster of one of its client: the calling thread waits for it."""
+
+    @wraps(verb)
+    def call(self: "KubeCluster", /, *arguments: _P.args, **options: _P.kwargs) -> _T:
+        return self._thread.run(verb(self._client, *arguments, **options))
+
+    return call
 
 
 class KubeCluster:
@@ -116,9 +131,8 @@ class KubeCluster:
             kind: Reflector(self._client, store, self._changed)
             for kind, store in self._stores.items()
         }
-        self._lanes = WriteLanes(
+        self._queue = WriteQueue(
             self._execute,
-            begin=self._begin,
             bucket=self._client.bucket,
             workers=workers,
             is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
@@ -134,7 +148,7 @@ class KubeCluster:
         """Connect, and begin to watch the kinds."""
         if self._stores:
             self._first_load.begin()
-        self._lanes.open(self._thread.start())
+        self._queue.open(self._thread.start())
         self._thread.run(self._follow())
         return self
 
@@ -210,18 +224,6 @@ class KubeCluster:
         copied: Manifest = clone(found)
         return copied
 
-    def read(self, kind: str, namespace: str, name: str, *, timeout_s: float = 2.0) -> Manifest:
-        """Return one object as the server has it now, whatever is in memory; one attempt only."""
-        return self._thread.run(self._client.get_once(kind, namespace, name, timeout_s=timeout_s))
-
-    def read_path(self, target: str, *, timeout_s: float, cap: int) -> Manifest:
-        """Return the answer of a path outside the kinds, such as that of an aggregated API."""
-        return self._thread.run(self._client.read_path(target, timeout_s=timeout_s, cap=cap))
-
-    def read_text(self, target: str, *, timeout_s: float, cap: int) -> str:
-        """Return the answer of a path that serves text, such as a pod's behind a proxy."""
-        return self._thread.run(self._client.read_text(target, timeout_s=timeout_s, cap=cap))
-
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return one object from memory; never asks the server."""
         store = self._stores.get(kind)
@@ -243,86 +245,26 @@ class KubeCluster:
             return self._short_watch(kind, namespace, since)
         return iter(store.since(since, namespace))
 
-    def create(self, manifest: Manifest) -> Manifest:
-        """Add an object; return it as stored."""
-        return self._thread.run(self._client.create(manifest))
-
-    def try_create(self, manifest: Manifest) -> Manifest:
-        """Have an object admitted as if it were added, without adding it."""
-        return self._thread.run(self._client.try_create(manifest))
-
-    def update(self, manifest: Manifest) -> Manifest:
-        """Replace an object."""
-        return self._thread.run(self._client.update(manifest))
-
-    def update_status(self, manifest: Manifest) -> Manifest:
-        """Replace the status of an object."""
-        return self._thread.run(self._client.update_status(manifest))
-
-    def patch(
-        self,
-        kind: str,
-        namespace: str,
-        name: str,
-        patch: Any,
-        *,
-        patch_type: PatchType = "merge",
-        subresource: str = "",
-    ) -> Manifest:
-        """Change parts of an object."""
-        return self._thread.run(
-            self._client.patch(
-                kind, namespace, name, patch, patch_type=patch_type, subresource=subresource
-            )
-        )
-
-    def delete(
-        self,
-        kind: str,
-        namespace: str,
-        name: str,
-        *,
-        grace_s: int | None = None,
-        propagation: Propagation = "Background",
-        uid: str = "",
-    ) -> None:
-        """Delete an object."""
-        self._thread.run(
-            self._client.delete(
-                kind, namespace, name, grace_s=grace_s, propagation=propagation, uid=uid
-            )
-        )
-
-    def bind(
-        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
-    ) -> None:
-        """Bind a pod to a node; with ``uid`` only if it is that very pod."""
-        self._thread.run(self._client.bind(namespace, pod, node, annotations, uid=uid))
-
-    def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
-        """Write in conditions why a pod is ended, then delete it."""
-        self._thread.run(self._client.evict(namespace, pod, reason, uid=uid))
-
-    def record(
-        self, about: Manifest, event_type: str, reason: str, message: str, source: str
-    ) -> None:
-        """Write an event about an object."""
-        self._thread.run(self._client.record(about, event_type, reason, message, source))
+    create = _blocking(KubeClient.create)
+    try_create = _blocking(KubeClient.try_create)
+    update = _blocking(KubeClient.update)
+    update_status = _blocking(KubeClient.update_status)
+    patch = _blocking(KubeClient.patch)
+    delete = _blocking(KubeClient.delete)
+    bind = _blocking(KubeClient.bind)
+    evict = _blocking(KubeClient.evict)
+    record = _blocking(KubeClient.record)
+    read = _blocking(KubeClient.read)
+    read_path = _blocking(KubeClient.read_path)
+    read_text = _blocking(KubeClient.read_text)
 
     def submit(self, write: Write, *, lane: Lane, done: Done | None = None) -> None:
         """Queue a write; ``done`` is called on the thread of the event loop and must not block."""
-        self._lanes.submit(write, lane, done)
+        self._queue.submit(write, lane, done)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything handed in is done; return whether it is."""
-        return self._lanes.flush(timeout_s)
-
-    def _begin(
-        self, write: Write, answered: Callable[[Continue | None], None]
-    ) -> Callable[[], None] | None:
-        if write.verb != "bind":
-            return None
-        return self._client.begin_bind(**write.arguments, answered=answered)
+        return self._queue.flush(timeout_s)
 
     def _execute(self, write: Write) -> Coroutine[Any, Any, Any]:
         carried: Coroutine[Any, Any, Any] = getattr(self._client, write.verb)(**write.arguments)
@@ -352,7 +294,7 @@ class KubeCluster:
 
     async def _stop(self) -> None:
         await self._unfollow()
-        await self._lanes.close()
+        await self._queue.close()
         await self._client.close()
 
     def _short_watch(self, kind: str, namespace: str, since: str) -> Iterator[Event]:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from pumice.api.kinds import Manifest
 from pumice.api.times import rfc3339
+from pumice.cluster.base import event_object
 
 _REMEMBERED: Final = 4096
 _FIRST_S: Final = 10.0
@@ -87,7 +88,8 @@ class EventCorrelator:
         self._recorded[key] = _Recorded(namespace, name, 1, now + _FIRST_S, _FIRST_S)
         if len(self._recorded) > _REMEMBERED:
             self._recorded.popitem(last=False)
-        return _event(about, key, (namespace, name), rfc3339(now))
+        what = key.type, key.reason, key.message[:1024], key.source  # servers refuse more
+        return event_object(about, what, (namespace, name), rfc3339(now))
 
     def forget(self, key: EventKey) -> None:
         """Treat an event as new the next time: it is gone, or was never written."""
@@ -107,23 +109,3 @@ def event_key(about: Manifest, event_type: str, reason: str, message: str, sourc
     metadata = about["metadata"]
     place = f"{about['kind']}/{metadata.get('namespace') or ''}/{metadata['name']}"
     return EventKey(metadata.get("uid") or place, event_type, reason, message, source)
-
-
-def _event(about: Manifest, key: EventKey, place: tuple[str, str], moment: str) -> Manifest:
-    metadata = about["metadata"]
-    fields = ("namespace", "name", "uid", "resourceVersion")
-    involved = {key: metadata[key] for key in fields if metadata.get(key)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": place[1], "namespace": place[0]},
-        "involvedObject": {"apiVersion": about["apiVersion"], "kind": about["kind"], **involved},
-        "type": key.type,
-        "reason": key.reason,
-        "message": key.message[:1024],  # more is refused
-        "source": {"component": key.source},
-        "reportingComponent": key.source,
-        "firstTimestamp": moment,
-        "lastTimestamp": moment,
-        "count": 1,
-    }

@@ -30,6 +30,8 @@ ObjectKey = tuple[str, str, str]
 _KINDS: Final = {kind.name: kind for kind in (*BUILT_IN, *ONLY_REAL)}
 _PLAIN: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 """Names that are the same in a path, as nearly all are."""
+_STEPS: Final = frozenset({".", ".."})
+"""No object has such a name, and a proxy before the server would follow them."""
 _OVER_QUOTA: Final = re.compile(r" is forbidden: (?:exceeded|failed) quota: ")
 """How an API server refuses an object for a resource quota; no other field says so."""
 _REASONS: Final[Mapping[str, type[ClusterError]]] = {
@@ -73,7 +75,13 @@ def kind_named(name: str) -> Kind:
 
 
 def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Return the path of an object, or of all objects of a kind."""
+    """Return the path of an object, or of all objects of a kind.
+
+    Raises:
+        RejectedError: the kind is unknown, or a name would lead to another path.
+    """
+    if name in _STEPS or namespace in _STEPS:
+        raise RejectedError(kind, namespace, name, problem="wanted a name, found a step of a path")
     one = f"/{name if _PLAIN.fullmatch(name) else quote(name, safe='')}" if name else ""
     part = f"/{subresource}" if subresource else ""
     return f"{_path_of_all(kind, namespace)}{one}{part}"

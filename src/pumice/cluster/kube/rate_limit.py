@@ -90,10 +90,6 @@ class TokenBucket:
     async def reserve(self) -> None:
         """Wait for a turn now; the next ``acquire`` of the same task is free."""
         await self.acquire()
-        self.hold()
-
-    def hold(self) -> None:
-        """Keep a turn that was taken for the next ``acquire`` of the running task."""
         _RESERVED.set(True)
 
     async def acquire(self) -> None:
@@ -104,17 +100,6 @@ class TokenBucket:
         self._tokens -= 1.0
         if self._tokens < 0.0:
             await self._timing.sleep(-self._tokens / self._rate)
-
-    def has_turn(self) -> bool:
-        """Return whether the next turn is now."""
-        if self._rate == math.inf:
-            return True
-        self._refill()
-        return self._tokens >= 1.0
-
-    def take(self) -> None:
-        """Take the turn that there is."""
-        self._tokens -= 1.0
 
     def _refill(self) -> None:
         now = self._timing.clock()

@@ -14,7 +14,7 @@ import msgspec
 
 from pumice.api.kinds import LEASE
 from pumice.cluster.http.client import HttpClient, Request, Stream
-from pumice.cluster.http.connection import Outcome, Reply, reply_of
+from pumice.cluster.http.connection import Reply
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.paths import ObjectKey, refusal
 from pumice.cluster.kube.rate_limit import Backoff, ServerTime, Timing, TokenBucket
@@ -44,61 +44,30 @@ class Transport:
         self._known_headers: dict[str, Mapping[str, str]] = {}
         """Headers with the last credentials, by the type of what is sent."""
 
-    async def read(self, target: str, cap: int = BIGGEST) -> Reply:
-        """Read something once, whatever the status of the answer, of at most ``cap`` bytes.
-
-        Raises:
-            UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
-            RejectedError: an answer beyond all bounds.
-        """
-        request = Request("GET", target, await self._headers())
-        return await self._send(request, min(cap, self._cap), None)
-
-    async def write(
+    async def send(
         self,
         method: str,
         target: str,
-        body: bytes,
-        content_type: str,
+        body: bytes | None = None,
+        content_type: str = "",
+        *,
+        cap: int = BIGGEST,
         guard: Callable[[], None] | None = None,
     ) -> Reply:
-        """Write something once, whatever the status of the answer.
+        """Send a request once and return the answer, whatever its status.
 
-        ``guard`` is called at the very last moment, and may raise to hold the write back.
+        ``guard`` is called at the very last moment, and may raise to hold the request back.
 
         Raises:
             UnavailableError: no answer; ``sent`` shows whether the request may have arrived.
-            RejectedError: an answer beyond all bounds.
+            RejectedError: an answer of more than ``cap`` bytes.
         """
-        headers = await self._headers(content_type)
-        return await self._send(Request(method, target, headers, body), self._cap, guard)
-
-    def begin(
-        self,
-        method: str,
-        target: str,
-        body: bytes,
-        content_type: str,
-        answered: Callable[[Outcome], None],
-    ) -> Callable[[], None] | None:
-        """Write something now if nothing must be waited for; return what breaks it off.
-
-        ``answered`` is called later, once, with what ``write`` would return or raise.
-
-        Raises:
-            UnavailableError: it cannot be sent at all.
-        """
-        if not self._credentials.fresh():
-            return None
-        request = Request(method, target, self._headers_with(self._words_now(), content_type), body)
-
-        def named(outcome: Outcome) -> None:
-            if isinstance(outcome, UnavailableError):
-                outcome = self._about(outcome, request)
-            answered(outcome)
-
-        begun = self._http.begin(request, timeout_s=self._timeout_s, cap=self._cap, answered=named)
-        return None if begun is None else begun.close
+        request = Request(method, target, await self._headers(content_type), body)
+        cap = min(cap, self._cap)
+        try:
+            return await self._http.send(request, timeout_s=self._timeout_s, cap=cap, guard=guard)
+        except UnavailableError as error:
+            raise self._about(error, request) from error.__cause__
 
     @asynccontextmanager
     async def stream(self, target: str, longest_s: float) -> AsyncIterator[Stream]:
@@ -126,12 +95,6 @@ class Transport:
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
-
-    async def _send(self, request: Request, cap: int, guard: Callable[[], None] | None) -> Reply:
-        try:
-            return await self._http.send(request, timeout_s=self._timeout_s, cap=cap, guard=guard)
-        except UnavailableError as error:
-            raise self._about(error, request) from error.__cause__
 
     async def _headers(self, content_type: str = "") -> Mapping[str, str]:
         if self._credentials.fresh():
@@ -217,28 +180,8 @@ class RetryingSender:
         """Close all connections."""
         self.transport.close()
 
-    def begin(
-        self, request: ApiRequest, answered: Callable[[Outcome], None]
-    ) -> Callable[[], None] | None:
-        """Send a write now if nothing must be waited for; return what breaks it off.
-
-        ``answered`` is called later, once; ``send`` takes what it gets as its first attempt.  None:
-        nothing was sent, because of the fence or a connection to be opened.  The caller sees to
-        the rate limit.
-
-        Raises:
-            UnavailableError: it cannot be sent at all.
-        """
-        if not self.fence():
-            return None
-        return self.transport.begin(
-            request.method, request.target, request.body, request.content_type, answered
-        )
-
-    async def send(self, request: ApiRequest, first: Outcome | None = None) -> bytes:
+    async def send(self, request: ApiRequest) -> bytes:
         """Send a request until there is an answer, as long as sending it again does no harm.
-
-        ``first`` is the outcome of an attempt that was made already.
 
         Raises:
             UnavailableError: no answer, or a refusal after an attempt that may have been done;
@@ -249,9 +192,8 @@ class RetryingSender:
         doubt = refused = False
         while True:
             wait_s = 0.0
-            made, first = first, None
             try:
-                reply = await self._send(request) if made is None else reply_of(made)
+                reply = await self._send(request)
             except ClusterError as lost:
                 error: ClusterError = lost
                 again = isinstance(lost, UnavailableError) and (request.repeatable or not lost.sent)
@@ -303,7 +245,7 @@ class RetryingSender:
         if not request.is_write:
             if not request.is_lease:
                 await self.bucket.acquire()
-            reply = await self.transport.read(request.target, request.cap)
+            reply = await self.transport.send("GET", request.target, cap=request.cap)
             self.server_time.notice(reply.date)
             return reply
 
@@ -312,8 +254,8 @@ class RetryingSender:
             guard()  # a held-back write needs no turn; but the fence may close while it waits
             if not self.bucket.use_reserved():
                 await self.bucket.acquire()
-        return await self.transport.write(
-            request.method, request.target, request.body, request.content_type, guard
+        return await self.transport.send(
+            request.method, request.target, request.body, request.content_type, guard=guard
         )
 
     def _check_fence(self, key: ObjectKey) -> None:

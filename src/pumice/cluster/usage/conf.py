@@ -8,11 +8,13 @@ from typing import Final
 
 from pumice.api.usage_conf import UsageConf, usage_conf
 from pumice.cluster.http.tls import tls_context
-from pumice.cluster.usage.custom_metrics import CustomMetricsUsage
-from pumice.cluster.usage.elasticsearch import ElasticsearchUsage
 from pumice.cluster.usage.endpoint import Endpoint, ServiceWithin
-from pumice.cluster.usage.metrics_server import MetricsServerUsage
-from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.cluster.usage.measured import (
+    CustomMetricsUsage,
+    ElasticsearchUsage,
+    MetricsServerUsage,
+    PrometheusUsage,
+)
 from pumice.cluster.usage.source import StaticUsage, UsageSource
 from pumice.errors import ConfError, Problem
 

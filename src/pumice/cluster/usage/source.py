@@ -5,10 +5,8 @@ too old is decided by the plugins, from its ``metricsTime``.
 """
 
 import logging
-import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from pumice.api.nodes import Node
 from pumice.api.usage_conf import UsageConf
@@ -100,27 +98,3 @@ def joined(cpu: Mapping[str, Sample], memory: Mapping[str, Sample], now: float) 
 def is_percent(number: float) -> bool:
     """Return whether a load is plausible; a little above 100 is real, a hundred times is not."""
     return 0.0 <= number <= _MOST  # false for nan
-
-
-@dataclass(slots=True)
-class DroppedSamples:
-    """Samples that one reading could not use; reported in one line of the log."""
-
-    count: int = 0
-    first: str = ""
-
-    def add(self, name: object, found: Any) -> None:
-        """Record a sample."""
-        if not self.count:
-            self.first = f"{reprlib.repr(name)}: {reprlib.repr(found)}"
-        self.count += 1
-
-    def log(self, where: str) -> None:
-        """Write the line, if there is something to report."""
-        if self.count:
-            log.warning(
-                "%s: left out %d samples that cannot be used, the first of %s",
-                where,
-                self.count,
-                self.first,
-            )

@@ -15,19 +15,23 @@ from pumice.api.kinds import (
     QUEUE,
     Manifest,
 )
-from pumice.controllers.base import Delete, Effect, Key, Plan, Record, View
-from pumice.controllers.job.actions import CHANGING, SYNC, TARGETED, Execution
-from pumice.controllers.job.kill import Target
-from pumice.controllers.job.phases import QUIET
-from pumice.controllers.job.plugins import plugins_of
-from pumice.controllers.job.plugins.base import KeyMaker
-from pumice.controllers.job.plugins.ssh import new_key_pair
-from pumice.controllers.job.policies import Reaction, reactions
+from pumice.controllers.base import (
+    SOURCE,
+    Delete,
+    Effect,
+    Key,
+    Plan,
+    Record,
+    View,
+    controller_of,
+    key_of,
+    phase_of,
+)
+from pumice.controllers.job.actions import CHANGING, SYNC, TARGETED, Execution, Outcome, Target
+from pumice.controllers.job.plugins import KeyMaker, new_key_pair, plugins_of
+from pumice.controllers.job.policies import JobTracker, Reaction, TrackedJob, event_key, reactions
 from pumice.controllers.job.state import JobState, deleting, pod_phase
-from pumice.controllers.job.status import Status, go_duration
-from pumice.controllers.job.sync import Outcome
-from pumice.controllers.job.tracking import JobTracker, TrackedJob, event_key
-from pumice.controllers.ownership import SOURCE, controller_of, key_of, phase_of
+from pumice.controllers.job.status import QUIET, Status, go_duration
 
 _GROUP: Final = "batch.volcano.sh/"
 _YET_TO_RUN: Final = frozenset({"Pending", "Restarting"})

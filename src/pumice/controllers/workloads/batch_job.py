@@ -6,9 +6,8 @@ from typing import Any, Final
 from pumice.api.annotations import CONTROLLER_UID
 from pumice.api.kinds import POD, Manifest
 from pumice.api.times import epoch, rfc3339
-from pumice.controllers.base import Create, Delete, Effect, Plan, Record, View
-from pumice.controllers.ownership import key_of
-from pumice.controllers.workloads.template import (
+from pumice.controllers.base import Create, Delete, Effect, Plan, Record, View, key_of
+from pumice.controllers.workloads.replicated import (
     AT_ONCE,
     condition,
     is_active,

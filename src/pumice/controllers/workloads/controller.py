@@ -5,13 +5,17 @@ from types import MappingProxyType
 from typing import Final
 
 from pumice.api.kinds import CLAIM, POD, Manifest
-from pumice.controllers.base import Key, Plan, View
-from pumice.controllers.ownership import controller_of, key_of
+from pumice.controllers.base import Key, Plan, View, controller_of, key_of
 from pumice.controllers.workloads.batch_job import reconcile_job
-from pumice.controllers.workloads.deployment import reconcile_deployment
-from pumice.controllers.workloads.replica_set import reconcile_replica_set
-from pumice.controllers.workloads.stateful_set import reconcile_stateful_set
-from pumice.controllers.workloads.template import BATCH_JOB, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
+from pumice.controllers.workloads.replicated import (
+    BATCH_JOB,
+    DEPLOYMENT,
+    REPLICA_SET,
+    STATEFUL_SET,
+    reconcile_deployment,
+    reconcile_replica_set,
+    reconcile_stateful_set,
+)
 
 _RECONCILERS: Final[Mapping[str, Callable[[Manifest, View], Plan]]] = MappingProxyType(
     {

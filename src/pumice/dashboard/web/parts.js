@@ -159,7 +159,7 @@ export function Gang({ bound, promised = 0, done = 0, pods, min, inWords }) {
     ["waits", waits],
   ];
   const blocks =
-    size <= 12
+    size <= 8
       ? parts.flatMap(([name, n]) =>
           Array.from(
             { length: n },
@@ -177,7 +177,7 @@ export function Gang({ bound, promised = 0, done = 0, pods, min, inWords }) {
           );
   return html`
     <span class="gang" title=${words}>
-      <span class=${size <= 12 ? "blocks" : "blocks bar"} role="img" aria-label=${words}>
+      <span class=${size <= 8 ? "blocks" : "blocks bar"} role="img" aria-label=${words}>
         ${blocks}
       </span>
       ${text}

@@ -13,7 +13,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.wording import counted, first_of, verb
 from pumice.clock import Deadline
-from pumice.controllers.job.names import podgroup_name
+from pumice.controllers.job.state import podgroup_name
 from pumice.diagnosis.changes import Change, Remove, Wait, chain
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.manifest_causes import causes_of, is_barred

@@ -5,17 +5,18 @@ all.  The second is answered with columns, so that hopeless nodes cost nothing.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
-from pumice.core.resources import PODS, STEP, Column, IndexArray, Mask, fits, sum_by
+from pumice.core.resources import PODS, STEP, Column, IndexArray, Mask, fits, fits_one, sum_by
 from pumice.core.shapes import Shape
-from pumice.core.snapshot import Snapshot
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
+from pumice.framework.ordering import Key
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
@@ -38,6 +39,11 @@ class Scope:
     own_job: bool = False
     """Whether these are the tasks of the asking job itself."""
     cursor: int = 0
+    """How many moves the sums follow."""
+    fitting: tuple[Shape, Mask] | None = None
+    """The last shape that was asked about, and the nodes with room for it (N,)."""
+    in_order: dict[int, tuple[list[int], dict[int, Key] | None]] = field(default_factory=dict)
+    """The members on nodes, least valuable first within a job, and the keys of this order."""
 
 
 class Candidates:
@@ -46,8 +52,10 @@ class Candidates:
     Statuses are read live: a task that was evicted meanwhile is no longer a candidate.
     """
 
-    def __init__(self, state: SessionState, statuses: Iterable[Status]) -> None:
+    def __init__(self, state: SessionState, hook: Method, statuses: Iterable[Status]) -> None:
+        """Find them; ``hook`` is the one by which plugins name victims."""
         self._state = state
+        self._hook = hook
         self._snapshot = state.snapshot
         tasks, jobs = state.snapshot.tasks, state.snapshot.jobs
         self._counts = np.zeros(N_STATUS, dtype=bool)
@@ -66,10 +74,9 @@ class Candidates:
         self.queue = jobs.queue.take(self.job)
         self.best_effort = tasks.best_effort.take(rows)
         shapes, self._shape = state.snapshot.shapes_of(rows)
-        self._amounts = _amounts_of_shapes(state.snapshot, shapes)
-        """Amounts of distinct shapes, to which ``_shape`` points (R + 2, s)."""
-        self._requests = self._amounts[:-2]
-        self._coarse = {i for i, shape in enumerate(shapes) if shape.coarse}
+        none = np.zeros((len(state.snapshot.resources), 0))
+        self._requests = np.concatenate([none, *(each.request for each in shapes)], axis=1)
+        """Requests of distinct shapes, to which ``_shape`` points (R, s)."""
         self._starts = np.searchsorted(self.node, np.arange(state.snapshot.nodes.n + 1))
         self._scopes: dict[Hashable, Scope] = {}
         self._patience = _PATIENCE
@@ -129,26 +136,8 @@ class Candidates:
         counts = np.bincount(kinds, minlength=n_shapes * n).reshape(n_shapes, n)
         return self._requests @ counts
 
-    def amounts(self, at: IndexArray) -> Column:
-        """Return what candidates ask for, and below it the same with Kubernetes' defaults."""
-        return self._amounts.take(self._shape.take(at), axis=1)
-
-    def has_coarse(self, at: IndexArray) -> bool:
-        """Return whether amounts of some of these candidates do not add up exactly."""
-        return bool(self._coarse) and not self._coarse.isdisjoint(self._shape.take(at).tolist())
-
-    def on_node(self, scope: Scope, node: int) -> list[int]:
-        """List the members of a scope that still run on a node."""
-        part = slice(self._starts[node], self._starts[node + 1])
-        found: list[int] = self.rows[part][scope.members[part] & self._run_still(part)].tolist()
-        return found
-
-    def has_of(self, job: int) -> bool:
-        """Return whether some tasks of a job may be candidates."""
-        return bool(self._snapshot.jobs.counts[self._counts, job].any())
-
     def on_nodes(
-        self, hook: Method, scope: Scope, task: Task, nodes: IndexArray
+        self, scope: Scope, task: Task, nodes: IndexArray
     ) -> tuple[IndexArray, IndexArray]:
         """List the candidates on some nodes, and the place of each one's node."""
         starts = self._starts[nodes]
@@ -156,20 +145,15 @@ class Candidates:
         place = np.arange(len(nodes)).repeat(lengths)
         at = np.arange(len(place)) + (starts - (lengths.cumsum() - lengths)).repeat(lengths)
         live = scope.members.take(at) & self._run_still(at)
-        spared = _spared_job(hook, scope, task)
-        if spared != NOWHERE:
-            live &= self.job.take(at) != spared
+        own = self._kept_job(scope, task)
+        if own != NOWHERE:
+            live &= self.job.take(at) != own
         return at[live], place[live]
 
     def sums(self, scope: Scope) -> Column:
         """Return what the members of a scope that still run hold on each node (R, N)."""
         self._follow(scope)
         return scope.sums
-
-    def room(self, scope: Scope) -> Column:
-        """Return what nodes would have left if all of these left (R, N)."""
-        self._follow(scope)
-        return scope.room
 
     def _follow(self, scope: Scope) -> None:
         """Add up again on nodes that moved."""
@@ -187,7 +171,11 @@ class Candidates:
         if part.start < part.stop:
             live = scope.members[part] & self._run_still(part)
             scope.sums[:, node] = self._sum_of(self._shape[part], live)
-        scope.room[:, node] = self._snapshot.nodes.future_idle_of(node) + scope.sums[:, node]
+        room = self._snapshot.nodes.future_idle_of(node) + scope.sums[:, node]
+        scope.room[:, node] = room
+        if scope.fitting is not None:
+            shape, nodes = scope.fitting
+            nodes[node] = fits_one(shape.need, room)
 
     def _sum_of(self, shapes: IndexArray, live: Mask) -> Column:
         """Add up the requests of those who are alive of some candidates (R,)."""
@@ -195,48 +183,71 @@ class Candidates:
             return self._requests[:, 0] * np.count_nonzero(live)
         return np.add.reduce(self._requests.take(shapes[live], axis=1), axis=1)
 
-    def visit(
-        self,
-        hook: Method,
-        scope: Scope,
-        task: Task,
-        rows: IndexArray,
-        scores: Column | None = None,
-    ) -> "Visit":
+    def visit(self, scope: Scope, task: Task, nodes: Mask, scores: Column | None = None) -> "Visit":
         """Return nodes in order, after the first few without those that have no victims."""
 
         def sieve() -> Mask:
-            found = self._with_victims(hook, scope, task)
+            found = self._with_victims(scope, task)
             self._patience = _PATIENCE if np.count_nonzero(found) > _PATIENCE else 0
             return found
 
-        return Visit(rows, sieve, scores, self._patience)
+        return Visit(nodes, sieve, scores, self._patience)
 
     def with_room(self, scope: Scope, task: Task) -> Mask:
         """Mark nodes that would have room for a task if all members of a scope left (N,)."""
-        return np.asarray(np.logical_and.reduce(task.need - self.room(scope) < STEP))
+        self._follow(scope)
+        if scope.fitting is None or scope.fitting[0] is not task.shape:
+            scope.fitting = task.shape, fits(task.need, scope.room)
+        return scope.fitting[1]
 
     def occupied(self, scope: Scope) -> Mask:
         """Mark nodes with at least one member of a scope (N,)."""
         return np.asarray(self.sums(scope)[PODS] > 0)
 
-    def victims(self, hook: Method, scope: Scope, task: Task, node: int) -> list[int]:
+    def victims(self, scope: Scope, task: Task, node: int) -> list[int]:
         """List the tasks of a node that plugins offer for a task, least valuable first.
 
         Candidates are put in order before plugins see them, so that plugins that count (gangs,
         budgets, shares) offer the least valuable.
         """
-        own = _spared_job(hook, scope, task)
-        job = self._snapshot.tasks.job
-        rows = [row for row in self.on_node(scope, node) if job[row] != own]
+        rows = self._in_order(scope, task, node)
         if not rows:
             return []
-        rows = self._state.ordering.sort_victims(rows, task.queue)
-        if hook is Plugin.preemptable:
+        if self._hook is Plugin.preemptable:
             return self._state.policy.preemptable(task, rows)
         return self._state.policy.reclaimable(task, rows)
 
-    def _with_victims(self, hook: Method, scope: Scope, task: Task) -> Mask:
+    def _in_order(self, scope: Scope, task: Task, node: int) -> list[int]:
+        """List the candidates on a node that are left for a task, least valuable first."""
+        if node not in scope.in_order:
+            scope.in_order[node] = self._line_up(scope, node)
+        known, keys = scope.in_order[node]
+        own, ordering = self._kept_job(scope, task), self._state.ordering
+        status, job, counts = self._snapshot.tasks.status, self._snapshot.tasks.job, self._counts
+        rows = [row for row in known if counts[status[row]] and job[row] != own]
+        jobs = list({job.item(row) for row in rows})
+        if keys is not None and len(jobs) < 2:
+            return rows
+        if keys is None or len(set(self._snapshot.jobs.queue[jobs].tolist())) > 1:
+            return ordering.sort_victims(rows, task.queue)
+        worth = dict(zip(jobs, ordering.job_policy_keys(jobs), strict=True))
+        return sorted(rows, key=lambda row: (worth[job.item(row)], keys[row]), reverse=True)
+
+    def _line_up(self, scope: Scope, node: int) -> tuple[list[int], dict[int, Key] | None]:
+        """Order the members of a scope on a node by keys; None: these may change, or do not do."""
+        part, ordering = slice(self._starts[node], self._starts[node + 1]), self._state.ordering
+        rows: list[int] = self.rows[part][scope.members[part]].tolist()
+        keys = ordering.plain_task_keys(rows) if ordering.keeps_orders else None
+        if keys is None:
+            return rows, None
+        by_row = dict(zip(rows, keys, strict=True))
+        return sorted(rows, key=by_row.__getitem__, reverse=True), by_row
+
+    def _kept_job(self, scope: Scope, task: Task) -> int:
+        """Return the job that a task evicts nothing of: its own, unless tasks of a job compete."""
+        return task.job if self._hook is Plugin.preemptable and not scope.own_job else NOWHERE
+
+    def _with_victims(self, scope: Scope, task: Task) -> Mask:
         """Mark nodes where plugins could name victims that make room for a task (N,).
 
         Applies the tier rule of the session as a bound: a plugin with nothing to offer on a node
@@ -247,13 +258,15 @@ class Candidates:
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
         found = np.asarray((task.need - free < STEP).all(axis=0))
-        hooks = self._state.hooks
-        for tier in hooks.tiers(hook):
+        hooks, name = self._state.hooks, self._hook.__name__
+        for tier in hooks.tiers(self._hook):
             open_nodes = np.ones(n, dtype=bool)
             offered: Mask = np.ones(len(at), dtype=bool)
-            for plugin, _ in tier:
-                bound_victims = hooks.ask_aside(plugin, Plugin.bound_victims)
-                bound = bound_victims(hook.__name__, task, rows)
+            for plugin, ask in tier:
+                if name in plugin.judges_alone:
+                    bound = ask(task, rows.tolist())
+                else:
+                    bound = hooks.ask_aside(plugin, Plugin.bound_victims)(name, task, rows)
                 offered = np.ones(len(at), dtype=bool) if bound is None else bound
                 open_nodes &= np.bincount(node[offered], minlength=n) > 0
             sums = self._sum_up(at[offered])
@@ -261,80 +274,37 @@ class Candidates:
         return found
 
 
-def amounts_of(snapshot: Snapshot, rows: IndexArray) -> Column:
-    """Return requests of tasks, and below them those with Kubernetes' defaults (R + 2, k)."""
-    shapes, which = snapshot.shapes_of(rows)
-    return _amounts_of_shapes(snapshot, shapes).take(which, axis=1)
-
-
-def _amounts_of_shapes(snapshot: Snapshot, shapes: list[Shape]) -> Column:
-    """Return requests of shapes, and below them those with Kubernetes' defaults (R + 2, s)."""
-    none = np.zeros((len(snapshot.resources) + 2, 0))
-    columns = (np.concatenate([shape.request, shape.nonzero]) for shape in shapes)
-    return np.concatenate([none, *columns], axis=1)
-
-
-def _spared_job(hook: Method, scope: Scope, task: Task) -> int:
-    """Return the job that a task takes nothing from: its own, unless tasks of a job compete."""
-    return task.job if hook is Plugin.preemptable and not scope.own_job else NOWHERE
-
-
 class Visit:
-    """Nodes still to try, in order; more selective once the first ones fail.
+    """Nodes still to try: in the order of rows, or of scores, the best first.
 
-    The order is that of the rows, or of their scores, the best first: mostly the first few nodes
-    suffice, so these are found first, and the rest is sorted only when needed.
+    Mostly the first few nodes suffice; once these failed, those without victims are left out.
     """
 
     def __init__(
-        self,
-        rows: IndexArray,
-        sieve: Callable[[], Mask],
-        scores: Column | None = None,
-        patience: int = _PATIENCE,
+        self, nodes: Mask, sieve: Callable[[], Mask], scores: Column | None, patience: int
     ) -> None:
-        self._left = rows
+        self._left = nodes.copy()
         self._scores = scores
         self._sieve = sieve
         self._patience = patience
 
     def __iter__(self) -> Iterator[int]:
-        tried = 0
-        while len(self._left):
-            if tried == self._patience:
+        for tried in count():
+            if tried == self._patience and self._left.any():
                 self.keep(self._sieve())
-                self._sort()
-                if not len(self._left):
-                    return
-            tried += 1
-            yield self._next()
+            node = self._best() if len(self._left) else 0
+            if not self._left[node : node + 1]:
+                return
+            self._left[node] = False
+            yield node
 
-    def _next(self) -> int:
-        best = 0 if self._scores is None else int(self._scores.argmax())
-        node = int(self._left[best])
-        if self._scores is None:
-            self._left = self._left[1:]
-        else:
-            self._left = np.delete(self._left, best)
-            self._scores = np.delete(self._scores, best)
-        return node
-
-    def _sort(self) -> None:
+    def _best(self) -> int:
         if self._scores is not None:
-            self._left = self._left[np.argsort(-self._scores, kind="stable")]
-            self._scores = None
+            best = int(np.where(self._left, self._scores, -np.inf).argmax())
+            if self._left[best]:
+                return best
+        return int(self._left.argmax())
 
     def keep(self, nodes: Mask) -> None:
         """Drop all nodes except these (N,)."""
-        kept = nodes[self._left]
-        self._left = self._left[kept]
-        if self._scores is not None:
-            self._scores = self._scores[kept]
-
-
-def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:
-    """Return whether queue, node and filters would take a task once evicted pods are gone."""
-    room = state.snapshot.nodes.future_idle_of(node)
-    if not fits(task.need[:, 0], room) or not state.policy.allocatable(task.queue, task):
-        return False
-    return bool(state.placing.judged(task).verdict[node] == 0)
+        self._left &= nodes

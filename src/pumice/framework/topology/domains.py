@@ -571,3 +571,12 @@ class Topology:
 
     def _job(self, row: int) -> Job:
         return Job(self._snapshot, row)
+
+
+class GangEviction(msgspec.Struct, frozen=True):
+    """The request for victims: a whole job, in a domain, from its own queue or from others."""
+
+    job: Job
+    domain: Domain
+    reclaims: bool
+    """Whether other queues lose pods; else jobs of lower priority in the same queue."""

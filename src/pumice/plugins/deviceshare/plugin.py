@@ -36,7 +36,7 @@ _Place = tuple[int, int]
 class DeviceShare(Plugin, name="deviceshare"):
     """Test, score and assign cards; the assignment is written on the pod when it is bound."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     reasons = (
         Reason("GpuShare no enough gpu memory", code=Cause.DEVICE, vetoes=True),
         Reason("GpuNumber no enough gpu number", code=Cause.DEVICE, vetoes=True),

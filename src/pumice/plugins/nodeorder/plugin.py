@@ -45,7 +45,7 @@ class NodeOrder(Plugin, name="nodeorder"):
     otherwise every task is scored against the state in which the session opened.
     """
 
-    simulator = SimulatorAssumptions(bounded=True, nodes_alone=True, starts_alone=True)
+    simulator = SimulatorAssumptions()
     least: int = arg("leastrequested.weight", default=1, doc="weight of free cpu and memory")
     most: int = arg("mostrequested.weight", default=0, doc="weight of used cpu and memory")
     node_affinity: int = arg("nodeaffinity.weight", default=2, doc="weight of node affinity")

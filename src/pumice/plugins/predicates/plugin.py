@@ -35,7 +35,7 @@ class Predicates(Plugin, name="predicates"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(bounded=True, nodes_alone=True, starts_alone=True)
+    simulator = SimulatorAssumptions()
     reasons = REASONS
     node_affinity: bool = arg(
         "predicate.NodeAffinityEnable", default=True, doc="test nodeSelector and node affinity"

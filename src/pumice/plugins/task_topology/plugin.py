@@ -24,7 +24,7 @@ _MAX_SCORE = 100
 class TaskTopology(Plugin, name="task-topology"):
     """Order tasks by bucket and prefer the node that can take most of a task's bucket."""
 
-    simulator = SimulatorAssumptions(bounded=True)
+    simulator = SimulatorAssumptions()
     weight: int = arg("task-topology.weight", default=1, doc="weight of this plugin's score")
 
     def on_open(self, ssn: PluginSession) -> None:

@@ -14,7 +14,7 @@ from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.api.nodes import Node
 from pumice.cluster.base import LiveCluster
-from pumice.cluster.usage import ServiceWithin
+from pumice.cluster.usage.endpoint import ServiceWithin
 from pumice.errors import ConfError
 from pumice.framework.session_state import ProcessMemory
 from pumice.metrics import Metrics

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from pumice import logs
 from pumice.api.nodes import Node
-from pumice.cluster.usage import ServiceWithin, UsageCache, refresh_period, usage_source
+from pumice.cluster.usage.conf import refresh_period, usage_source
+from pumice.cluster.usage.endpoint import ServiceWithin
+from pumice.cluster.usage.source import UsageCache
 
 _log = logs.get("usage")
 _LOOK_S: Final = 1.0

@@ -26,12 +26,10 @@ from pumice.api.objects import (
 )
 from pumice.api.wording import counted, verb
 from pumice.cluster.embedded.defaults import fill_in
-from pumice.controllers.job.expand import Expansion, expand
-from pumice.controllers.job.names import TASK_INDEX
-from pumice.controllers.job.state import replicas_of
-from pumice.controllers.job.volumes import provisioned
-from pumice.controllers.object_index import ManifestView
+from pumice.controllers.job.objects import Expansion, expand, provisioned
+from pumice.controllers.job.state import TASK_INDEX, replicas_of
 from pumice.controllers.podgroup import new_podgroup
+from pumice.controllers.view import ManifestView
 from pumice.errors import InputError, ManifestError, Words
 from pumice.sim.options import check_nodes, within_limits
 from pumice.sim.readers.table_files import read_text

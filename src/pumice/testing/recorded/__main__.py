@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pumice.errors import InputError
-from pumice.scenarios.junit import write_junit
-from pumice.scenarios.runner import CaseResult
+from pumice.scenarios.runner import CaseResult, write_junit
 from pumice.testing.recorded.formats import find_cases, run_case
 
 

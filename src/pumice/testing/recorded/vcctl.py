@@ -9,17 +9,17 @@ import copy
 import difflib
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pumice.api.kinds import BUILT_IN, Manifest, kind_of
 from pumice.api.output_files import write_file
 from pumice.api.times import epoch
 from pumice.cli.connect import connect
 from pumice.cli.vcctl.command import run_vcctl
-from pumice.cluster.base import Cluster, Event, PatchType, Propagation
+from pumice.cluster.base import Cluster
 from pumice.errors import AlreadyExistsError, ClusterError, NotFoundError, RejectedError
 
 _KINDS: Final = {kind.name: kind for kind in BUILT_IN}
@@ -54,7 +54,7 @@ def _run(case: Mapping[str, Any], later: int) -> list[str]:
 
     def connect_to(options: Any) -> AbstractContextManager[Cluster]:
         named = options.kubeconfig or options.master
-        return connect(options, {}) if named else contextlib.nullcontext(played)
+        return connect(options, {}) if named else contextlib.nullcontext(cast("Cluster", played))
 
     out: list[str] = []
     err: list[str] = []
@@ -156,65 +156,20 @@ class _PlayedCluster:
             item for item in chosen if wanted <= (item["metadata"].get("labels") or {}).items()
         ], "1"
 
-    def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
-        del kind, namespace, since
-        return iter(())
-
     def create(self, manifest: Manifest) -> Manifest:
         """Store an object, unless the recorded server refused it."""
         kind, namespace, name = _identity(manifest)
         self._ask("POST", kind, namespace, name, manifest)
         return manifest
 
-    def update(self, manifest: Manifest) -> Manifest:
-        raise RejectedError(*_identity(manifest), problem="not recorded")
-
-    update_status = update
-
-    def patch(
-        self,
-        kind: str,
-        namespace: str,
-        name: str,
-        patch: Any,
-        *,
-        patch_type: PatchType = "merge",
-        subresource: str = "",
-    ) -> Manifest:
+    def patch(self, kind: str, namespace: str, name: str, patch: Any, **_: Any) -> Manifest:
         """Apply a change, unless the recorded server refused it."""
-        del patch_type, subresource
         self._ask("PATCH", kind, namespace, name, patch)
         return self.get(kind, namespace, name)
 
-    def delete(
-        self,
-        kind: str,
-        namespace: str,
-        name: str,
-        *,
-        grace_s: int | None = None,
-        propagation: Propagation = "Background",
-        uid: str = "",
-    ) -> None:
+    def delete(self, kind: str, namespace: str, name: str, **_: Any) -> None:
         """Apply a deletion, unless the recorded server refused it."""
-        del grace_s, propagation, uid
         self._ask("DELETE", kind, namespace, name, None)
-
-    def bind(
-        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
-    ) -> None:
-        del node, annotations, uid
-        raise RejectedError("Pod", namespace, pod, "not recorded")
-
-    def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
-        del uid
-        raise RejectedError("Pod", namespace, pod, f"not recorded: {reason}")
-
-    def record(
-        self, about: Manifest, event_type: str, reason: str, message: str, source: str
-    ) -> None:
-        del event_type, reason, message, source
-        raise RejectedError(*_identity(about), problem="not recorded")
 
     def _ask(self, method: str, kind: str, namespace: str, name: str, body: Any) -> None:
         path = _path(kind, namespace, "" if method == "POST" else name)

@@ -1,11 +1,12 @@
 """Requests and limits of containers and pods."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pumice.api.quantity import Amount, QuantityFormError, amount, amounts
 from pumice.api.quota_amounts import is_native
+from pumice.webhooks.field_rules import Struct
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -17,7 +18,7 @@ from pumice.webhooks.fields import (
     required,
     unsupported,
 )
-from pumice.webhooks.names import Messages, Steps, dns_label, each, qualified_name
+from pumice.webhooks.names import Steps, dns_label, each, qualified_name
 
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_WHOLE: Final = "must be an integer"
@@ -51,37 +52,6 @@ def check_amount(name: str, given: Amount, path: Steps) -> Iterator[FieldError]:
         yield invalid(path, str(given), NOT_NEGATIVE)
     if (name in _COUNTED or is_extended(name)) and given.milli % 1000:
         yield invalid(path, str(given), NOT_WHOLE)
-
-
-def check_resources(
-    given: Mapping[str, Any],
-    path: Path,
-    claims: frozenset[str],
-    name_rule: Callable[[str, Steps], list[FieldError]] | None = None,
-) -> Iterator[FieldError]:
-    """Check the requests, limits and claims of a container."""
-    rule = name_rule or container_resource
-    limits, requests = amounts(given.get("limits")), amounts(given.get("requests"))
-    for name in sorted(limits):
-        yield from _named_amount(name, limits[name], (*path, "limits", Key(name)), rule)
-    for name in sorted(requests):
-        place = (*path, "requests", Key(name))
-        yield from rule(name, place)
-        yield from check_amount(name, requests[name], place)
-        yield from _against_limit(name, requests[name], limits.get(name), path)
-        yield from _huge(name, requests[name], place)
-    names = {*limits, *requests}
-    if any(name.startswith(_HUGE) for name in names) and not names & {"cpu", "memory"}:
-        yield forbidden(path, "HugePages require cpu or memory")
-    yield from _claims(given.get("claims") or [], (*path, "claims"), claims)
-
-
-def _named_amount(
-    name: str, given: Amount, path: Steps, rule: Callable[[str, Steps], list[FieldError]]
-) -> Iterator[FieldError]:
-    yield from rule(name, path)
-    yield from check_amount(name, given, path)
-    yield from _huge(name, given, path)
 
 
 def _against_limit(
@@ -141,9 +111,39 @@ def pod_resource(name: str, path: Steps) -> list[FieldError]:
     return found
 
 
-def _claims(
-    given: list[Mapping[str, Any]], path: Path, known: frozenset[str]
+def check_resources(
+    given: Struct,
+    path: Path,
+    claims: frozenset[str],
+    name_rule: Callable[[str, Steps], list[FieldError]] = container_resource,
 ) -> Iterator[FieldError]:
+    """Check the requests, limits and claims of a container."""
+    limits, requests = amounts(given.get("limits")), amounts(given.get("requests"))
+    for kind, listed in (("limits", limits), ("requests", requests)):
+        for name in sorted(listed):
+            place = (*path, kind, Key(name))
+            yield from name_rule(name, place)
+            yield from check_amount(name, listed[name], place)
+            if kind == "requests":
+                yield from _against_limit(name, listed[name], limits.get(name), path)
+            yield from _huge(name, listed[name], place)
+    names = {*limits, *requests}
+    if any(name.startswith(_HUGE) for name in names) and not names & {"cpu", "memory"}:
+        yield forbidden(path, "HugePages require cpu or memory")
+    yield from _claims(given.get("claims") or [], (*path, "claims"), claims)
+
+
+def container_resources(given: Struct, path: Path, around: Any) -> Iterator[FieldError]:
+    """Check the requests, limits and claims of a container."""
+    return check_resources(given, path, claim_names(around.spec))
+
+
+def claim_names(spec: Struct) -> frozenset[str]:
+    """Return the names of the claims on devices that a pod makes."""
+    return frozenset(one["name"] for one in spec.get("resourceClaims") or () if one["name"])
+
+
+def _claims(given: list[Struct], path: Path, known: frozenset[str]) -> Iterator[FieldError]:
     seen: set[str] = set()
     requests: Counter[str] = Counter()
     listed = f": {', '.join(sorted(known))}" if known else " which is empty"
@@ -160,7 +160,7 @@ def _claims(
 
 
 def _repeated_claim(
-    claim: Mapping[str, Any], place: Path, seen: set[str], requests: Counter[str]
+    claim: Struct, place: Path, seen: set[str], requests: Counter[str]
 ) -> Iterator[FieldError]:
     """Refuse a claim that came before; ``requests`` counts those of claims with a request."""
     name, request = claim["name"], claim.get("request", "")
@@ -169,7 +169,7 @@ def _repeated_claim(
         return
     key = f"{name}/{request}" if request else name
     if request:
-        yield from each(_label(request), (*place, "request"), request)
+        yield from each(dns_label(request), (*place, "request"), request)
     if key in seen:
         yield duplicate(place, key)
     elif not request:
@@ -177,7 +177,3 @@ def _repeated_claim(
     if key not in seen and request:
         requests[name] += 1
     seen.add(key)
-
-
-def _label(value: str) -> Messages:
-    return dns_label(value)

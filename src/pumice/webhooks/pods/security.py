@@ -1,9 +1,20 @@
-"""Security contexts of pods and containers."""
+"""Security contexts of pods and containers, and fields that one of the systems forbids."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pumice.webhooks.field_rules import (
+    Rule,
+    Struct,
+    all_pass,
+    needed,
+    one_of,
+    part,
+    passes,
+    refused_here,
+    walk,
+)
 from pumice.webhooks.fields import (
     FieldError,
     Path,
@@ -13,17 +24,138 @@ from pumice.webhooks.fields import (
     invalid,
     required,
     too_long,
-    unsupported,
 )
-from pumice.webhooks.names import each, user_id
-from pumice.webhooks.pods.paths import descending
-from pumice.webhooks.pods.windows import check_windows_options
+from pumice.webhooks.names import descending, dns_subdomain, each, user_id
+from pumice.webhooks.pods.defaults import all_containers
+
+_NETBIOS: Final = r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
+_DNS: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_LARGEST_SPEC: Final = 64 * 1024
+_NOT_HERE: Final = "cannot be set for a windows pod"
+
+
+def _not_here(*keys: str) -> Rule:
+    return refused_here(*keys, detail=_NOT_HERE)
+
+
+def _context(*keys: str) -> Rule:
+    return part("securityContext", _not_here(*keys))
+
+
+def windows_options(given: Struct, path: Path, _: Any) -> Iterator[FieldError]:
+    """Check the options of a container on Windows."""
+    name = given.get("gmsaCredentialSpecName")
+    if name is not None:
+        place = (*path, "gmsaCredentialSpecName")
+        yield from each(dns_subdomain(name), place, Shown(go_json(name)))
+    spec, place = given.get("gmsaCredentialSpec"), (*path, "gmsaCredentialSpec")
+    if spec == "":
+        yield invalid(place, spec, "gmsaCredentialSpec cannot be an empty string")
+    elif spec is not None and len(spec.encode(errors="replace")) > _LARGEST_SPEC:
+        yield invalid(place, spec, "gmsaCredentialSpec size must be under 64 KiB")
+    user = given.get("runAsUserName")
+    if user is not None:
+        yield from each(_user_name(user), (*path, "runAsUserName"), Shown(go_json(user)))
+
+
+def _user_name(name: str) -> list[str]:
+    if not name:
+        return ["runAsUserName cannot be an empty string"]
+    if re.search(r"[\x00-\x1f\x7f]", name):
+        return ["runAsUserName cannot contain control characters"]
+    parts = name.split("\\")
+    if len(parts) > 2:
+        return ["runAsUserName cannot contain more than one backslash"]
+    found = [] if len(parts) == 1 else _domain(parts[0])
+    user = parts[-1]
+    if not user:
+        found.append("runAsUserName's User cannot be empty")
+    elif len(user) > 104:
+        found.append("runAsUserName's User length must not be longer than 104 characters")
+    if re.fullmatch(r"[. ]+", user):
+        found.append("runAsUserName's User cannot contain only periods or spaces")
+    if re.search(r'["/\\:;|=,+*?<>@\[\]]', user):
+        text = "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"
+        found.append(text)
+    return found
+
+
+def _domain(domain: str) -> list[str]:
+    found = []
+    if len(domain) >= 256:
+        found.append("runAsUserName's Domain length must be under 256 characters")
+    if not (re.fullmatch(_NETBIOS, domain) or re.fullmatch(rf"{_DNS}(?:\.{_DNS})*", domain)):
+        found.append("runAsUserName's Domain doesn't match the NetBios nor the DNS format")
+    return found
+
+
+def host_process(spec: Struct, path: Path, _: Any) -> Iterator[FieldError]:
+    """Check that host processes are not mixed with others."""
+    of_pod = (spec["securityContext"].get("windowsOptions") or {}).get("hostProcess")
+    count = running = 0
+    for name, index, container in all_containers(dict(spec)):
+        count += 1
+        context = container.get("securityContext") or {}
+        own = (context.get("windowsOptions") or {}).get("hostProcess")
+        if of_pod is not None and own is not None and of_pod != own:
+            text = (
+                "pod hostProcess value must be identical if both are specified, "
+                f"was {str(of_pod).lower()}"
+            )
+            place = (*path, name, index, "securityContext", "windowsOptions", "hostProcess")
+            yield invalid(place, own, text)
+        running += bool(own if own is not None else of_pod)
+    if running and running != count:
+        text = (
+            "If pod contains any hostProcess containers then all containers "
+            "must be HostProcess containers"
+        )
+        yield invalid(path, "", text)
+    if running and not spec.get("hostNetwork"):
+        text = "hostNetwork must be true if pod contains any hostProcess containers"
+        yield invalid((*path, "hostNetwork"), value=False, detail=text)
+
+
+def _of_system(pod: tuple[Rule, ...], container: Rule) -> Rule:
+    """Return the rule that forbids fields of a pod and of the contexts of its containers."""
+
+    def check(spec: Struct, path: Path, around: Any) -> Iterator[FieldError]:
+        yield from walk(pod, spec, path, around)
+        for name, index, one in all_containers(dict(spec)):
+            yield from part("securityContext", container)(one, (*path, name, index), around)
+
+    return check
+
+
+_NO_WINDOWS: Final = refused_here(
+    "windowsOptions", detail="windows options cannot be set for a linux pod"
+)
+on_linux: Final = _of_system((part("securityContext", _NO_WINDOWS),), _NO_WINDOWS)
+on_windows: Final = _of_system(
+    (
+        _context("appArmorProfile", "seLinuxOptions"),
+        _not_here("hostUsers"),
+        refused_here("hostPID", "hostIPC", detail=_NOT_HERE, when="filled"),
+        _context("seccompProfile", "fsGroup", "fsGroupChangePolicy", "sysctls"),
+        _not_here("shareProcessNamespace"),
+        _context(
+            "runAsUser", "runAsGroup", "supplementalGroups", "supplementalGroupsPolicy",
+            "seLinuxChangePolicy",
+        ),
+    ),
+    _not_here(
+        "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+        "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount",
+        "runAsUser", "runAsGroup",
+    ),
+)  # fmt: skip
+"""Refuse what Windows does not know."""
+
 
 _SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _LONGEST_PROFILE: Final = 4095
-_IPC: Final = ("kernel.shm_rmid_forced",)
-_IPC_PREFIXES: Final = ("kernel.shm", "kernel.msg", "fs.mqueue.")
+_IPC: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
 _CONTEXT: Final = (
     "Capabilities", "Privileged", "SELinuxOptions", "WindowsOptions", "RunAsUser", "RunAsGroup",
     "RunAsNonRoot", "ReadOnlyRootFilesystem", "AllowPrivilegeEscalation", "ProcMount",
@@ -46,38 +178,16 @@ _SPELLED: Final = {
 _EMPTY_TEXT: Final = frozenset({"User", "Role", "Level", "Type"})
 
 
-def check_pod_context(spec: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
-    """Check the security context of a pod."""
-    given, place = spec["securityContext"], (*path, "securityContext")
-    for name in ("fsGroup", "runAsUser", "runAsGroup"):
-        if given.get(name) is not None:
-            yield from each(user_id(given[name]), (*place, name), given[name])
-    for index, group in enumerate(given.get("supplementalGroups") or ()):
-        yield from each(user_id(group), (*place, "supplementalGroups", index), group)
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+def _shared_processes(_: Struct, path: Path, around: Any) -> Iterator[FieldError]:
+    if around.spec.get("shareProcessNamespace") and around.spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
-        yield invalid((*place, "shareProcessNamespace"), value=True, detail=text)
-    yield from _sysctls(given.get("sysctls") or [], (*place, "sysctls"), spec)
-    change = given.get("fsGroupChangePolicy")
-    if change is not None and change not in ("Always", "OnRootMismatch"):
-        yield unsupported((*place, "fsGroupChangePolicy"), change, ("Always", "OnRootMismatch"))
-    yield from _seccomp(given.get("seccompProfile"), (*place, "seccompProfile"))
-    yield from check_windows_options(given.get("windowsOptions"), (*place, "windowsOptions"))
-    yield from _apparmor(given.get("appArmorProfile"), (*place, "appArmorProfile"))
-    for name, known in (
-        ("supplementalGroupsPolicy", ("Merge", "Strict")),
-        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
-    ):
-        if given.get(name) is not None and given[name] not in known:
-            yield unsupported((*place, name), given[name], known)
+        yield invalid((*path, "shareProcessNamespace"), value=True, detail=text)
 
 
-def _sysctls(
-    given: list[Mapping[str, Any]], path: Path, spec: Mapping[str, Any]
-) -> Iterator[FieldError]:
+def _sysctls(context: Struct, path: Path, around: Any) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, sysctl in enumerate(given):
-        name, place = sysctl["name"], (*path, index, "name")
+    for index, sysctl in enumerate(context.get("sysctls") or ()):
+        name, place = sysctl["name"], (*path, "sysctls", index, "name")
         if not name:
             yield required(place)
         elif len(name) > 253 or re.fullmatch(_SYSCTL, name) is None:
@@ -86,9 +196,9 @@ def _sysctls(
         elif name in seen:
             yield duplicate(place, name)
         dotted = _dotted(name)
-        if spec.get("hostNetwork") and dotted.startswith("net."):
+        if around.spec.get("hostNetwork") and dotted.startswith("net."):
             yield invalid(place, name, "may not be specified when 'hostNetwork' is true")
-        elif spec.get("hostIPC") and _is_ipc(dotted):
+        elif around.spec.get("hostIPC") and dotted.startswith(_IPC):
             yield invalid(place, name, "may not be specified when 'hostIPC' is true")
         seen.add(name)
 
@@ -101,34 +211,16 @@ def _dotted(name: str) -> str:
     return name.translate(str.maketrans("./", "/."))
 
 
-def _is_ipc(name: str) -> bool:
-    return name == "kernel.sem" or name in _IPC or name.startswith(_IPC_PREFIXES)
-
-
-def check_container_context(
-    given: Mapping[str, Any] | None, path: Path, *, host_users: bool
-) -> Iterator[FieldError]:
-    """Check the security context of a container."""
-    if given is None:
-        return
-    for name in ("runAsUser", "runAsGroup"):
-        if given.get(name) is not None:
-            yield from each(user_id(given[name]), (*path, name), given[name])
+def _unmasked(given: Struct, path: Path, around: Any) -> Iterator[FieldError]:
     mount = given.get("procMount")
-    if mount is not None:
-        if mount not in ("Default", "Unmasked"):
-            yield unsupported((*path, "procMount"), mount, ("Default", "Unmasked"))
-        if host_users and mount == "Unmasked":
-            text = "`hostUsers` must be false to use `Unmasked`"
-            yield invalid((*path, "procMount"), mount, text)
-    yield from _seccomp(given.get("seccompProfile"), (*path, "seccompProfile"))
-    if given.get("allowPrivilegeEscalation") is False:
-        yield from _escalation(given, path)
-    yield from check_windows_options(given.get("windowsOptions"), (*path, "windowsOptions"))
-    yield from _apparmor(given.get("appArmorProfile"), (*path, "appArmorProfile"))
+    if mount == "Unmasked" and around.spec.get("hostUsers") is not False:
+        text = "`hostUsers` must be false to use `Unmasked`"
+        yield invalid((*path, "procMount"), mount, text)
 
 
-def _escalation(given: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+def _escalation(given: Struct, path: Path, _: Any) -> Iterator[FieldError]:
+    if given.get("allowPrivilegeEscalation") is not False:
+        return
     start = "cannot set `allowPrivilegeEscalation` to false and"
     if given.get("privileged"):
         yield invalid(path, _shown(given), f"{start} `privileged` to true")
@@ -137,7 +229,7 @@ def _escalation(given: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
             yield invalid(path, _shown(given), f"{start} `capabilities.Add` CAP_SYS_ADMIN")
 
 
-def _shown(given: Mapping[str, Any]) -> Shown:
+def _shown(given: Struct) -> Shown:
     """Show a security context as Kubernetes' own type is written."""
     fields = {}
     for name in _CONTEXT:
@@ -155,48 +247,58 @@ def _key(name: str) -> str:
     return _SPELLED.get(name, name[0].lower() + name[1:])
 
 
-def _seccomp(given: Mapping[str, Any] | None, path: Path) -> Iterator[FieldError]:
-    if given is None:
-        return
-    kind, profile = given["type"], given.get("localhostProfile")
-    if not kind:
-        yield required((*path, "type"), "type is required when seccompProfile is set")
-    elif kind not in _PROFILES:
-        yield unsupported((*path, "type"), kind, _PROFILES)
-    place = (*path, "localhostProfile")
+def _seccomp_profile(given: Struct, path: Path, _: Any) -> Iterator[FieldError]:
+    kind, profile, place = given["type"], given.get("localhostProfile"), (*path, "localhostProfile")
     if kind == "Localhost":
         if profile is None:
             yield required(place, "must be set when seccomp type is Localhost")
         else:
-            yield from descending(profile, place)
+            yield from each(descending(profile), place, profile)
     elif profile is not None:
         fields = Shown(go_json({"Type": kind, "LocalhostProfile": profile}, sort=False))
         yield invalid(place, fields, "can only be set when seccomp type is Localhost")
 
 
-def _apparmor(given: Mapping[str, Any] | None, path: Path) -> Iterator[FieldError]:
-    if given is None:
-        return
+def _apparmor_profile(given: Struct, path: Path, _: Any) -> Iterator[FieldError]:
     kind, profile, place = given["type"], given.get("localhostProfile"), (*path, "localhostProfile")
-    if kind == "Localhost":
-        yield from _local_profile(profile, place)
-    elif kind in _PROFILES:
-        if profile is not None:
+    if kind != "Localhost":
+        if kind in _PROFILES and profile is not None:
             yield invalid(place, profile, "can only be set when AppArmor type is Localhost")
-    elif not kind:
-        yield required((*path, "type"), "type is required when appArmorProfile is set")
-    else:
-        yield unsupported((*path, "type"), kind, _PROFILES)
-
-
-def _local_profile(profile: str | None, place: Path) -> Iterator[FieldError]:
-    text = "must be set when AppArmor type is Localhost"
-    if profile is None:
-        yield required(place, text)
         return
-    if profile.strip() != profile:
+    if not profile:
+        yield required(place, "must be set when AppArmor type is Localhost")
+    elif profile.strip() != profile:
         yield invalid(place, profile, "must not be padded with whitespace")
-    elif not profile:
-        yield required(place, text)
-    if len(profile) > _LONGEST_PROFILE:
+    if profile is not None and len(profile) > _LONGEST_PROFILE:
         yield too_long(place, _LONGEST_PROFILE)
+
+
+def _profile(key: str, rule: Rule) -> Rule:
+    kind = needed("type", detail=f"type is required when {key} is set")
+    return part(key, kind, one_of("type", _PROFILES, when="filled"), rule)
+
+
+_SECCOMP: Final = _profile("seccompProfile", _seccomp_profile)
+_APPARMOR: Final = _profile("appArmorProfile", _apparmor_profile)
+_WINDOWS: Final = part("windowsOptions", windows_options)
+POD_CONTEXT: Final = (
+    passes(user_id, "fsGroup", "runAsUser", "runAsGroup"),
+    all_pass(user_id, "supplementalGroups"),
+    _shared_processes,
+    _sysctls,
+    one_of("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
+    _SECCOMP,
+    _WINDOWS,
+    _APPARMOR,
+    one_of("supplementalGroupsPolicy", ("Merge", "Strict")),
+    one_of("seLinuxChangePolicy", ("MountOption", "Recursive")),
+)
+CONTAINER_CONTEXT: Final = (
+    passes(user_id, "runAsUser", "runAsGroup"),
+    one_of("procMount", ("Default", "Unmasked")),
+    _unmasked,
+    _SECCOMP,
+    _escalation,
+    _WINDOWS,
+    _APPARMOR,
+)

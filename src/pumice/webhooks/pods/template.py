@@ -8,15 +8,15 @@ from pumice.api.annotations import MIRROR
 from pumice.api.kinds import Manifest
 from pumice.webhooks.contents import KnownContents, content_key
 from pumice.webhooks.cpu_budget import check_cpu
+from pumice.webhooks.field_rules import items
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
+from pumice.webhooks.go_types import DecodeError, decode
 from pumice.webhooks.metadata import check_annotations, check_metadata
-from pumice.webhooks.names import labels
-from pumice.webhooks.pods.affinity import check_tolerations
+from pumice.webhooks.names import descending, each, labels
 from pumice.webhooks.pods.containers import check_image
 from pumice.webhooks.pods.defaults import all_containers, filled_pod, filled_template
-from pumice.webhooks.pods.paths import descending
+from pumice.webhooks.pods.placement import toleration
 from pumice.webhooks.pods.spec import check_spec
-from pumice.webhooks.types.decoding import DecodeError, decode
 
 _COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
@@ -154,14 +154,16 @@ def _annotated_tolerations(text: str, path: Path) -> Iterator[FieldError]:
     except DecodeError as error:
         yield invalid(path, _TOLERATIONS, str(error))
         return
-    yield from check_tolerations(read, (*path, _TOLERATIONS))
+    rule = items(_TOLERATIONS, toleration)
+    yield from rule({_TOLERATIONS: read}, path, None)
 
 
 def _seccomp(profile: str, path: Path) -> Iterator[FieldError]:
     if profile in ("runtime/default", "docker/default", "unconfined"):
         return
     if profile.startswith("localhost/"):
-        yield from descending(profile.removeprefix("localhost/"), path)
+        local = profile.removeprefix("localhost/")
+        yield from each(descending(local), path, local)
     else:
         yield invalid(path, profile, "must be a valid seccomp profile")
 

@@ -35,16 +35,13 @@ def running(cluster: Any, name: str = "p") -> None:
     cluster.merge_status("Pod", "default", name, {"phase": "Running"})
 
 
-def test_a_pod_on_no_node_goes_at_once(cluster: Any) -> None:
-    cluster.create(pod("p"))
-    cluster.delete("Pod", "default", "p")
-    assert names(cluster, "Pod") == []
-
-
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_is_over_goes_at_once(cluster: Any, phase: str) -> None:
-    running(cluster)
-    cluster.merge_status("Pod", "default", "p", {"phase": phase})
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed", ""])
+def test_a_pod_that_is_over_or_on_no_node_goes_at_once(cluster: Any, phase: str) -> None:
+    if phase:
+        running(cluster)
+        cluster.merge_status("Pod", "default", "p", {"phase": phase})
+    else:
+        cluster.create(pod("p"))
     cluster.delete("Pod", "default", "p")
     assert names(cluster, "Pod") == []
 
@@ -103,29 +100,17 @@ def test_what_an_object_owns_goes_after_it_all_the_way_down(cluster: Any) -> Non
     assert names(cluster) == []
 
 
-def test_one_of_two_owners_left_keeps_an_object(cluster: Any) -> None:
-    one, two = cluster.create(config("one")), cluster.create(config("two"))
-    cluster.create(config("child", one, two))
-    cluster.delete("ConfigMap", "default", "one")
-    (left,) = cluster.get("ConfigMap", "default", "child")["metadata"]["ownerReferences"]
-    assert left["uid"] == two["metadata"]["uid"]
-    cluster.delete("ConfigMap", "default", "two")
-    assert names(cluster) == []
-
-
-def test_orphaned_objects_stay_and_name_no_owner(cluster: Any) -> None:
-    cluster.create(config("child", cluster.create(config("owner"))))
-    cluster.delete("ConfigMap", "default", "owner", propagation="Orphan")
-    assert names(cluster) == ["child"]
-    assert "ownerReferences" not in cluster.get("ConfigMap", "default", "child")["metadata"]
-
-
-def test_orphaned_objects_keep_their_other_owners(cluster: Any) -> None:
+def test_orphaned_objects_stay_and_name_only_their_other_owners(cluster: Any) -> None:
     one, two = (cluster.create(config(name)) for name in ("one", "two"))
-    cluster.create(config("child", one, two))
+    for name, owners in (("own", [one]), ("shared", [one, two])):
+        cluster.create(config(name, *owners))
     cluster.delete("ConfigMap", "default", "one", propagation="Orphan")
-    (left,) = cluster.get("ConfigMap", "default", "child")["metadata"]["ownerReferences"]
+    assert names(cluster) == ["own", "shared", "two"]
+    assert "ownerReferences" not in cluster.get("ConfigMap", "default", "own")["metadata"]
+    (left,) = cluster.get("ConfigMap", "default", "shared")["metadata"]["ownerReferences"]
     assert left["uid"] == two["metadata"]["uid"]
+    cluster.delete("ConfigMap", "default", "two", propagation="Foreground")
+    assert names(cluster) == ["own"]  # an owner of nothing that blocks it goes at once
 
 
 def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster: Any) -> None:
@@ -152,12 +137,6 @@ def test_an_owner_does_not_wait_for_what_does_not_block_it(cluster: Any) -> None
     assert cluster.get("ConfigMap", "default", "child")["metadata"]["deletionTimestamp"]
 
 
-def test_in_the_foreground_an_owner_of_nothing_goes_at_once(cluster: Any) -> None:
-    cluster.create(config("owner"))
-    cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
-    assert names(cluster) == []
-
-
 def test_an_object_made_for_an_owner_that_is_gone_is_collected(cluster: Any) -> None:
     owner = cluster.create(config("owner"))
     cluster.delete("ConfigMap", "default", "owner")
@@ -165,6 +144,8 @@ def test_an_object_made_for_an_owner_that_is_gone_is_collected(cluster: Any) -> 
     assert names(cluster) == ["late"]
     assert cluster.collect_garbage() == 1
     assert names(cluster) == []
+    cluster.create(config("late", owner))
+    cluster.delete("ConfigMap", "default", "late")
     assert cluster.collect_garbage() == 0
 
 
@@ -226,12 +207,6 @@ def test_the_grace_of_a_pod_that_may_run(
     cluster.delete("Pod", "default", "p", grace_s=asked)
     found = cluster.peek("Pod", "default", "p")
     assert (found and found["metadata"]["deletionGracePeriodSeconds"]) == grace
-
-
-def test_only_pods_take_their_time(cluster: Any) -> None:
-    cluster.create(config("a"))
-    cluster.delete("ConfigMap", "default", "a", grace_s=9)
-    assert names(cluster) == []
 
 
 @pytest.mark.parametrize("asked", [None, 9])
@@ -311,14 +286,6 @@ def test_an_owner_of_a_kind_with_a_group_is_looked_for(cluster: Any) -> None:
     cluster.create(manifest)
     assert cluster.collect_garbage() == 1
     assert names(cluster) == []
-
-
-def test_an_object_that_went_by_itself_is_not_collected(cluster: Any) -> None:
-    owner = cluster.create(config("owner"))
-    cluster.delete("ConfigMap", "default", "owner")
-    cluster.create(config("late", owner))
-    cluster.delete("ConfigMap", "default", "late")
-    assert cluster.collect_garbage() == 0
 
 
 def test_an_empty_namespace_goes_at_once_and_one_with_a_finalizer_waits(cluster: Any) -> None:

@@ -1,10 +1,11 @@
-"""The simulated kubelet: pods start, last, end, and go, all by the clock."""
+"""The simulated kubelet: pods start, last, end and go by the clock; what it writes of them."""
 
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from pumice.api.times import rfc3339
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node, lose
@@ -20,10 +21,27 @@ def cluster() -> Any:
     return cluster
 
 
-def bind(cluster: Any, name: str = "p", policy: str = "Never", **annotations: Any) -> None:
+def bind(cluster: Any, name: str = "p", *, containers: int = 1, **annotations: Any) -> None:
     marks = {f"pumice.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    cluster.create(pod(name, annotations=marks, spec={"restartPolicy": policy}))
+    policy = marks.pop("pumice.dev/policy", "Never")
+    listed = [{"name": f"c{number}", "image": f"i{number}"} for number in range(containers)]
+    spec = {"restartPolicy": policy, "containers": listed}
+    cluster.create(pod(name, annotations=marks, spec=spec))
     cluster.bind("default", name, "n", {})
+
+
+def status(cluster: Any, name: str = "p") -> Any:
+    found = cluster.peek("Pod", "default", name)
+    return found and found["status"]
+
+
+def conditions(cluster: Any) -> dict[str, tuple[str, str]]:
+    listed = status(cluster)["conditions"]
+    return {one["type"]: (one["status"], one["lastTransitionTime"]) for one in listed}
+
+
+def at(seconds: float) -> str:
+    return rfc3339(seconds)
 
 
 def phase(cluster: Any, name: str = "p") -> Any:
@@ -48,29 +66,6 @@ def test_a_pod_without_a_node_waits(cluster: Any) -> None:
     assert phase(cluster) == "Pending"
 
 
-def test_a_pod_may_take_time_to_start(cluster: Any) -> None:
-    kubelet = Kubelet(cluster, start_delay_s=5)
-    bind(cluster)
-    kubelet.sync()
-    cluster.clock.advance(4.9)
-    assert phase(cluster) == "Pending"
-    cluster.clock.advance(0.1)
-    assert phase(cluster) == "Running"
-
-
-def test_a_pod_runs_for_as_long_as_its_annotation_says(cluster: Any) -> None:
-    kubelet = Kubelet(cluster, durations=lambda _: 1.0)
-    bind(cluster, run_seconds="10")
-    kubelet.sync()
-    cluster.clock.advance(9.9)
-    kubelet.sync()
-    assert phase(cluster) == "Running"
-    cluster.clock.advance(0.1)
-    status = cluster.get("Pod", "default", "p")["status"]
-    assert status["phase"] == "Succeeded"
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
-
-
 @pytest.mark.parametrize(("lasts", "want"), [(3.0, "Succeeded"), (None, "Running")])
 def test_other_pods_run_for_as_long_as_the_caller_says_or_for_ever(
     cluster: Any, lasts: Any, want: str
@@ -82,38 +77,8 @@ def test_other_pods_run_for_as_long_as_the_caller_says_or_for_ever(
     assert phase(cluster) == want
 
 
-def test_a_pod_fails_when_its_annotation_says_so(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster, fail_after_seconds="2", exit_code="137", run_seconds="5")
-    kubelet.sync()
-    cluster.clock.advance(5)
-    status = cluster.get("Pod", "default", "p")["status"]
-    assert status["phase"] == "Failed"
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
-
-
-def container(cluster: Any, name: str = "p") -> Any:
+def first_container(cluster: Any, name: str = "p") -> Any:
     return cluster.get("Pod", "default", name)["status"]["containerStatuses"][0]
-
-
-@pytest.mark.parametrize("policy", ["OnFailure", "Always"])
-def test_a_container_that_failed_starts_again_if_the_policy_says_so(
-    cluster: Any, policy: str
-) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster, policy=policy, fail_after_seconds="2", exit_code="3")
-    kubelet.sync()
-    cluster.clock.advance(2)
-    kubelet.sync()
-    found = container(cluster)
-    assert (phase(cluster), found["ready"], found["restartCount"]) == ("Running", False, 0)
-    assert found["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    assert found["lastState"]["terminated"]["exitCode"] == 3
-    cluster.clock.advance(10)
-    kubelet.sync()
-    found = container(cluster)
-    assert (found["ready"], found["restartCount"]) == (True, 1)
-    assert "running" in found["state"]
 
 
 def test_each_wait_is_longer_than_the_last_up_to_five_minutes(cluster: Any) -> None:
@@ -123,7 +88,7 @@ def test_each_wait_is_longer_than_the_last_up_to_five_minutes(cluster: Any) -> N
     times: list[Any] = []
     while len(times) < 8:
         cluster.clock.advance(0.5)
-        if container(cluster)["restartCount"] > len(times):
+        if first_container(cluster)["restartCount"] > len(times):
             times.append(cluster.now())
     waits = [b - a - 0.5 for a, b in pairwise(times)]
     assert waits == [20, 40, 80, 160, 300, 300, 300]
@@ -134,7 +99,7 @@ def test_a_pod_may_fail_a_few_times_and_then_succeed(cluster: Any) -> None:
     bind(cluster, policy="OnFailure", fail_after_seconds="1", fail_times="2", run_seconds="5")
     kubelet.sync()
     cluster.clock.advance(100)
-    assert (phase(cluster), container(cluster)["restartCount"]) == ("Succeeded", 2)
+    assert (phase(cluster), first_container(cluster)["restartCount"]) == ("Succeeded", 2)
 
 
 def test_a_pod_that_waits_to_start_again_may_be_deleted(cluster: Any) -> None:
@@ -146,14 +111,6 @@ def test_a_pod_that_waits_to_start_again_may_be_deleted(cluster: Any) -> None:
     kubelet.sync()
     cluster.clock.advance(60)
     assert phase(cluster) is None
-
-
-def test_a_pod_that_ends_before_it_would_fail_succeeds(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster, fail_after_seconds="5", run_seconds="2")
-    kubelet.sync()
-    cluster.clock.advance(10)
-    assert phase(cluster) == "Succeeded"
 
 
 def test_pods_fail_finish_and_restart_on_request(cluster: Any) -> None:
@@ -180,12 +137,6 @@ def test_pods_fail_finish_and_restart_on_request(cluster: Any) -> None:
     assert phase(cluster, "a") == "Failed"
     restarts = cluster.get("Pod", "default", "c")["status"]["containerStatuses"][0]
     assert restarts["restartCount"] == 1
-
-
-def test_a_pod_on_no_node_cannot_fail(cluster: Any) -> None:
-    cluster.create(pod("p"))
-    with pytest.raises(RejectedError, match="on no node"):
-        Kubelet(cluster).fail("default", "p")
 
 
 @pytest.mark.parametrize(("grace_s", "leaves"), [(None, 30), (4, 4), (0, 0)])
@@ -260,16 +211,18 @@ def test_a_pod_reported_to_go_sooner_goes_sooner(cluster: Any) -> None:
     assert phase(cluster) is None
 
 
-@pytest.mark.parametrize("forgotten", [False, True])
-def test_the_pods_of_a_deleted_node_go_too(cluster: Any, forgotten: bool) -> None:
+@pytest.mark.parametrize(("forgotten", "came_back"), [(False, False), (True, False), (False, True)])
+def test_the_pods_of_a_deleted_node_go_too(cluster: Any, forgotten: bool, came_back: bool) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster)
     kubelet.sync()
     cluster.delete("Node", "", "n")
     if forgotten:
         cluster.compact()
+    if came_back:
+        add_node(cluster, "n", {"cpu": "4"})
     kubelet.sync()
-    assert phase(cluster) is None
+    assert (phase(cluster) is not None) == came_back
 
 
 def test_a_lost_node_takes_its_pods_along_and_they_fail_first(cluster: Any) -> None:
@@ -279,3 +232,331 @@ def test_a_lost_node_takes_its_pods_along_and_they_fail_first(cluster: Any) -> N
     reported = [(e.type, e.object["status"]["phase"]) for e in cluster.watch("Pod", since=since)]
     assert reported == [("MODIFIED", "Failed"), ("DELETED", "Failed")]
     assert cluster.peek("Node", "", "n") is None
+
+
+def test_a_start_an_end_and_their_times(cluster: Any) -> None:
+    kubelet = Kubelet(cluster, start_delay_s=3, durations=lambda _: 1.0)
+    bind(cluster, containers=2, run_seconds="4")
+    kubelet.sync()
+    cluster.clock.advance(2.9)
+    assert status(cluster)["phase"] == "Pending"
+    cluster.clock.advance(0.1)
+    assert status(cluster)["startTime"] == at(3)
+    first = {"name": "c0", "image": "i0", "imageID": "i0", "ready": True, "restartCount": 0}
+    running = {**first, "state": {"running": {"startedAt": at(3)}}}
+    assert status(cluster)["containerStatuses"] == [
+        running,
+        {**running, "name": "c1", "image": "i1", "imageID": "i1"},
+    ]
+    cluster.clock.advance(4)
+    ended = {"exitCode": 0, "reason": "Completed", "startedAt": at(3), "finishedAt": at(7)}
+    stopped = {**first, "ready": False, "state": {"terminated": ended}}
+    assert status(cluster)["containerStatuses"][0] == stopped
+    assert conditions(cluster) == {
+        "PodScheduled": ("True", at(0)),
+        "Ready": ("False", at(7)),
+        "ContainersReady": ("False", at(7)),
+    }
+    assert status(cluster)["phase"] == "Succeeded"
+    assert "reason" not in status(cluster)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [(None, 1), ("0", 1), ("7", 7), ("255", 255), ("256", 255), ("-3", 0), ("odd", 1), ("inf", 1)],
+)
+def test_an_exit_code_is_one_that_can_be(cluster: Any, code: str | None, found: int) -> None:
+    more: Any = {"exit_code": code} if code else {}
+    bind(cluster, fail_after_seconds="1", **more)
+    Kubelet(cluster).sync()
+    cluster.clock.advance(1)
+    ended = status(cluster)["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (found, "Error" if found else "Completed")
+    assert status(cluster)["phase"] == ("Failed" if found else "Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("fails", "lasts", "phase", "time"),
+    [
+        ("5", "5", "Failed", 5),
+        ("5", "6", "Failed", 5),
+        ("6", "5", "Succeeded", 5),
+        ("5", "nan", "Failed", 5),
+        ("soon", "5", "Succeeded", 5),
+        ("0", "5", "Failed", 0),
+    ],
+)
+def test_what_comes_first_counts(
+    cluster: Any, fails: str, lasts: str, phase: str, time: float
+) -> None:
+    bind(cluster, fail_after_seconds=fails, run_seconds=lasts)
+    Kubelet(cluster).sync()
+    cluster.clock.advance(60)
+    ended = status(cluster)["containerStatuses"][0]["state"]["terminated"]
+    assert (status(cluster)["phase"], ended["finishedAt"]) == (phase, at(time))
+
+
+@pytest.mark.parametrize(("times", "restarts"), [("0", 0), ("1", 1), ("2", 2), ("odd", 3)])
+def test_a_pod_fails_as_often_as_it_says(cluster: Any, times: str, restarts: int) -> None:
+    bind(cluster, policy="OnFailure", fail_after_seconds="1", fail_times=times)
+    Kubelet(cluster).sync()
+    cluster.clock.advance(75)  # 1 + 10 + 1 + 20 + 1 + 40 and some more
+    assert status(cluster)["containerStatuses"][0]["restartCount"] == restarts
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Always"])
+def test_a_wait_before_the_next_start_is_written_with_its_times(cluster: Any, policy: str) -> None:
+    bind(cluster, policy=policy, fail_after_seconds="2", exit_code="3")
+    Kubelet(cluster).sync()
+    cluster.clock.advance(2)
+    assert status(cluster)["phase"] == "Running"
+    (found,) = status(cluster)["containerStatuses"]
+    waiting = {
+        "reason": "CrashLoopBackOff",
+        "message": "back-off 10s restarting failed container",
+    }
+    ended = {"exitCode": 3, "reason": "Error", "startedAt": at(0), "finishedAt": at(2)}
+    assert found["state"] == {"waiting": waiting}
+    assert found["lastState"] == {"terminated": ended}
+    assert conditions(cluster)["Ready"] == ("False", at(2))
+    cluster.clock.advance(10)
+    (found,) = status(cluster)["containerStatuses"]
+    assert found["state"] == {"running": {"startedAt": at(12)}}
+    assert found["lastState"] == {"terminated": ended}
+    assert conditions(cluster)["Ready"] == ("True", at(12))
+    assert status(cluster)["startTime"] == at(0)
+
+
+# Another kubelet
+
+
+def restored(cluster: Any, annotations: Any, **found: Any) -> Kubelet:
+    policy = {"restartPolicy": "OnFailure"}
+    marks = {f"pumice.dev/{key}": value for key, value in annotations.items()}
+    manifest = pod("p", node="n", annotations=marks, spec=policy)
+    manifest["status"] = {"phase": "Running", **found}
+    cluster.restore([*cluster.list("Node")[0], manifest])
+    kubelet = Kubelet(cluster)
+    cluster.clock.advance_to(100.0)
+    kubelet.sync()
+    return kubelet
+
+
+def container(**more: Any) -> Any:
+    return {"name": "main", "restartCount": 0, "ready": True, "image": "", **more}
+
+
+@pytest.mark.parametrize(
+    ("found", "ends_at"),
+    [
+        ({"startTime": at(90)}, 120),
+        ({"containerStatuses": [container(state={"running": {"startedAt": at(95)}})]}, 125),
+        (
+            {
+                "startTime": at(10),
+                "containerStatuses": [container(state={"running": {"startedAt": at(95)}})],
+            },
+            125,
+        ),
+        ({"startTime": at(95), "containerStatuses": [container(state={})]}, 125),
+        ({"startTime": at(95), "containerStatuses": [container(state={"running": None})]}, 125),
+        ({}, 130),
+        ({"startTime": at(200)}, 130),
+        ({"startTime": at(1)}, 100),
+    ],
+)
+def test_the_time_that_a_pod_has_run_counts(cluster: Any, found: Any, ends_at: float) -> None:
+    restored(cluster, {"run-seconds": "30"}, **found)
+    if ends_at > 100:
+        cluster.clock.advance_to(ends_at - 0.1)
+        assert status(cluster)["phase"] == "Running"
+        cluster.clock.advance_to(ends_at)
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("restarts", "ended", "starts_at"), [(0, 95, 105), (1, 95, 115), (0, 50, 100), (5, 95, 395)]
+)
+def test_the_time_that_a_pod_has_waited_counts(
+    cluster: Any, restarts: int, ended: float, starts_at: float
+) -> None:
+    last = {"terminated": {"finishedAt": at(ended)}}
+    found = container(restartCount=restarts, state={"waiting": {}}, lastState=last)
+    restored(cluster, {}, containerStatuses=[found])
+    if starts_at > 100:
+        cluster.clock.advance_to(starts_at - 0.1)
+        assert "waiting" in status(cluster)["containerStatuses"][0]["state"]
+        cluster.clock.advance_to(starts_at)
+    assert status(cluster)["containerStatuses"][0]["restartCount"] == restarts + 1
+
+
+def test_a_pod_that_waits_for_the_first_time_is_running(cluster: Any) -> None:
+    waiting = container(state={"waiting": {}}, lastState={"terminated": None})
+    restored(cluster, {"run-seconds": "5"}, containerStatuses=[waiting], startTime=at(99))
+    cluster.clock.advance_to(104.0)
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("grace", "marked", "goes_at"),
+    [(30, 120, 120), (30, 110, 110), (5, 120, 105), (30, 90, 100), (None, 115, 115)],
+)
+def test_some_of_the_grace_of_a_leaving_pod_may_be_over(
+    cluster: Any, grace: int | None, marked: float, goes_at: float
+) -> None:
+    manifest = pod("p", node="n")
+    manifest["metadata"]["deletionTimestamp"] = at(marked)
+    if grace is not None:
+        manifest["metadata"]["deletionGracePeriodSeconds"] = grace
+    cluster.restore([*cluster.list("Node")[0], manifest])
+    cluster.clock.advance_to(100.0)
+    Kubelet(cluster).sync()
+    if goes_at > 100:
+        cluster.clock.advance_to(goes_at - 0.1)
+        assert status(cluster) is not None
+        cluster.clock.advance_to(goes_at)
+    assert status(cluster) is None
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_is_over_is_left_alone_unless_it_is_to_go(cluster: Any, phase: str) -> None:
+    bind(cluster, run_seconds="5")
+    cluster.merge_status("Pod", "default", "p", {"phase": phase})
+    kubelet = Kubelet(cluster)
+    kubelet.sync()
+    version = cluster.version
+    cluster.clock.advance(60)
+    assert cluster.version == version
+    assert cluster.clock.next_at() is None
+
+
+def test_nothing_is_due_for_a_pod_that_ended_or_went(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    for name in ("a", "b"):
+        bind(cluster, name, run_seconds="50")
+    kubelet.sync()
+    kubelet.finish("default", "a")
+    cluster.delete("Pod", "default", "b", grace_s=0)
+    kubelet.sync()
+    assert cluster.clock.next_at() is None
+    assert kubelet._runs == {}
+
+
+def test_a_pod_of_odd_content_affects_only_itself(cluster: Any) -> None:
+    bind(cluster, "odd")
+    cluster.patch("Pod", "default", "odd", {"metadata": {"annotations": {"pumice.dev/x": "y"}}})
+    odd = pod("strange", node="n")
+    odd["spec"]["containers"] = [{"image": "nameless"}]
+    cluster.restore([*cluster.list("Node")[0], odd, pod("well", node="n")])
+    for name in ("strange", "well"):
+        cluster.merge_status("Pod", "default", name, {"phase": "Pending"})
+    Kubelet(cluster).sync()
+    assert status(cluster, "well")["phase"] == "Running"
+    assert status(cluster, "strange")["phase"] == "Pending"
+
+
+def test_what_was_seen_is_counted(cluster: Any) -> None:
+    kubelet = Kubelet(cluster, start_delay_s=9)
+    assert kubelet.sync() == 0
+    bind(cluster, "a")
+    assert kubelet.sync() == 2  # made and bound
+    assert kubelet.sync() == 0
+    cluster.delete("Node", "", "n")
+    assert kubelet.sync() == 3  # the node, and its pod that fails and goes
+
+
+def test_only_pods_of_the_removed_node_are_lost(cluster: Any) -> None:
+    add_node(cluster, "m", {"cpu": "4"})
+    kubelet = Kubelet(cluster)
+    bind(cluster, "here")
+    cluster.create(pod("there"))
+    cluster.bind("default", "there", "m", {})
+    cluster.create(pod("nowhere"))
+    kubelet.sync()
+    cluster.delete("Node", "", "m")
+    cluster.compact()
+    kubelet.sync()
+    assert status(cluster, "there") is None
+    assert status(cluster, "here")["phase"] == "Running"
+    assert status(cluster, "nowhere")["phase"] == "Pending"
+
+
+def test_a_later_deletion_does_not_prolong_the_grace(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    bind(cluster)
+    kubelet.sync()
+    cluster.delete("Pod", "default", "p", grace_s=4)
+    kubelet.sync()
+    cluster.clock.advance(3)
+    cluster.merge_status("Pod", "default", "p", {"message": "changed"})
+    kubelet.sync()
+    cluster.clock.advance(1)
+    assert status(cluster) is None
+
+
+def test_a_pod_that_another_client_removed_meanwhile_is_no_error(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    bind(cluster)
+    kubelet.sync()
+    cluster.delete("Pod", "default", "p", grace_s=4)
+    kubelet.sync()
+    cluster.delete("Pod", "default", "p", grace_s=0)
+    cluster.clock.advance(10)
+    assert status(cluster) is None
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_what_is_over_cannot_fail(cluster: Any, phase: str) -> None:
+    bind(cluster)
+    cluster.merge_status("Pod", "default", "p", {"phase": phase})
+    with pytest.raises(RejectedError) as caught:
+        Kubelet(cluster).fail("default", "p")
+    assert caught.value.problem == f"wanted a pod that may run, found it {phase}"
+    cluster.create(pod("q"))
+    with pytest.raises(RejectedError) as caught:
+        Kubelet(cluster).fail("default", "q")
+    assert caught.value.problem == "wanted a pod that may run, found it Pending on no node"
+
+
+def test_a_restart_in_place_counts_on_every_container(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    bind(cluster, containers=2)
+    kubelet.restart("default", "p")
+    assert status(cluster).get("containerStatuses", []) == []
+    kubelet.sync()
+    for count in (1, 2):
+        kubelet.restart("default", "p")
+        found = [one["restartCount"] for one in status(cluster)["containerStatuses"]]
+        assert found == [count, count]
+
+
+def test_a_pod_that_ended_or_went_meanwhile_is_not_ended_again(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    for name in ("a", "b"):
+        bind(cluster, name, run_seconds="5")
+    kubelet.sync()
+    kubelet.fail("default", "a", 3)
+    cluster.delete("Pod", "default", "b", grace_s=0)
+    version = cluster.version
+    cluster.clock.advance(60)
+    assert cluster.version == version
+    assert status(cluster, "a")["phase"] == "Failed"
+
+
+def test_a_running_pod_has_addresses_of_its_own_and_of_its_node(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    for name in ("p", "q"):
+        bind(cluster, name)
+    kubelet.sync()
+    node = cluster.get("Node", "", "n")["status"]["addresses"][0]
+    assert node["type"] == "InternalIP"
+    assert {status(cluster, name)["hostIP"] for name in "pq"} == {node["address"]}
+    assert len({status(cluster, name)["podIP"] for name in "pq"}) == 2
+
+
+def test_a_pod_on_the_network_of_its_node_has_the_address_of_the_node(cluster: Any) -> None:
+    spec = {"hostNetwork": True, "containers": [{"name": "c", "image": "i"}]}
+    cluster.create(pod("p", spec=spec))
+    cluster.bind("default", "p", "n", {})
+    Kubelet(cluster).sync()
+    assert status(cluster)["podIP"] == status(cluster)["hostIP"]

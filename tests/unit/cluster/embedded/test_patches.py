@@ -8,7 +8,7 @@ import pytest
 
 from pumice.cluster.embedded.patches import LONGEST, apply_patch
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import ConflictError, NotFoundError, RejectedError, TooLargeError
+from pumice.errors import RejectedError, TooLargeError
 from pumice.testing import pod
 
 MERGE = {
@@ -352,26 +352,6 @@ def test_a_merge_must_be_a_mapping() -> None:
         apply_patch({}, [1], "merge")
 
 
-def test_an_apply_creates_what_is_not_there_and_merges_into_what_is() -> None:
-    cluster = EmbeddedCluster()
-    where = ("Pod", "default", "p")
-    first = cluster.patch(*where, pod("p", labels={"a": "1"}), patch_type="apply")
-    del first["metadata"]["resourceVersion"]
-    applied = {"metadata": {"labels": {"b": "2"}}}
-    again = cluster.patch(*where, applied, patch_type="apply")
-    assert again["metadata"]["labels"] == {"a": "1", "b": "2"}
-    assert again["metadata"]["uid"] == first["metadata"]["uid"]
-
-
-def test_a_patch_with_an_older_version_is_a_conflict() -> None:
-    cluster = EmbeddedCluster()
-    version = cluster.create(pod("p"))["metadata"]["resourceVersion"]
-    patch = {"metadata": {"resourceVersion": version, "labels": {"a": "1"}}}
-    cluster.patch("Pod", "default", "p", patch)
-    with pytest.raises(ConflictError):
-        cluster.patch("Pod", "default", "p", patch)
-
-
 def test_a_patch_cannot_rename_or_change_the_kind() -> None:
     cluster = EmbeddedCluster()
     cluster.create(pod("p"))
@@ -379,18 +359,3 @@ def test_a_patch_cannot_rename_or_change_the_kind() -> None:
     after = cluster.patch("Pod", "default", "p", patch)
     metadata = after["metadata"]
     assert (after["kind"], metadata["name"], metadata["namespace"]) == ("Pod", "p", "default")
-
-
-def test_a_patch_that_leaves_no_object_is_refused() -> None:
-    cluster = EmbeddedCluster()
-    cluster.create(pod("p"))
-    step = [{"op": "replace", "path": "", "value": 1}]
-    with pytest.raises(RejectedError, match="leaves no object"):
-        cluster.patch("Pod", "default", "p", step, patch_type="json")
-
-
-def test_an_unknown_subresource_is_not_found() -> None:
-    cluster = EmbeddedCluster()
-    cluster.create(pod("p"))
-    with pytest.raises(NotFoundError, match="scale"):
-        cluster.patch("Pod", "default", "p", {}, subresource="scale")

@@ -7,7 +7,6 @@ import pytest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import ConflictError
 from pumice.testing import pod
 
 
@@ -16,41 +15,6 @@ def cluster() -> Any:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     cluster.create(pod("p", annotations={"a": "1"}))
     return cluster
-
-
-def test_a_bind_gives_node_annotations_and_condition(cluster: Any) -> None:
-    cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "m"})
-    cluster.bind("default", "p", "n", {"b": "2"})
-    bound = cluster.get("Pod", "default", "p")
-    assert bound["spec"]["nodeName"] == "n"
-    assert bound["metadata"]["generation"] == 2
-    assert bound["metadata"]["annotations"] == {"a": "1", "b": "2"}
-    assert "nominatedNodeName" not in bound["status"]
-    assert bound["status"]["conditions"][0]["type"] == "PodScheduled"
-    assert bound["status"]["conditions"][0]["status"] == "True"
-
-
-def test_a_second_bind_is_a_conflict_and_changes_nothing(cluster: Any) -> None:
-    cluster.bind("default", "p", "n", {})
-    with pytest.raises(ConflictError, match="already assigned to node n"):
-        cluster.bind("default", "p", "m", {})
-    assert cluster.get("Pod", "default", "p")["spec"]["nodeName"] == "n"
-
-
-def test_a_pod_that_is_to_go_cannot_be_bound(cluster: Any) -> None:
-    cluster.patch("Pod", "default", "p", {"metadata": {"finalizers": ["x/y"]}})
-    cluster.delete("Pod", "default", "p")
-    with pytest.raises(ConflictError, match="being deleted"):
-        cluster.bind("default", "p", "n", {})
-
-
-def test_an_evicted_pod_says_why_and_gets_its_grace(cluster: Any) -> None:
-    cluster.bind("default", "p", "n", {})
-    cluster.evict("default", "p", "room is wanted")
-    evicted = cluster.get("Pod", "default", "p")
-    (target,) = [c for c in evicted["status"]["conditions"] if c["type"] == "DisruptionTarget"]
-    assert (target["status"], target["message"]) == ("True", "room is wanted")
-    assert evicted["metadata"]["deletionGracePeriodSeconds"] == 30
 
 
 def test_a_condition_changes_its_time_only_with_its_status() -> None:

@@ -26,6 +26,7 @@ def bytewise(text: bytes) -> list[bytes]:
     [
         (OK + b"Content-Length: 2\r\n\r\nhi", b"hi"),
         (OK + b"Content-Length: 0\r\n\r\n", b""),
+        (OK + b"X-Content-Length: 9\r\ncontent-LENGTH:2 \r\n\r\nhi", b"hi"),
         (CHUNKED + b"0\r\n\r\n", b""),
         (CHUNKED + b"1\r\nh\r\n0\r\n\r\n", b"h"),
         (CHUNKED + b"2 ;a=b\r\nhi\r\n1\r\n!\r\n0\r\n\r\n", b"hi!"),
@@ -143,6 +144,8 @@ def test_the_line_before_a_chunk_may_be_so_long_and_no_longer(before: bytes) -> 
         (b"HTTP/1.1 2x0 OK\r\n\r\n", "it is not HTTP"),
         (b"HTTP/1.1 199 no\r\n\r\n", "it is an informational response"),
         (OK + b"Content-Length: 2x\r\n\r\nhi", "its length is not a number"),
+        (OK + b"Content-Length: 2\nX: y\r\n\r\nhi", "its length is not a number"),
+        (OK + b"Content-Length: 2\rX: y\r\n\r\nhi", "its length is not a number"),
         (OK + b"Transfer-Encoding: gzip\r\n\r\n", "it has an unknown encoding"),
         (CHUNKED + b"zz\r\n", "a chunk without a length"),
         (CHUNKED + b"-2\r\n", "a chunk without a length"),

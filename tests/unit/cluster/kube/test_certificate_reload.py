@@ -1,6 +1,5 @@
 """Certificates that change on disk, or run out, are replaced without a restart; on real servers."""
 
-import asyncio
 import shutil
 import ssl
 import sys
@@ -110,102 +109,87 @@ async def name_seen(client: KubeClient) -> str:
     return str((await client.get("Pod", "lab", "p"))["metadata"]["name"])
 
 
-def test_a_client_certificate_that_was_replaced_is_shown_on_new_connections(
+async def test_a_client_certificate_that_was_replaced_is_shown_on_new_connections(
     tmp_path: Path, authority: Authority
 ) -> None:
-    async def main() -> None:
-        async with serving(authority.server("api"), authority.own.certificate) as who:
-            shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-            place(tmp_path, authority.client("one", "jane"))
-            async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-                assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
-                assert len(who.connections) == 1
-                place(tmp_path, authority.client("two", "jane-renewed"))
-                assert [await name_seen(client) for _ in range(2)] == ["jane-renewed"] * 2
-                assert len(who.connections) == 2
-
-    asyncio.run(main())
-
-
-def test_a_volume_that_swaps_its_folder_counts_as_a_change(
-    tmp_path: Path, authority: Authority
-) -> None:
-    async def main() -> None:
-        for folder, name in (("v1", "jane"), ("v2", "joan")):
-            (tmp_path / folder).mkdir()
-            place(tmp_path / folder, authority.client(folder, name))
-        (tmp_path / "data").symlink_to("v1")
-        for name in FILES.values():
-            (tmp_path / name).symlink_to(f"data/{name}")
+    async with serving(authority.server("api"), authority.own.certificate) as who:
         shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-        async with (
-            serving(authority.server("api"), authority.own.certificate) as who,
-            client_of(kubeconfig(tmp_path, who.url, FILES)) as client,
-        ):
-            assert await name_seen(client) == "jane"
-            (tmp_path / "swap").symlink_to("v2")
-            (tmp_path / "swap").replace(tmp_path / "data")
-            assert await name_seen(client) == "joan"
-
-    asyncio.run(main())
+        place(tmp_path, authority.client("one", "jane"))
+        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
+            assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
+            assert len(who.connections) == 1
+            place(tmp_path, authority.client("two", "jane-renewed"))
+            assert [await name_seen(client) for _ in range(2)] == ["jane-renewed"] * 2
+            assert len(who.connections) == 2
 
 
-def test_a_certificate_whose_key_has_not_come_yet_leaves_the_one_before(
+async def test_a_volume_that_swaps_its_folder_counts_as_a_change(
+    tmp_path: Path, authority: Authority
+) -> None:
+    for folder, name in (("v1", "jane"), ("v2", "joan")):
+        (tmp_path / folder).mkdir()
+        place(tmp_path / folder, authority.client(folder, name))
+    (tmp_path / "data").symlink_to("v1")
+    for name in FILES.values():
+        (tmp_path / name).symlink_to(f"data/{name}")
+    shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
+    async with (
+        serving(authority.server("api"), authority.own.certificate) as who,
+        client_of(kubeconfig(tmp_path, who.url, FILES)) as client,
+    ):
+        assert await name_seen(client) == "jane"
+        (tmp_path / "swap").symlink_to("v2")
+        (tmp_path / "swap").replace(tmp_path / "data")
+        assert await name_seen(client) == "joan"
+
+
+async def test_a_certificate_whose_key_has_not_come_yet_leaves_the_one_before(
     tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with serving(authority.server("api"), authority.own.certificate) as who:
-            shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-            place(tmp_path, authority.client("one", "jane"))
-            renewed = authority.client("two", "joan")
-            async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-                assert await name_seen(client) == "jane"
-                shutil.copy(renewed.certificate, tmp_path / "me.crt")
-                assert [await name_seen(client) for _ in range(3)] == ["jane"] * 3
-                warned = [one for one in caplog.records if "keeping the last ones" in one.message]
-                assert len(warned) == 1
-                assert "users[u].user.client-certificate" in warned[0].message
-                shutil.copy(renewed.key, tmp_path / "me.key")
-                assert await name_seen(client) == "joan"
-
-    asyncio.run(main())
+    async with serving(authority.server("api"), authority.own.certificate) as who:
+        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
+        place(tmp_path, authority.client("one", "jane"))
+        renewed = authority.client("two", "joan")
+        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
+            assert await name_seen(client) == "jane"
+            shutil.copy(renewed.certificate, tmp_path / "me.crt")
+            assert [await name_seen(client) for _ in range(3)] == ["jane"] * 3
+            warned = [one for one in caplog.records if "keeping the last ones" in one.message]
+            assert len(warned) == 1
+            assert "users[u].user.client-certificate" in warned[0].message
+            shutil.copy(renewed.key, tmp_path / "me.key")
+            assert await name_seen(client) == "joan"
 
 
-def test_an_authority_that_was_replaced_is_the_one_that_is_trusted(
+async def test_an_authority_that_was_replaced_is_the_one_that_is_trusted(
     tmp_path: Path, authority: Authority
 ) -> None:
     other = Authority(tmp_path / "other")
 
-    async def main() -> None:
-        async with serving(other.server("api"), authority.own.certificate) as who:
-            shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-            place(tmp_path, authority.client("one", "jane"))
-            async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-                with pytest.raises(UnavailableError, match="certificate verify failed"):
-                    await name_seen(client)
-                shutil.copy(other.own.certificate, tmp_path / "ca.crt")
-                assert await name_seen(client) == "jane"
-
-    asyncio.run(main())
+    async with serving(other.server("api"), authority.own.certificate) as who:
+        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
+        place(tmp_path, authority.client("one", "jane"))
+        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
+            with pytest.raises(UnavailableError, match="certificate verify failed"):
+                await name_seen(client)
+            shutil.copy(other.own.certificate, tmp_path / "ca.crt")
+            assert await name_seen(client) == "jane"
 
 
-def test_a_refusal_makes_the_files_be_looked_at_before_the_next_attempt(
+async def test_a_refusal_makes_the_files_be_looked_at_before_the_next_attempt(
     tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pumice.cluster.http.tls._LOOK_S", 3600.0)
 
-    async def main() -> None:
-        async with serving(authority.server("api"), authority.own.certificate) as who:
-            shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-            place(tmp_path, authority.client("one", "jane"))
-            async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-                assert await name_seen(client) == "jane"
-                place(tmp_path, authority.client("two", "joan"))
-                assert await name_seen(client) == "jane"  # not checked yet
-                who.refuses.add("jane")
-                assert await name_seen(client) == "joan"
-
-    asyncio.run(main())
+    async with serving(authority.server("api"), authority.own.certificate) as who:
+        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
+        place(tmp_path, authority.client("one", "jane"))
+        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
+            assert await name_seen(client) == "jane"
+            place(tmp_path, authority.client("two", "joan"))
+            assert await name_seen(client) == "jane"  # not checked yet
+            who.refuses.add("jane")
+            assert await name_seen(client) == "joan"
 
 
 def test_the_authority_of_a_pod_is_followed_too(tmp_path: Path, authority: Authority) -> None:
@@ -257,23 +241,20 @@ def test_a_program_is_asked_again_once_its_certificate_runs_out(
     assert taken[0] != taken[1]
 
 
-def test_a_program_that_logs_in_anew_changes_who_is_seen_on_the_next_request(
+async def test_a_program_that_logs_in_anew_changes_who_is_seen_on_the_next_request(
     tmp_path: Path, authority: Authority
 ) -> None:
-    async def main() -> None:
-        async with serving(authority.server("api"), authority.own.certificate) as who:
-            shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-            place(tmp_path, authority.client("one", "jane"))
-            user = {"exec": {**login(tmp_path), "interactiveMode": "Never"}}
-            async with client_of(kubeconfig(tmp_path, who.url, user)) as client:
-                assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
-                place(tmp_path, authority.client("two", "joan"))
-                assert await name_seen(client) == "jane"  # it still holds
-                who.refuses.add("jane")
-                assert await name_seen(client) == "joan"
-                assert len(who.connections) == 2
-
-    asyncio.run(main())
+    async with serving(authority.server("api"), authority.own.certificate) as who:
+        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
+        place(tmp_path, authority.client("one", "jane"))
+        user = {"exec": {**login(tmp_path), "interactiveMode": "Never"}}
+        async with client_of(kubeconfig(tmp_path, who.url, user)) as client:
+            assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
+            place(tmp_path, authority.client("two", "joan"))
+            assert await name_seen(client) == "jane"  # it still holds
+            who.refuses.add("jane")
+            assert await name_seen(client) == "joan"
+            assert len(who.connections) == 2
 
 
 def test_a_program_with_a_certificate_that_is_none_is_reported(tmp_path: Path) -> None:

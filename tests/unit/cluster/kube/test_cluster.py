@@ -362,32 +362,6 @@ def test_the_end_tells_everybody_whose_write_was_not_done() -> None:
             cluster.get("Pod", "lab", "x")
 
 
-def test_writes_can_also_be_waited_for() -> None:
-    events = "/api/v1/namespaces/lab/events"
-    answers = {
-        f"POST {LAB}": pod(),
-        f"PUT {LAB}/p": pod(),
-        f"PUT {LAB}/p/status": pod(),
-        f"PATCH {LAB}/p": pod(),
-        f"DELETE {LAB}/p": {},
-        f"POST {LAB}/p/binding": {},
-        f"PATCH {LAB}/p/status": pod(),
-        f"POST {events}": {},
-    }
-    with cluster_of(answers) as (cluster, fake):
-        assert cluster.create(pod()) == pod()
-        assert cluster.update(pod()) == pod()
-        assert cluster.update_status(pod()) == pod()
-        assert cluster.patch("Pod", "lab", "p", {}) == pod()
-        cluster.delete("Pod", "lab", "p")
-        cluster.bind("lab", "p", "n1", {}, uid="u")
-        cluster.evict("lab", "p", "room", uid="u")
-        cluster.record(pod(), "Normal", "R", "m", "s")
-        assert set(fake.calls()) == set(answers)
-        assert fake.calls().count(f"DELETE {LAB}/p") == 2  # the second one evicts
-        assert cluster.now() == FakeTime().now
-
-
 def test_a_listener_that_would_wait_for_its_own_thread_is_reported_so() -> None:
     found = []
     with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):

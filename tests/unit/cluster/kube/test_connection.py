@@ -1,6 +1,5 @@
 """Connections: the cluster, the identity, and the messages when they are unclear."""
 
-import asyncio
 import base64
 import json
 import logging
@@ -433,88 +432,79 @@ def test_a_program_that_is_not_there_is_reported_with_the_hint_of_the_kubeconfig
         ExecCredentials(described, lambda _: None).header()
 
 
-def test_a_login_that_fails_is_a_cluster_out_of_reach() -> None:
-    async def main() -> None:
-        credentials = ExecCredentials(ExecPlugin("/nowhere/login"), lambda _: None)
-        connection = Connection("http://127.0.0.1:1", credentials=credentials)
-        client = KubeClient(connection, timing=FakeTime().timing)
-        with pytest.raises(UnavailableError, match="cannot log in"):
-            await client.get("Pod", "lab", "p")
-        await client.close()
-
-    asyncio.run(main())
+async def test_a_login_that_fails_is_a_cluster_out_of_reach() -> None:
+    credentials = ExecCredentials(ExecPlugin("/nowhere/login"), lambda _: None)
+    connection = Connection("http://127.0.0.1:1", credentials=credentials)
+    client = KubeClient(connection, timing=FakeTime().timing)
+    with pytest.raises(UnavailableError, match="cannot log in"):
+        await client.get("Pod", "lab", "p")
+    await client.close()
 
 
 @pytest.mark.parametrize(("name", "works"), [("localhost", True), ("elsewhere", False)])
-def test_the_server_must_carry_the_name_that_is_wanted(
+async def test_the_server_must_carry_the_name_that_is_wanted(
     written: Any, name: str, works: bool
 ) -> None:
-    async def main() -> None:
-        app = web.Application()
-        app.router.add_get("/{tail:.*}", _answer)
-        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        serving.load_cert_chain(CERT, KEY)
-        server = TestServer(app, scheme="https")
-        await server.start_server(ssl=serving)
-        cluster = {"certificate-authority": str(CERT), "tls-server-name": name}
-        file = written(config(str(server.make_url("")), cluster))
-        client = KubeClient(load_connection(file, env={}), timing=FakeTime().timing)
-        try:
-            if works:
-                assert await client.get("Pod", "lab", "p") == pod()
-            else:
-                with pytest.raises(UnavailableError, match="elsewhere"):
-                    await client.get("Pod", "lab", "p")
-        finally:
-            await client.close()
-            await server.close()
-
-    asyncio.run(main())
+    app = web.Application()
+    app.router.add_get("/{tail:.*}", _answer)
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(CERT, KEY)
+    server = TestServer(app, scheme="https")
+    await server.start_server(ssl=serving)
+    cluster = {"certificate-authority": str(CERT), "tls-server-name": name}
+    file = written(config(str(server.make_url("")), cluster))
+    client = KubeClient(load_connection(file, env={}), timing=FakeTime().timing)
+    try:
+        if works:
+            assert await client.get("Pod", "lab", "p") == pod()
+        else:
+            with pytest.raises(UnavailableError, match="elsewhere"):
+                await client.get("Pod", "lab", "p")
+    finally:
+        await client.close()
+        await server.close()
 
 
 @pytest.mark.parametrize("gives", [True, False])
-def test_the_certificate_of_a_program_is_shown_to_the_server(
+async def test_the_certificate_of_a_program_is_shown_to_the_server(
     written: Any, tmp_path: Path, gives: bool
 ) -> None:
     """The server requires a certificate; a token alone does not help."""
     authority = Authority(tmp_path / "pki")
     user = authority.client("user", "jane")
 
-    async def main() -> None:
-        app = web.Application()
-        app.router.add_get("/{tail:.*}", _answer)
-        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        serving.load_cert_chain(CERT, KEY)
-        serving.load_verify_locations(authority.own.certificate)
-        serving.verify_mode = ssl.CERT_REQUIRED
-        server = TestServer(app, scheme="https")
-        await server.start_server(ssl=serving)
-        pair = {
-            "clientCertificateData": user.certificate.read_text(),
-            "clientKeyData": user.key.read_text(),
-        }
-        status = pair if gives else {"token": "t"}
-        said = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
-        shows = {
-            "apiVersion": V1,
-            "command": sys.executable,
-            "args": ["-c", f"print({said!r})"],
-            "interactiveMode": "Never",
-        }
-        cluster = {"certificate-authority": str(CERT), "tls-server-name": "localhost"}
-        file = written(config(str(server.make_url("")), cluster, exec=shows))
-        client = KubeClient(load_connection(file, env={}), timing=FakeTime().timing)
-        try:
-            if gives:
-                assert await client.get("Pod", "lab", "p") == pod()
-            else:
-                with pytest.raises(UnavailableError):
-                    await client.get("Pod", "lab", "p")
-        finally:
-            await client.close()
-            await server.close()
-
-    asyncio.run(main())
+    app = web.Application()
+    app.router.add_get("/{tail:.*}", _answer)
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(CERT, KEY)
+    serving.load_verify_locations(authority.own.certificate)
+    serving.verify_mode = ssl.CERT_REQUIRED
+    server = TestServer(app, scheme="https")
+    await server.start_server(ssl=serving)
+    pair = {
+        "clientCertificateData": user.certificate.read_text(),
+        "clientKeyData": user.key.read_text(),
+    }
+    status = pair if gives else {"token": "t"}
+    said = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
+    shows = {
+        "apiVersion": V1,
+        "command": sys.executable,
+        "args": ["-c", f"print({said!r})"],
+        "interactiveMode": "Never",
+    }
+    cluster = {"certificate-authority": str(CERT), "tls-server-name": "localhost"}
+    file = written(config(str(server.make_url("")), cluster, exec=shows))
+    client = KubeClient(load_connection(file, env={}), timing=FakeTime().timing)
+    try:
+        if gives:
+            assert await client.get("Pod", "lab", "p") == pod()
+        else:
+            with pytest.raises(UnavailableError):
+                await client.get("Pod", "lab", "p")
+    finally:
+        await client.close()
+        await server.close()
 
 
 async def _answer(_: Any) -> Any:

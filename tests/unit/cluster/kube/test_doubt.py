@@ -1,6 +1,5 @@
 """KubeClient: a write that may have been done is never reported as not done."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -14,10 +13,6 @@ BIND = f"POST {LAB}/p/binding"
 GET = f"GET {LAB}/p"
 
 
-def run(coroutine: Any) -> Any:
-    return asyncio.run(coroutine)
-
-
 class Unreachable(Transport):
     """Passes some requests on and then cannot connect any more."""
 
@@ -25,213 +20,123 @@ class Unreachable(Transport):
         self._inner = inner
         self._verbs = list(verbs)
 
-    def _pass(self, method: Any) -> None:
+    async def send(self, method: Any, *rest: Any, **options: Any) -> Any:
         if not self._verbs or self._verbs[0] != method:
             raise UnavailableError(problem="connection refused", sent=False)
         self._verbs.pop(0)
-
-    async def read(self, target: Any, _cap: Any = 0) -> Any:
-        self._pass("GET")
-        return await self._inner.read(target)
-
-    async def write(self, method: Any, *rest: Any) -> Any:
-        self._pass(method)
-        return await self._inner.write(method, *rest)
+        return await self._inner.send(method, *rest, **options)
 
     def close(self) -> None:
         self._inner.close()
 
 
 @pytest.mark.parametrize("through", [("POST",), ("POST", "GET")])
-def test_a_bind_that_may_have_been_done_stays_in_doubt_when_the_server_goes_away(
+async def test_a_bind_that_may_have_been_done_stays_in_doubt_when_the_server_goes_away(
     through: Any,
 ) -> None:
-    async def main() -> None:
-        async with client_of({BIND: Lost(), GET: pod()}) as (client, fake, _):
-            client.transport = Unreachable(client.transport, through)
-            with pytest.raises(UnavailableError) as caught:
-                await client.bind("lab", "p", "n1", {})
-        assert caught.value.sent
-        assert caught.value.name == "p"
-        assert len(fake.asked) == len(through)
-
-    run(main())
+    async with client_of({BIND: Lost(), GET: pod()}) as (client, fake, _):
+        client.transport = Unreachable(client.transport, through)
+        with pytest.raises(UnavailableError) as caught:
+            await client.bind("lab", "p", "n1", {})
+    assert caught.value.sent
+    assert caught.value.name == "p"
+    assert len(fake.asked) == len(through)
 
 
 @pytest.mark.parametrize("answer", [Refuse(403, "Forbidden"), Refuse(503)])
-def test_a_bind_in_doubt_whose_pod_cannot_be_read_stays_in_doubt(answer: int) -> None:
-    async def main() -> None:
-        async with client_of({BIND: Lost(), GET: answer}) as (client, fake, _):
-            with pytest.raises(UnavailableError) as caught:
-                await client.bind("lab", "p", "n1", {})
-        assert caught.value.sent
-        assert fake.calls().count(BIND) == 1
-
-    run(main())
+async def test_a_bind_in_doubt_whose_pod_cannot_be_read_stays_in_doubt(answer: int) -> None:
+    async with client_of({BIND: Lost(), GET: answer}) as (client, fake, _):
+        with pytest.raises(UnavailableError) as caught:
+            await client.bind("lab", "p", "n1", {})
+    assert caught.value.sent
+    assert fake.calls().count(BIND) == 1
 
 
-def test_a_bind_in_doubt_whose_pod_is_gone_has_failed() -> None:
-    async def main() -> None:
-        async with client_of({BIND: Lost(), GET: Refuse(404, "NotFound")}) as (client, _, _):
-            with pytest.raises(NotFoundError):
-                await client.bind("lab", "p", "n1", {})
-
-    run(main())
+async def test_a_bind_in_doubt_whose_pod_is_gone_has_failed() -> None:
+    async with client_of({BIND: Lost(), GET: Refuse(404, "NotFound")}) as (client, _, _):
+        with pytest.raises(NotFoundError):
+            await client.bind("lab", "p", "n1", {})
 
 
-def test_a_bind_in_conflict_whose_pod_cannot_be_read_is_in_conflict() -> None:
-    async def main() -> None:
-        answers = {BIND: Refuse(409, "Conflict"), GET: Refuse(403, "Forbidden")}
-        async with client_of(answers) as (client, _, _):
-            with pytest.raises(ConflictError):
-                await client.bind("lab", "p", "n1", {})
-
-    run(main())
+async def test_a_bind_in_conflict_whose_pod_cannot_be_read_is_in_conflict() -> None:
+    answers = {BIND: Refuse(409, "Conflict"), GET: Refuse(403, "Forbidden")}
+    async with client_of(answers) as (client, _, _):
+        with pytest.raises(ConflictError):
+            await client.bind("lab", "p", "n1", {})
 
 
 @pytest.mark.parametrize("second", [Refuse(403, "Forbidden"), Refuse(409, "Conflict")])
-def test_a_bind_refused_after_one_in_doubt_stays_in_doubt(second: int) -> None:
-    async def main() -> None:
-        async with client_of({BIND: [Lost(), second], GET: pod()}) as (client, _, _):
-            with pytest.raises(UnavailableError) as caught:
-                await client.bind("lab", "p", "n1", {})
-        assert caught.value.sent
-
-    run(main())
+async def test_a_bind_refused_after_one_in_doubt_stays_in_doubt(second: int) -> None:
+    async with client_of({BIND: [Lost(), second], GET: pod()}) as (client, _, _):
+        with pytest.raises(UnavailableError) as caught:
+            await client.bind("lab", "p", "n1", {})
+    assert caught.value.sent
 
 
-def test_a_bind_held_back_by_the_fence_after_one_in_doubt_stays_in_doubt() -> None:
-    async def main() -> None:
-        is_open = [True]
+async def test_a_bind_held_back_by_the_fence_after_one_in_doubt_stays_in_doubt() -> None:
+    is_open = [True]
 
-        async def lost(_: Any) -> Any:
-            is_open[0] = False
-            return Lost()
+    async def lost(_: Any) -> Any:
+        is_open[0] = False
+        return Lost()
 
-        answers = {BIND: lost, GET: pod()}
-        async with client_of(answers, fence=lambda: is_open[0]) as (client, fake, _):
-            with pytest.raises(UnavailableError) as caught:
-                await client.bind("lab", "p", "n1", {})
-        assert caught.value.sent
-        assert fake.calls() == [BIND, GET]
-
-    run(main())
+    answers = {BIND: lost, GET: pod()}
+    async with client_of(answers, fence=lambda: is_open[0]) as (client, fake, _):
+        with pytest.raises(UnavailableError) as caught:
+            await client.bind("lab", "p", "n1", {})
+    assert caught.value.sent
+    assert fake.calls() == [BIND, GET]
 
 
-def test_a_deletion_in_doubt_stays_so_when_the_server_goes_away() -> None:
-    async def main() -> None:
-        async with client_of({f"DELETE {LAB}/p": Lost()}) as (client, fake, _):
-            client.transport = Unreachable(client.transport, ("DELETE",))
-            with pytest.raises(UnavailableError) as caught:
-                await client.delete("Pod", "lab", "p")
-        assert caught.value.sent
-        assert len(fake.asked) == 1
-
-    run(main())
+async def test_a_deletion_in_doubt_stays_so_when_the_server_goes_away() -> None:
+    async with client_of({f"DELETE {LAB}/p": Lost()}) as (client, fake, _):
+        client.transport = Unreachable(client.transport, ("DELETE",))
+        with pytest.raises(UnavailableError) as caught:
+            await client.delete("Pod", "lab", "p")
+    assert caught.value.sent
+    assert len(fake.asked) == 1
 
 
 @pytest.mark.parametrize("first", [Lost(), Refuse(500)])
 @pytest.mark.parametrize("then", ["fenced", "refused"])
-def test_a_deletion_in_doubt_stays_so_when_it_may_not_be_repeated(first: Any, then: str) -> None:
-    async def main() -> None:
-        is_open = [True]
-
-        async def answer(_: Any) -> Any:
-            is_open[0] = then != "fenced"
-            return first
-
-        answers = {f"DELETE {LAB}/p": [answer, Refuse(403, "Forbidden")]}
-        async with client_of(answers, fence=lambda: is_open[0]) as (client, _, _):
-            with pytest.raises(UnavailableError) as caught:
-                await client.delete("Pod", "lab", "p")
-        assert caught.value.sent
-
-    run(main())
-
-
-def test_a_read_in_doubt_tells_the_last_answer() -> None:
-    async def main() -> None:
-        async with client_of({GET: [Lost(), Refuse(403, "Forbidden")]}) as (client, _, _):
-            with pytest.raises(RejectedError):
-                await client.get("Pod", "lab", "p")
-
-    run(main())
-
-
-def test_an_answer_beyond_all_bounds_leaves_a_write_in_doubt() -> None:
-    async def main() -> None:
-        answers = {f"PATCH {LAB}/p": pod(name="p" * 5000)}
-        async with client_of(answers) as (client, fake, _):
-            client.transport = Transport(Connection(fake.url), 5.0, cap=100)
-            with pytest.raises(UnavailableError) as caught:
-                await client.patch("Pod", "lab", "p", {}, patch_type="json")
-            await client.close()
-        assert caught.value.sent
-
-    run(main())
-
-
-def test_one_look_is_one_attempt_of_limited_time() -> None:
-    async def main() -> None:
-        async with client_of({GET: [Silence(), Refuse(503), pod()]}) as (client, fake, time):
-            with pytest.raises(UnavailableError, match=r"no answer within 0\.5 s"):
-                await client.get_once("Pod", "lab", "p", timeout_s=0.5)
-            with pytest.raises(UnavailableError):
-                await client.get_once("Pod", "lab", "p", timeout_s=5.0)
-            assert await client.get_once("Pod", "lab", "p", timeout_s=5.0) == pod()
-        assert len(fake.asked) == 3
-        assert time.slept == []
-
-    run(main())
-
-
-async def begun_bind(client: Any) -> Any:
-    """Bind another pod first, so that a connection is idle; return what remains to be done."""
-    await client.bind("lab", "q", "n1", {})
-    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    begun = client.begin_bind("lab", "p", "n1", {}, uid="u-p", answered=answer.set_result)
-    assert begun is not None
-    return await answer
-
-
-@pytest.mark.parametrize("failure", [Lost(), Refuse(500)])
-def test_a_bind_sent_at_once_without_a_clear_answer_is_looked_up_and_sent_again(
-    failure: Any,
+async def test_a_deletion_in_doubt_stays_so_when_it_may_not_be_repeated(
+    first: Any, then: str
 ) -> None:
-    async def main() -> None:
-        answers = {BIND: [failure, {}], GET: pod(), f"POST {LAB}/q/binding": {}}
-        async with client_of(answers) as (client, fake, _):
-            rest = await begun_bind(client)
-            assert fake.calls()[1:] == [BIND]
-            await rest()
-        assert fake.calls()[1:] == [BIND, GET, BIND]
+    is_open = [True]
 
-    run(main())
+    async def answer(_: Any) -> Any:
+        is_open[0] = then != "fenced"
+        return first
 
-
-def test_a_bind_sent_at_once_and_lost_stays_in_doubt_when_the_next_is_refused() -> None:
-    async def main() -> None:
-        answers = {BIND: [Lost(), Refuse(403)], GET: pod(), f"POST {LAB}/q/binding": {}}
-        async with client_of(answers) as (client, _, _):
-            rest = await begun_bind(client)
-            with pytest.raises(UnavailableError) as caught:
-                await rest()
-        assert caught.value.sent
-
-    run(main())
+    answers = {f"DELETE {LAB}/p": [answer, Refuse(403, "Forbidden")]}
+    async with client_of(answers, fence=lambda: is_open[0]) as (client, _, _):
+        with pytest.raises(UnavailableError) as caught:
+            await client.delete("Pod", "lab", "p")
+    assert caught.value.sent
 
 
-def test_a_bind_is_not_sent_at_once_behind_a_closed_fence_or_without_a_connection() -> None:
-    async def main() -> None:
-        async with client_of({BIND: {}, f"POST {LAB}/q/binding": {}}) as (client, fake, _):
-            ask = {"uid": "u-p", "answered": pytest.fail}
-            assert client.begin_bind("lab", "p", "n1", {}, **ask) is None
-            await client.bind("lab", "q", "n1", {})
-            client.fence = lambda: False
-            assert client.begin_bind("lab", "p", "n1", {}, **ask) is None
-            client.fence = lambda: True
-            assert await begun_bind(client) is None
-        assert fake.calls()[-1] == BIND
-        assert fake.calls().count(BIND) == 1
+async def test_a_read_in_doubt_tells_the_last_answer() -> None:
+    async with client_of({GET: [Lost(), Refuse(403, "Forbidden")]}) as (client, _, _):
+        with pytest.raises(RejectedError):
+            await client.get("Pod", "lab", "p")
 
-    run(main())
+
+async def test_an_answer_beyond_all_bounds_leaves_a_write_in_doubt() -> None:
+    answers = {f"PATCH {LAB}/p": pod(name="p" * 5000)}
+    async with client_of(answers) as (client, fake, _):
+        client.transport = Transport(Connection(fake.url), 5.0, cap=100)
+        with pytest.raises(UnavailableError) as caught:
+            await client.patch("Pod", "lab", "p", {}, patch_type="json")
+        await client.close()
+    assert caught.value.sent
+
+
+async def test_one_look_is_one_attempt_of_limited_time() -> None:
+    async with client_of({GET: [Silence(), Refuse(503), pod()]}) as (client, fake, time):
+        with pytest.raises(UnavailableError, match=r"no answer within 0\.5 s"):
+            await client.read("Pod", "lab", "p", timeout_s=0.5)
+        with pytest.raises(UnavailableError):
+            await client.read("Pod", "lab", "p", timeout_s=5.0)
+        assert await client.read("Pod", "lab", "p", timeout_s=5.0) == pod()
+    assert len(fake.asked) == 3
+    assert time.slept == []

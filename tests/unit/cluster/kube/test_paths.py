@@ -49,6 +49,13 @@ def test_the_path_of_an_object(place: tuple[str, ...], path: str) -> None:
     assert path_of(*place) == path
 
 
+@pytest.mark.parametrize("step", [".", ".."])
+def test_no_name_is_a_step_of_a_path(step: str) -> None:
+    for place in (("Pod", step), ("Pod", "default", step), ("Node", "", step)):
+        with pytest.raises(RejectedError, match="a step of a path"):
+            path_of(*place)
+
+
 def test_a_kind_that_is_unknown_is_refused() -> None:
     assert kind_named("Pod").plural == "pods"
     with pytest.raises(RejectedError, match="wanted a known kind"):

@@ -61,40 +61,34 @@ def test_no_rate_is_no_limit_and_no_burst_is_one(rate: float, burst: int, waits:
     assert len(time.take()) == waits
 
 
-def test_a_reserved_turn_is_used_once() -> None:
+async def test_a_reserved_turn_is_used_once() -> None:
     time = Time()
     bucket = TokenBucket(1.0, 1, time.timing)
 
-    async def main() -> None:
-        await bucket.reserve()
-        assert bucket.use_reserved()
-        assert not bucket.use_reserved()
-        await bucket.acquire()
-        assert time.take() == [1.0]
-        await bucket.reserve()
-        assert time.take() == [2.0]
-        await bucket.acquire()
-        assert time.take() == []
-        await bucket.acquire()
-        assert time.take() == [3.0]
-
-    run(main())
+    await bucket.reserve()
+    assert bucket.use_reserved()
+    assert not bucket.use_reserved()
+    await bucket.acquire()
+    assert time.take() == [1.0]
+    await bucket.reserve()
+    assert time.take() == [2.0]
+    await bucket.acquire()
+    assert time.take() == []
+    await bucket.acquire()
+    assert time.take() == [3.0]
 
 
-def test_a_turn_that_is_released_is_there_for_the_next() -> None:
+async def test_a_turn_that_is_released_is_there_for_the_next() -> None:
     time = Time()
     bucket = TokenBucket(1.0, 1, time.timing)
 
-    async def main() -> None:
-        await bucket.reserve()
-        bucket.release()
-        bucket.release()  # never more than the burst
-        await bucket.acquire()
-        assert time.take() == []
-        await bucket.acquire()
-        assert time.take() == [1.0]
-
-    run(main())
+    await bucket.reserve()
+    bucket.release()
+    bucket.release()  # never more than the burst
+    await bucket.acquire()
+    assert time.take() == []
+    await bucket.acquire()
+    assert time.take() == [1.0]
 
 
 @pytest.mark.parametrize(

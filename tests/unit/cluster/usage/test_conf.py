@@ -9,14 +9,10 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.api.objects import Node
-from pumice.cluster.usage import (
-    MetricsServerUsage,
-    PrometheusUsage,
-    StaticUsage,
-    refresh_period,
-    usage_source,
-)
 from pumice.cluster.usage import conf as usage_conf
+from pumice.cluster.usage.conf import refresh_period, usage_source
+from pumice.cluster.usage.measured import MetricsServerUsage, PrometheusUsage
+from pumice.cluster.usage.source import StaticUsage
 from pumice.errors import ConfError
 from pumice.testing import node
 from tests.present import present, read_as

@@ -6,7 +6,7 @@ import pytest
 
 from pumice.api.cron_schedule import parse_schedule
 from pumice.api.times import rfc3339
-from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
+from pumice.controllers.cronjob import due, read_schedule, wait_s
 
 MINUTE = parse_schedule("* * * * *")
 NEVER = parse_schedule("59 23 31 2 *")

@@ -9,9 +9,8 @@ import yaml
 from pumice.api.kinds import kind_of
 from pumice.cluster.ufm import Port, Reading, UfmAccess
 from pumice.controllers.base import Key
-from pumice.controllers.hypernode import DISCOVERY_CONFIG, HyperNodeController
-from pumice.controllers.hypernode.controller import _secret_values
-from pumice.controllers.hypernode.sources import SOURCE_LABEL
+from pumice.controllers.hypernode import DISCOVERY_CONFIG, HyperNodeController, _secret_values
+from pumice.controllers.hypernode_discovery import SOURCE_LABEL
 from pumice.errors import UnavailableError
 from pumice.testing.builders import hyper_node
 from tests.unit.controllers.fakes import FakeView

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.controllers.hypernode.discovery_conf import DiscoveryConf, UfmSource, read_discovery
+from pumice.controllers.hypernode_discovery import DiscoveryConf, UfmSource, read_discovery
 from pumice.errors import InputError
 
 EXAMPLE = """

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.controllers.hypernode.members import resolve_members
+from pumice.controllers.hypernode import resolve_members
 from pumice.testing.builders import hyper_node
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pumice.cluster.ufm import Port
-from pumice.controllers.hypernode.sources import SOURCE_LABEL, from_labels, from_ports
+from pumice.controllers.hypernode_discovery import SOURCE_LABEL, from_labels, from_ports
 
 RACK, ROW = "example.com/rack", "example.com/row"
 

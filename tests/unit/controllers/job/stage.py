@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.controllers.ownership import phase_of
+from pumice.controllers.base import phase_of
 from pumice.testing.recorded import stage
 from pumice.testing.recorded.stage import NAMESPACE
 

@@ -4,9 +4,15 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.job.expand import Expansion, expand, may_start
-from pumice.controllers.job.podgroup import min_task_member, new_podgroup, pending_event
-from pumice.controllers.job.pods import removal
+from pumice.controllers.job.objects import (
+    Expansion,
+    expand,
+    may_start,
+    min_task_member,
+    new_podgroup,
+    pending_event,
+    removal,
+)
 from pumice.controllers.job.state import JobState, restarts_of, version_of
 from pumice.errors import ManifestError
 from tests.unit.controllers.fakes import FakeView

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pumice.controllers.base import Create, Key
-from pumice.controllers.job.names import MOST_HOSTS, hosts, pod_index
-from pumice.controllers.job.sync import BATCH
+from pumice.controllers.job.actions import BATCH
+from pumice.controllers.job.state import MOST_HOSTS, hosts, pod_index
 from pumice.testing.recorded.stage import NAMESPACE
 from tests.unit.controllers.job.stage import JOB, PODGROUP, Stage, job, task
 

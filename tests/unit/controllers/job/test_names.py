@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.job.names import (
+from pumice.controllers.job.state import (
     MOST_HOSTS,
     host_name,
     hosts,

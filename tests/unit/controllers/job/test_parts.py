@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.job.names import stable_suffix
-from pumice.controllers.job.podgroup import min_resources
+from pumice.api.quota_amounts import pods_usage
+from pumice.controllers.job.objects import min_resources
+from pumice.controllers.job.state import stable_suffix
 from pumice.controllers.job.status import go_duration
-from pumice.controllers.quota_usage import pods_usage
 from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import job, task
 

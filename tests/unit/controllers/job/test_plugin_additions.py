@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.job.names import MOST_HOSTS
-from pumice.controllers.job.plugins import JOB_PLUGINS, plugins_of
-from pumice.controllers.job.plugins.base import flags
+from pumice.controllers.job.plugins import JOB_PLUGINS, flags, plugins_of
+from pumice.controllers.job.state import MOST_HOSTS
 from tests.unit.controllers.job.stage import job, task
 
 

@@ -8,9 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from pumice.controllers.job.plugins import JOB_PLUGINS
-from pumice.controllers.job.plugins.base import flags
-from pumice.controllers.job.plugins.ssh import new_key_pair
+from pumice.controllers.job.plugins import JOB_PLUGINS, flags, new_key_pair
 from tests.unit.controllers.job.stage import job, task
 
 

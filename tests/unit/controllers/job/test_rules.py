@@ -6,13 +6,11 @@ import pytest
 
 from pumice.api.kinds import ENDED_PHASES
 from pumice.controllers.base import Delete, Key, Patch, UpdateStatus
-from pumice.controllers.job.kill import Target, kill_job, kill_target, settled
-from pumice.controllers.job.phases import NEXT
+from pumice.controllers.job.actions import Target, kill_job, kill_target, settled
 from pumice.controllers.job.plugins import plugins_of
-from pumice.controllers.job.policies import LifecycleEvent, reactions
+from pumice.controllers.job.policies import JobTracker, LifecycleEvent, TrackedJob, reactions
 from pumice.controllers.job.state import JobState
-from pumice.controllers.job.status import Counts, Status, go_duration
-from pumice.controllers.job.tracking import JobTracker, TrackedJob
+from pumice.controllers.job.status import NEXT, Counts, Status, go_duration
 from tests.unit.controllers.fakes import NOON, FakeView
 from tests.unit.controllers.job.stage import job, task
 

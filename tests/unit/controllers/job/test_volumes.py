@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pumice.api.kinds import CLAIM
+from pumice.controllers.job.objects import new_claims, provisioned
 from pumice.controllers.job.state import JobState
-from pumice.controllers.job.volumes import new_claims, provisioned
 from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import Stage, job, task
 

@@ -213,7 +213,7 @@ def test_a_replica_set_that_its_deployment_replaced_loses_its_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "is_content"),
+    ("one", "is_up_to_date"),
     [
         (pod(), False),
         (pod(annotations={GROUP_NAME: "g"}), True),
@@ -224,10 +224,12 @@ def test_a_replica_set_that_its_deployment_replaced_loses_its_group() -> None:
         ({**pod(scheduler="other"), "metadata": {"name": "p", "namespace": "ns"}}, True),
     ],
 )
-def test_a_pod_with_a_group_or_another_scheduler_is_left_alone(one: Any, is_content: bool) -> None:
+def test_a_pod_with_a_group_or_another_scheduler_is_left_alone(
+    one: Any, is_up_to_date: bool
+) -> None:
     controller = PodGroupController()
-    assert controller.is_content("Pod", one) is is_content
-    assert not controller.is_content("ReplicaSet.apps", one)
-    if is_content:
+    assert controller.is_up_to_date("Pod", one) is is_up_to_date
+    assert not controller.is_up_to_date("ReplicaSet.apps", one)
+    if is_up_to_date:
         [key] = controller.concerns("Pod", one, FakeView(one))
         assert controller.reconcile(key, FakeView(one)).effects == []

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from pumice.framework.dispatch import Enabled
-from pumice.framework.eviction.bundle_consent import keep_allowed
-from pumice.framework.eviction.bundles import Bundle, _worth, bundles_in_turn, candidates
-from pumice.framework.eviction.gang_eviction import GangEviction
+from pumice.framework.eviction.gangs import (
+    Bundle,
+    _worth,
+    bundles_in_turn,
+    candidates,
+    keep_allowed,
+)
 from pumice.framework.session import Session
+from pumice.framework.topology.domains import GangEviction
 from pumice.plugins.gang import Gang
 from pumice.plugins.priority import Priority
 from pumice.testing import hyper_node, node, pod, pod_group, priority_class, queue

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from pumice.core.views import Task
-from pumice.framework.eviction import bundle_consent
-from pumice.framework.eviction.bundle_consent import keep_allowed, let_go
-from pumice.framework.eviction.bundles import Bundle, candidates
-from pumice.framework.eviction.gang_eviction import GangEviction
-from pumice.framework.eviction.gang_evictor import GangEvictor
+from pumice.framework.eviction import gangs
+from pumice.framework.eviction.gangs import Bundle, GangEvictor, candidates, keep_allowed, let_go
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason
-from pumice.framework.topology.domains import TOP_NAME
+from pumice.framework.topology.domains import TOP_NAME, GangEviction
 from pumice.framework.topology.search import make_worksheet
 from pumice.plugins.gang import Gang
 from pumice.plugins.priority import Priority
@@ -292,7 +289,7 @@ class Together(Judge, name="together"):
 def test_plugins_are_asked_a_few_bundles_at_a_time_where_that_decides_the_same(
     tiers: Any, wanted: Any, asked: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_consent, "_AT_ONCE", 2)
+    monkeypatch.setattr(gangs, "_AT_ONCE", 2)
     ssn = open_session([*BASE, *gang("old", 5)], *tiers)
     for tier in tiers:
         for judge in tier:

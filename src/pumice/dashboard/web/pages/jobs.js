@@ -113,7 +113,7 @@ function Table({ data }) {
       key: "job",
       title: "job",
       sort: true,
-      width: "minmax(140px, 1.2fr)",
+      width: "minmax(140px, 1.6fr)",
       card: "lead-cell",
       whole: true,
       cell: (i) => html`
@@ -133,7 +133,7 @@ function Table({ data }) {
       key: "gang",
       title: "gang: ready / min / all",
       sort: true,
-      width: "196px",
+      width: "220px",
       cell: (i) => html`
         <${Gang}
           bound=${data.bound[i]}
@@ -184,7 +184,7 @@ function Table({ data }) {
     {
       key: "why",
       title: "why it waits",
-      width: "minmax(240px, 3.4fr)",
+      width: "minmax(240px, 3fr)",
       card: "wide",
       whole: true,
       cell: (i) =>

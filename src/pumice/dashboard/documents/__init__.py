@@ -1,1 +1,0 @@
-"""Pictures, cycles and runs as small JSON documents, one module a page; pure functions."""

@@ -1,0 +1,156 @@
+"""Evictions for one task after the other: the base of preempt and reclaim.
+
+For each task the nodes are visited in order.  On a node the plugins name victims, and these are
+evicted, the least valuable first, until the task fits.  Where it does not, that is rolled back.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+
+from pumice.core.resources import Column, Mask, fits_one
+from pumice.core.status import Status
+from pumice.core.tables import ALLOCATED, BOOKED, NOWHERE
+from pumice.core.views import Task
+from pumice.framework.dispatch import Method
+from pumice.framework.eviction.candidates import Candidates, Scope, Visit
+from pumice.framework.session import Session
+from pumice.framework.session_state import SessionState
+from pumice.framework.statement import Statement
+
+
+class Evictor(ABC):
+    """One run of an action: the candidates, and what need not be tried twice."""
+
+    def __init__(self, ssn: Session, action: str, hook: Method, statuses: Iterable[Status]) -> None:
+        """Make it; plugins name victims by ``hook``, among tasks in one of some states."""
+        self._ssn = ssn
+        self._snapshot = ssn.snapshot
+        self._action = action
+        self._candidates = Candidates(ssn, hook, statuses)
+        self._hopeless: set[Hashable] = set()
+        """Tasks that found no room since anything moved, by all that their attempt depends on."""
+
+    def serve(self, job: int) -> None:
+        """Evict for a job until it no longer starves; keep the result if it can wait for it."""
+        ssn = self._ssn
+        stmt = ssn.statement()
+        for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
+            if not ssn.policy.job_starving(job):
+                break
+            task = Task(self._snapshot, row)
+            self._attempt(stmt, task, self._scope(task))
+        if not ssn.policy.job_pipelined(job):
+            stmt.discard()
+            self._hopeless.clear()
+        elif len(stmt):
+            ssn.records.note_eviction(job, stmt.victims())
+            stmt.commit()
+
+    def _attempt(self, stmt: Statement, task: Task, scope: Scope) -> bool:
+        """Pipeline a task, evicting members of a scope where that helps."""
+        if not self._may_evict(task) or self._ssn.policy.filter_task(task) is not None:
+            return False
+        usable = self._usable(task)
+        labels = int(self._snapshot.tasks.label_class[task.row])
+        kind = self._ssn.placing.kind(task)
+        attempt = (task.job, kind, task.priority, labels, scope.own_job, usable.tobytes())
+        if attempt in self._hopeless:
+            return False
+        done = self._make_room(stmt, task, scope, usable)
+        if done:
+            self._hopeless.clear()
+        else:
+            self._hopeless.add(attempt)
+        return done
+
+    def _visit(self, stmt: Statement, task: Task, scope: Scope, visit: Visit) -> bool:
+        """Evict on the first node on which a task then fits, and pipeline it there."""
+        snapshot, none = self._snapshot, np.zeros(len(task.need))
+        for node in visit:
+            victims = self._candidates.victims(scope, task, node)
+            amount = sum((snapshot.request(row) for row in victims), start=none)
+            if not fits_one(task.need, snapshot.nodes.future_idle_of(node) + amount):
+                continue
+            if self._is_in_vain(visit, task, scope, amount):
+                continue
+            start = stmt.checkpoint()
+            if self._evict_on(stmt, task, node, victims):
+                return True
+            stmt.rollback(start)
+        return False
+
+    def _evict_on(self, stmt: Statement, task: Task, node: int, victims: list[int]) -> bool:
+        """Evict on a node until a task fits; False if it does not with all of them gone."""
+        turn = self._ssn.ordering.victims_in_turn(victims, task.queue)
+        freed = False
+        while not self._fits(task, node):
+            victim = next(turn, NOWHERE)
+            if victim == NOWHERE:
+                return False
+            stmt.evict(victim, self._action, task.key)
+            freed = freed or self._makes_room(victim)
+        if not self._may_stay(task, node):
+            return False
+        stmt.pipeline(task.row, node, freed=freed)
+        return True
+
+    # What the actions decide
+
+    @abstractmethod
+    def _scope(self, task: Task) -> Scope:
+        """Return the candidates that a task may evict."""
+
+    @abstractmethod
+    def _may_evict(self, task: Task) -> bool:
+        """Return whether a task may evict anything at all."""
+
+    @abstractmethod
+    def _usable(self, task: Task) -> Mask:
+        """Mark nodes that evictions could open for a task (n,)."""
+
+    @abstractmethod
+    def _make_room(self, stmt: Statement, task: Task, scope: Scope, usable: Mask) -> bool:
+        """Pipeline a task on one of the usable nodes, evicting members of a scope."""
+
+    @abstractmethod
+    def _fits(self, task: Task, node: int) -> bool:
+        """Return whether a task fits on a node once the pods that were evicted are gone."""
+
+    def _may_stay(self, task: Task, node: int) -> bool:  # noqa: ARG002  # for subclasses
+        """Return whether a task that fits on a node may be placed there."""
+        return True
+
+    def _makes_room(self, victim: int) -> bool:  # noqa: ARG002  # for subclasses
+        """Return whether the eviction of a task counts as room made for another."""
+        return True
+
+    def _is_in_vain(self, visit: Visit, task: Task, scope: Scope, evicted: Column) -> bool:  # noqa: ARG002  # for subclasses
+        """Return whether evicting so much (R,) cannot help; may drop further nodes, too."""
+        return False
+
+
+def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:
+    """Return whether queue, node and filters would take a task once evicted pods are gone."""
+    room = state.snapshot.nodes.future_idle_of(node)
+    if not fits_one(task.need, room) or not state.policy.allocatable(task.queue, task):
+        return False
+    return bool(state.placing.judged(task).verdict[node] == 0)
+
+
+def queue_takes(state: SessionState, task: Task, evicted: Column) -> bool:
+    """Return whether the queue of a task takes it once so much of its own is evicted (R,).
+
+    Only for plugins that are ``foreseeable``: they are asked about sums that do not exist yet.
+    """
+    snapshot, queue = state.snapshot, task.queue
+    snapshot.journal.settle()
+    sums = snapshot.queues.sums[:, :, queue]
+    sums[ALLOCATED] -= evicted
+    sums[BOOKED] -= evicted
+    try:
+        return bool(state.policy.allocatable(queue, task))
+    finally:
+        sums[ALLOCATED] += evicted
+        sums[BOOKED] += evicted

@@ -1,1 +1,0 @@
-"""The schemas of Volcano's custom resources: defaults, unknown fields, and checks."""

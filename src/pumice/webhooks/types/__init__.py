@@ -1,1 +1,0 @@
-"""Objects as Go's types see them: types of fields, and messages of refusals."""

@@ -1,0 +1,271 @@
+"""Pods that a resource quota refuses are made once it has room, without a time to wait for."""
+
+from typing import Any
+
+import pytest
+
+from pumice.api.kinds import JOB
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.quotas import PodQuotas
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers.backoff import QuotaBackoff
+from pumice.errors import QuotaExceededError
+from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.testing import node, pod
+
+NAME = {"name": "team", "namespace": "default"}
+
+
+@pytest.fixture
+def plane() -> Any:
+    cluster = EmbeddedCluster(VirtualClock(1000.0))
+    cluster.quotas = PodQuotas(cluster)
+    made = EmbeddedControlPlane(cluster=cluster)
+    cluster.create(node("n", cpu=8, memory="8Gi"))
+    head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": NAME}
+    cluster.create({**head, "spec": {"hard": {"cpu": "2"}}})
+    return made
+
+
+def job(name: str, *cpus: int | str, runs: int = 0) -> Any:
+    marks = {"pumice.dev/run-seconds": str(runs)} if runs else {}
+    tasks = [
+        {
+            "name": f"t{i}",
+            "replicas": 1,
+            "template": {
+                "metadata": {"annotations": marks},
+                "spec": {
+                    "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}]
+                },
+            },
+        }
+        for i, cpu in enumerate(cpus)
+    ]
+    spec = {"minAvailable": 1, "queue": "default", "schedulerName": "volcano", "tasks": tasks}
+    meta = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": meta,
+        "spec": {**spec, "maxRetry": 3},
+    }
+
+
+def pods(plane: Any) -> set[str]:
+    return {one["metadata"]["name"] for one in plane.cluster.list("Pod")[0]}
+
+
+def test_a_smaller_pod_is_made_beside_a_refused_one(plane: Any) -> None:
+    plane.cluster.create(job("a", 1, 3, 1))
+    plane.run(until=1010.0)
+    assert pods(plane) == {"a-t0-0", "a-t2-0"}
+
+
+def test_the_pods_that_are_there_are_counted_beside_a_refused_one(plane: Any) -> None:
+    plane.cluster.create(job("a", 1, 3, 1))
+    plane.run(until=1010.0)
+    status = plane.cluster.get(JOB, "default", "a")["status"]
+    assert (status["running"], status.get("pending", 0)) == (2, 0)
+    assert status["state"]["phase"] == "Running"
+    assert status["taskStatusCount"].keys() == {"t0", "t2"}
+
+
+@pytest.mark.parametrize("refused", [249, 250, 300, 1000])
+def test_a_large_task_that_is_refused_holds_up_no_other(plane: Any, refused: int) -> None:
+    made = job("a", 3, 1)
+    made["spec"]["tasks"][0]["replicas"] = refused
+    plane.cluster.create(made)
+    plane.run(until=1010.0)
+    assert pods(plane) == {"a-t1-0"}
+
+
+def test_large_tasks_are_completed_beside_one_that_is_refused(plane: Any) -> None:
+    plane.cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"cpu": "5"}}})
+    made = job("a", 8, "10m")
+    for task in made["spec"]["tasks"]:
+        task["replicas"] = 400
+    plane.cluster.create(made)
+    plane.run(until=1010.0)
+    assert len(pods(plane)) == 400
+
+
+def test_nothing_waits_for_a_time(plane: Any) -> None:
+    plane.cluster.create(job("a", 3))
+    plane.run()
+    assert plane.clock.now() < 1010.0
+    [event] = [one for one in plane.cluster.list("Event")[0] if one["reason"] == "FailedSync"]
+    assert event["message"].startswith(
+        "waits until the resource quota has room: Pod default/a-t0-0"
+    )
+
+
+@pytest.mark.parametrize("refused", [1, 300])  # more than are tried at a time
+def test_policies_are_followed_in_time_though_pods_are_refused(plane: Any, refused: int) -> None:
+    made = job("a", 1, 3)
+    made["spec"]["tasks"][1]["replicas"] = refused
+    policy = {"event": "PodFailed", "action": "TerminateJob", "timeout": "60s"}
+    plane.cluster.create({**made, "spec": {**made["spec"], "policies": [policy]}})
+    plane.run(until=1010.0)
+    plane.cluster.merge_status("Pod", "default", "a-t0-0", {"phase": "Failed"})
+    plane.run(until=1060.0)
+    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Running"
+    plane.run(until=1080.0)
+    assert plane.cluster.get(JOB, "default", "a")["status"]["state"]["phase"] == "Terminated"
+    assert not plane.controllers.quota_backoff
+
+
+def test_pods_are_made_when_others_end_the_oldest_job_first(plane: Any) -> None:
+    plane.cluster.create(job("old", 2, runs=60))
+    plane.run(until=1005.0)
+    for name in ("b", "a"):  # the order of names is another one
+        plane.cluster.create(job(name, 2))
+        plane.run(until=plane.clock.now() + 5)
+    assert pods(plane) == {"old-t0-0"}
+    plane.run(until=1100.0)
+    assert pods(plane) == {"old-t0-0", "b-t0-0"}
+
+
+@pytest.mark.parametrize("how", ["raised", "deleted"])
+def test_pods_are_made_when_the_quota_changes(plane: Any, how: str) -> None:
+    plane.cluster.create(job("a", 3))
+    plane.run(until=90_000.0)
+    if how == "raised":
+        plane.cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"cpu": "3"}}})
+    else:
+        plane.cluster.delete("ResourceQuota", "default", "team")
+    plane.run(until=90_002.0)
+    assert pods(plane) == {"a-t0-0"}
+    assert not plane.controllers.quota_backoff
+
+
+def test_a_job_that_is_deleted_waits_no_longer(plane: Any) -> None:
+    plane.cluster.create(job("a", 3))
+    plane.run(until=1010.0)
+    assert plane.controllers.quota_backoff
+    plane.cluster.delete(JOB, "default", "a")
+    plane.run(until=1020.0)
+    assert not plane.controllers.quota_backoff
+
+
+def quota(used: Any, hard: str = "2") -> Any:
+    return {"metadata": NAME, "spec": {"hard": {"cpu": hard}}, "status": {"used": used}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "released"),
+    [
+        (quota({"cpu": "1"}), quota({"cpu": "2"}), False),
+        (quota({"cpu": "2"}), quota({"cpu": "1500m"}), True),
+        (quota({"cpu": "2"}), quota({}), True),
+        (quota({"cpu": "2"}), quota({"cpu": "2"}, hard="3"), True),
+        (quota({"cpu": "2"}), None, True),
+        (None, quota({"cpu": "0"}), False),
+    ],
+)
+def test_what_waits_is_released_by_more_room(old: Any, new: Any, released: bool) -> None:
+    waits: QuotaBackoff[str] = QuotaBackoff(lambda namespace: [], lambda: 0)
+    assert waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    assert not waits.add("item", QuotaExceededError("Pod", "default", "y"))
+    waits.add("elsewhere", QuotaExceededError("Pod", "other", "x"))
+    assert waits.released_by(old, new) == (["item"] if released else [])
+
+
+class Quotas:
+    """Quotas of a namespace and the version of their last change."""
+
+    def __init__(self, used: str, name: str = "cpu") -> None:
+        self.version, self.used, self.name = 1, used, name
+
+    def use(self, used: str) -> None:
+        self.version, self.used = self.version + 1, used
+
+    def waits(self) -> QuotaBackoff[str]:
+        return QuotaBackoff(lambda namespace: [quota({self.name: self.used})], lambda: self.version)
+
+
+def test_what_was_refused_is_refused_again_by_quotas_as_they_were() -> None:
+    quotas = Quotas("2")
+    waits = quotas.waits()
+    waits.begin()
+    waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    found = []
+    for used in ("2", "1", "2"):
+        quotas.use(used)
+        waits.take_changes()
+        found.append(waits.is_refused_again("item"))
+    assert found == [True, False, True]
+    assert not waits.is_refused_again("other")
+    waits.forget("item")
+    assert not waits.is_refused_again("item")
+
+
+def test_quotas_that_changed_during_an_attempt_prove_nothing() -> None:
+    quotas = Quotas("1")
+    waits = quotas.waits()
+    waits.begin()
+    quotas.use("2")
+    waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    assert not waits.is_refused_again("item")
+
+
+def test_quotas_that_go_by_priority_classes_prove_nothing() -> None:
+    waits = Quotas("2", "PriorityClass").waits()
+    waits.begin()
+    waits.add("item", QuotaExceededError("Pod", "default", "x"))
+    assert not waits.is_refused_again("item")
+
+
+def tried_for(plane: Any, n_jobs: int) -> int:
+    """Run jobs of which two have room at a time; return how many pods were tried in all."""
+    tried: list[str] = []
+
+    class Counting(PodQuotas):
+        def admit(self, pod: Any) -> Any:
+            tried.append(pod["metadata"]["name"])
+            return super().admit(pod)
+
+    plane.cluster.quotas = Counting(plane.cluster)
+    plane.cluster.create(node("large", cpu=100, memory="100Gi"))  # all jobs may have pods
+    for index in range(n_jobs):
+        plane.cluster.create(job(f"j{index:03}", 1, runs=60))
+    plane.run(until=1000.0 + 60 * n_jobs)
+    assert len(pods(plane)) == n_jobs
+    assert not plane.controllers.quota_backoff
+    return len(tried)
+
+
+def test_each_job_is_tried_a_few_times_however_many_wait(plane: Any) -> None:
+    assert tried_for(plane, 40) <= 40 * 3
+
+
+def test_a_job_without_room_holds_up_no_smaller_one_behind_it(plane: Any) -> None:
+    plane.cluster.create(job("first", 1, runs=60))
+    plane.cluster.create(job("second", 1, runs=100))
+    plane.run(until=1005.0)
+    for name, cpu in (("large", 2), ("small", 1), ("next", 1)):
+        plane.cluster.create(job(name, cpu, runs=100))
+        plane.run(until=plane.clock.now() + 5)
+    plane.run(until=1080.0)
+    assert pods(plane) == {"first-t0-0", "second-t0-0", "small-t0-0"}
+    plane.run(until=1500.0)
+    assert pods(plane) >= {"large-t0-0", "next-t0-0"}
+
+
+def test_quotas_are_looked_up_once_a_pod(plane: Any) -> None:
+    listed: list[str] = []
+
+    class Counting:
+        def list(self, kind: str, namespace: str = "") -> Any:
+            listed.append(kind)
+            return plane.cluster.list(kind, namespace)
+
+        def merge_status(self, *args: Any) -> None:
+            plane.cluster.merge_status(*args)
+
+    plane.settle()
+    plane.cluster.quotas = PodQuotas(Counting())
+    plane.cluster.create(pod("x", cpu=1))
+    assert listed == ["ResourceQuota"]
+    used = plane.cluster.get("ResourceQuota", "default", "team")["status"]["used"]
+    assert used == {"cpu": "1"}
