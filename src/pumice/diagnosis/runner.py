@@ -219,11 +219,13 @@ class Timeline:
         default_s: float | None = None,
         endless: Collection[str] = (),
         frees_stuck: bool = False,
+        as_stated: bool = False,
     ) -> None:
         """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
 
         The pods of jobs in ``endless`` do not end, whatever they state.  Pods that should have gone
-        by now stay, unless it ``frees_stuck`` ones.
+        by now stay, unless it ``frees_stuck`` ones.  ``as_stated``: the first cycle sees what
+        quotas and budgets state, as the next one of the cluster does; else they are counted first.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
@@ -256,7 +258,7 @@ class Timeline:
         """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
             self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
-        self._changed = True
+        self._as_stated, self._changed, self._is_begun = as_stated, True, False
         self._counted_endless = -1, 0
         """The version of the cluster, and how many of its pods have no known end."""
         self.story = Story()
@@ -284,8 +286,13 @@ class Timeline:
 
     def again(self, endless: Collection[str] = (), *, frees_stuck: bool = False) -> "Timeline":
         """Return the same world from its beginning, in which some jobs do not end."""
-        default_s = self._default_s
-        return Timeline(self._world, default_s=default_s, endless=endless, frees_stuck=frees_stuck)
+        return Timeline(
+            self._world,
+            default_s=self._default_s,
+            endless=endless,
+            frees_stuck=frees_stuck,
+            as_stated=self._as_stated,
+        )
 
     def _unending(self, one: Manifest) -> Manifest:
         """Return an object of a job that is not to end without its run time."""
@@ -314,7 +321,8 @@ class Timeline:
         if self.next_at is not None and self.next_at > self.now:
             self.plane.clock.advance_to(self.next_at)
         before = self.cluster.version
-        self._settle()
+        self._settle(counts=self._is_begun or not self._as_stated)
+        self._is_begun = True
         watching = _Asking(observer or Observer())
         decisions = self._cycle(watching)
         self._settle()
@@ -332,12 +340,13 @@ class Timeline:
             process=copy.deepcopy(self._process),
         )
 
-    def _settle(self) -> None:
+    def _settle(self, *, counts: bool = True) -> None:
         """Run controllers and kubelet until only the scheduler can change something."""
         while True:
             before = self.cluster.version
             self._kubelet.sync()
-            self.plane.upkeep.sync()
+            if counts:
+                self.plane.upkeep.sync()
             self._claims.sync()
             self._new_claims.sync()
             self.cluster.collect_garbage()

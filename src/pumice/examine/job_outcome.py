@@ -156,7 +156,7 @@ class Watcher(Observer):
             self._consider(ssn, NOWHERE if row is None else row, self._beside)
 
     def _consider(self, ssn: Session, row: int, beside: int) -> None:
-        """Let actions take a job and the first others in line, those of its own queue first."""
+        """Show actions a job and the first others in line only, those of its own queue first."""
         jobs = ssn.snapshot.jobs
         considered = np.arange(len(jobs.listed)) == row
         if beside:
