@@ -14,10 +14,13 @@ RUN python -m venv /opt/build \
 COPY pyproject.toml README.md LICENSE ./
 COPY src/ src/
 COPY deploy/certificates.py deploy/certificates.py
+# A compiler for the kernel of placing, which stays in this stage.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
  && /opt/pumice/bin/pip install --no-deps --no-index /tmp/wheel/*.whl \
  && { echo '#!/opt/pumice/bin/python'; cat deploy/certificates.py; } > /opt/pumice/bin/pumice-certificates \
  && chmod 0755 /opt/pumice/bin/pumice-certificates \
+ && /opt/pumice/bin/python -m pumice.kernel.library \
  && /opt/pumice/bin/python -m compileall -q /opt/pumice/lib \
  && /opt/pumice/bin/pip uninstall --yes pip setuptools \
  && /opt/pumice/bin/pumice --version

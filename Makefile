@@ -9,7 +9,7 @@ RUNTIME := $(VENV)/.stamp-runtime
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test faults check docs e2e churn bench fuzz properties mutants release
+.PHONY: help setup demo quick test plain faults check docs e2e churn bench fuzz properties mutants release
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ ifdef COVERAGE
 else
 	$(BIN)/pytest -q -n 2
 endif
+
+plain: $(STAMP) ## golden cases and properties of placing without the compiled kernel
+	PUMICE_KERNEL=off $(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/properties/test_placing.py \
+		tests/properties/test_turns.py tests/properties/test_gangs_with_terms.py tests/unit/framework
 
 fuzz: $(STAMP) ## feed garbled input to every reader: SECONDS=60 SEED=0 TARGET=
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \

@@ -18,15 +18,32 @@ from typing import Any, Final
 
 from bench.checkouts import HERE, environment
 from bench.clusters import CONFIGURATIONS, Case
-from bench.full_cluster import CONFIGURATIONS as FULL_CONFIGURATIONS
 from bench.full_cluster import FullCluster
 from bench.policy_clusters import EVICTING, StillExtender
-from pumice.api.conf import parse_conf
+from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 
 RECORD: Final = HERE / "bench" / "decisions.json"
 """What all cases decided at commit 177e46e8."""
+_EVICTING: Final = """actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+    arguments:
+      binpack.weight: 2
+"""
 _NOW: Final = 1768478400.0
 _CYCLES: Final = 2
 _SIZES: Final = (
@@ -42,7 +59,7 @@ def _cases() -> Iterable[tuple[str, str, Callable[[], list[dict[str, Any]]]]]:
             few = min(pods, 60) if kind in EVICTING or kind.startswith("extender") else pods
             case = Case(kind, nodes, 0 if "idle" in kind else few, gang, running)
             yield case.name, case.conf, case.objects
-    for name, conf in FULL_CONFIGURATIONS.items():
+    for name, conf in (("default", DEFAULT_CONF), ("evicting", _EVICTING)):
         yield f"full-{name}", conf, FullCluster(30, 60).objects
         yield f"nearly-full-{name}", conf, FullCluster(30, 60, running_cpu=2.5).objects
 

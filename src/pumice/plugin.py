@@ -18,6 +18,9 @@ What hooks return
 Codes in explanations
     ``Cause`` (why a job waits) and ``Spared`` (why a pod was not evicted): the codes that a
     ``Reason``, a ``Refusal`` and the attribute ``spares`` name.
+What ``node_terms`` returns
+    ``AmountTerm``, made by ``packed_score``, ``requested_score`` or ``strategy_score``, or
+    ``POD_LIMIT``; ``PodCounts`` for refusals by the number of pods in a domain.
 What else a plugin may declare
     ``SimulatorAssumptions``: makes simulations with it fast; ``QueueLimits`` and
     ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator.
@@ -58,6 +61,14 @@ from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks
+from pumice.framework.placement.terms import (
+    POD_LIMIT,
+    AmountTerm,
+    PodCounts,
+    packed_score,
+    requested_score,
+    strategy_score,
+)
 from pumice.framework.plugin import Codes, Plugin, per_node
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
@@ -83,10 +94,12 @@ __all__ = [
     "NOWHERE",
     "PERMIT",
     "PODS",
+    "POD_LIMIT",
     "REJECT",
     "STEP",
     "AdmissionLimit",
     "Amount",
+    "AmountTerm",
     "Cause",
     "Codes",
     "Column",
@@ -104,6 +117,7 @@ __all__ = [
     "Nodes",
     "Plugin",
     "PluginSession",
+    "PodCounts",
     "Queue",
     "QueueLimits",
     "Queues",
@@ -126,9 +140,12 @@ __all__ = [
     "dominant_share",
     "epoch",
     "fits",
+    "packed_score",
     "parse_duration",
     "per_node",
+    "requested_score",
     "share",
+    "strategy_score",
     "weighted_sum",
     "within_quota",
 ]

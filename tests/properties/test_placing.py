@@ -1,7 +1,6 @@
 """Placing: rows asked again equal rows asked first; a roll-back leaves no trace."""
 
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from hypothesis import given, settings
@@ -86,13 +85,8 @@ def test_rows_asked_again_equal_rows_asked_first(cluster: Any, conf: Any, data: 
                     continue
                 task = Task(walk.snapshot, row)
                 kept = walk.ssn.placing.fit(task)
-                for way, few in ((Placing, 256), (Placing, 1), (ReferencePlacing, 1)):
-                    fresh = way(walk.snapshot, walk.ssn.hooks, seed=0)
-                    with (
-                        mock.patch("pumice.framework.placing._MANY", few),
-                        mock.patch("pumice.framework.placing._SEVERAL", 0),
-                    ):
-                        fit = fresh.fit(task)
+                for way in (Placing, ReferencePlacing):
+                    fit = way(walk.snapshot, walk.ssn.hooks, seed=0).fit(task)
                     for name in ("verdict", "room", "score", "value"):
                         assert getattr(fit, name).tolist() == getattr(kept, name).tolist()
     walk.snapshot.release_session()

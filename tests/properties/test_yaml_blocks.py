@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.manifests import yaml_documents
-from pumice.api.yaml_nodes import line_of
-from pumice.api.yaml_text import Builder, child, compose_all, line_at, plain_blocks
+from pumice.api.yaml_text import Builder, child, compose_all, line_at, line_of, plain_blocks
 
 _BODIES = (
     *("a: 1", "b: x y", "b:", "c: 'q''r'", 'c: "s"', "d: {}", "d: []", "e: ~", "f: 010", "g: 1e3"),

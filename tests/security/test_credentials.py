@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from pumice.api.secret_files import MOST_BYTES, read_secret
+from pumice.api.text_files import MOST_SECRET_BYTES, read_secret
 from pumice.cli.main import main
 from pumice.cluster.extender_client import HttpExtenderClient
 from pumice.cluster.kube import credentials
@@ -100,7 +100,7 @@ def test_what_is_no_small_file_is_refused_at_once(tmp_path: Path, field: str, ki
         file.mkdir()
     elif kind == "huge":
         with file.open("wb") as made:
-            made.truncate(MOST_BYTES + 1)
+            made.truncate(MOST_SECRET_BYTES + 1)
     name = "/dev/zero" if kind == "device" else str(file)
     began = time.monotonic()
     with pytest.raises(PumiceError):

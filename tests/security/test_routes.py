@@ -28,7 +28,7 @@ from pumice.metrics import Metrics
 from pumice.serve.endpoints import add_metrics, health_app
 from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import WebhookOptions
-from pumice.serve.webhooks.server import ClusterView, Reviewer, watch_groups, webhook_app
+from pumice.serve.webhooks import ClusterView, Reviewer, watch_groups, webhook_app
 from pumice.testing import pod
 from pumice.webhooks.registry import SERVICES
 from tests.security.hostile_http import FOREIGN, Sent, attacks, send

@@ -7,7 +7,7 @@ from pumice.framework.arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap
-from pumice.framework.plain_turns import PlainTurns
+from pumice.framework.placement.turns import BatchedTurns
 from pumice.framework.refusals import Verdict, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -66,12 +66,12 @@ class Allocation:
         if not self._jobs:
             return
         queues = ssn.ordering.queue_heap(self._jobs, keep_keys=True)
-        plain = PlainTurns(ssn, self._jobs, self._tasks, self._memory)
+        batched = BatchedTurns(ssn, self._jobs, self._tasks, self._memory)
         while len(queues):
-            if plain.take(queues):
+            if batched.take(queues):
                 continue
             queue = queues.pop()
-            plain.forget(queue)
+            batched.forget(queue)
             jobs = self._jobs[queue]
             if ssn.policy.overused(queue):
                 self._note_overused(queue)

@@ -14,7 +14,7 @@ import yaml
 
 from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader
 from pumice.api.wording import name_hint, nearest
-from pumice.api.yaml_nodes import line_of
+from pumice.api.yaml_text import line_of
 from pumice.errors import ConfError, Words
 
 __all__ = [

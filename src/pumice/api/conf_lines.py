@@ -11,8 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 import yaml
 
-from pumice.api.yaml_faults import fault_words
-from pumice.api.yaml_nodes import PLAIN, TAG, deep_line, line_of, plain_value
+from pumice.api.yaml_text import PLAIN, TAG, deep_line, fault_words, line_of, plain_value
 from pumice.errors import ABSENT, Words
 from pumice.errors import Problem as BaseProblem
 

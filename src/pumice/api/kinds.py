@@ -316,3 +316,31 @@ def guess_plural(kind: str) -> str:
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return f"{word[:-1]}ies"
     return f"{word}s"
+
+
+QUEUE_COMMANDS = "default"
+"""The namespace of commands about queues, which have none of their own."""
+
+
+def command(about: Manifest, action: str, namespace: str) -> Manifest:
+    """Return the Command for an object; the controller that carries it out deletes it."""
+    name = about["metadata"]["name"]
+    target = {
+        "apiVersion": about["apiVersion"],
+        "kind": about["kind"],
+        "name": name,
+        "uid": about["metadata"].get("uid", ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {
+            "generateName": f"{name}-{action.lower()}-",
+            "namespace": namespace,
+            "ownerReferences": [dict(target)],
+        },
+        "action": action,
+        "target": target,
+    }

@@ -4,7 +4,9 @@ Used by the commands and the scenario runner. Every error names the file and the
 line.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -13,10 +15,9 @@ import yaml
 
 from pumice.api.json_text import NOT_JSON, parse_json_stream, starts_like_json
 from pumice.api.objects import KubeObject, from_manifest, in_namespace
-from pumice.api.text_files import read_text, shown_name
-from pumice.api.yaml_nodes import line_of
-from pumice.api.yaml_text import Builder, child, compose_all, line_at, plain_blocks
-from pumice.errors import ManifestError
+from pumice.api.text_files import is_stdin, read_text, shown_name
+from pumice.api.yaml_text import Builder, child, compose_all, line_at, line_of, plain_blocks
+from pumice.errors import InputError, ManifestError
 
 TEXT: Final = "<text>"
 """The name of a text without a file."""
@@ -321,3 +322,59 @@ def _unpacked(part: ObjectLine) -> Iterator[ObjectLine]:
             yield from _unpacked(ObjectLine(part.file, node, part.lines_before))
     else:
         yield part
+
+
+_MOST_BYTES = 1 << 20
+"""Larger files are not read again for the line of a field: as YAML that takes seconds."""
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+@contextmanager
+def pointing_to_fields() -> Iterator[None]:
+    """Make errors of manifests name the line of the field."""
+    try:
+        yield
+    except ManifestError as error:
+        point_to_field(error)
+        raise
+
+
+def point_to_field(error: ManifestError) -> None:
+    """Make an error name the line of its field, if it names that of a whole object."""
+    name, _, line = error.file.rpartition(":")
+    path = error.path or _steps(error.field)
+    if not (path and line.isdigit() and _is_small(Path(name))):
+        return
+    try:
+        text = read_text(Path(name))
+        documents = list(yaml_documents(text, name))
+    except InputError:
+        return
+    named = [one for one in documents if _is_about(error.subject, one)]
+    found = [one for one in named or documents if one.source == error.file] or named
+    is_sure = named or len(documents) == 1 or not starts_like_json(text)
+    if len(found) == 1 and is_sure:  # all items of a list in JSON were read as of one line
+        error.file = found[0].place_of(path)
+
+
+def _is_small(file: Path) -> bool:
+    """Return whether something is a file, or was standard input, that is soon read again."""
+    if is_stdin(file):
+        return len(read_text(file)) <= _MOST_BYTES
+    return file.is_file() and file.stat().st_size <= _MOST_BYTES
+
+
+def _steps(field: str) -> tuple[str | int, ...]:
+    """Take a field apart: ``spec.tasks[0].replicas``."""
+    return tuple(int(index) if index else key for index, key in _STEP.findall(field))
+
+
+def _is_about(subject: str, document: Document) -> bool:
+    """Return whether an error names the object of a document, as in ``Job default/train``."""
+    content: Any = document.content
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    if not isinstance(metadata, dict):
+        return False
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    kind = content.get("kind")
+    return subject in (f"{kind} {name}", f"{kind} {namespace}/{name}")

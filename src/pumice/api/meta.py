@@ -111,3 +111,16 @@ class Condition(Part):
 def is_true(text: str) -> bool:
     """Read the boolean of an annotation as Go does; anything unreadable is False."""
     return text in _TRUE
+
+
+class ConfigMap(KubeObject):
+    """Texts by key; other values are ignored."""
+
+    API_VERSION: ClassVar[str] = "v1"
+
+    data: dict[str, Any] = {}
+
+    def text(self, key: str) -> str:
+        """Return the text under a key, empty if there is none."""
+        found = self.data.get(key, "")
+        return found if isinstance(found, str) else ""

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.config_maps import ConfigMap
 from pumice.api.decode import decode
 from pumice.api.devices import (
     OLDER_VERSIONS,
@@ -43,6 +42,7 @@ from pumice.api.groups import (
 from pumice.api.kinds import CONFIG_MAP, LIMIT_RANGE, RESOURCE_CLAIM_TEMPLATE, kind_of
 from pumice.api.meta import (
     Condition,
+    ConfigMap,
     KubeObject,
     LabelSelector,
     LabelSelectorRequirement,

@@ -3,6 +3,9 @@
 Used by everything that reads a file written by a user.
 """
 
+import errno
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -82,3 +85,23 @@ class _StandardInput:
 
 
 _STANDARD_INPUT: Final = _StandardInput()
+
+
+MOST_SECRET_BYTES: Final = 4 << 20
+"""A bundle of all authorities of the world takes a quarter of a megabyte."""
+
+
+def read_secret(path: Path) -> bytes:
+    """Read a token, a certificate or a key.
+
+    Raises:
+        OSError: it cannot be read, is no file, or is too large.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(errno.EINVAL, "Not a file", str(path))
+        content = file.read(MOST_SECRET_BYTES + 1)
+    if len(content) > MOST_SECRET_BYTES:
+        raise OSError(errno.EFBIG, f"More than {MOST_SECRET_BYTES >> 20} MiB", str(path))
+    return content

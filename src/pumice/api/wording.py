@@ -2,11 +2,12 @@
 
 import difflib
 import traceback
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from pumice.errors import Words
+from pumice.errors import InputError, Words
 
 EMPTY_FILE: Final = Words("an empty file")
 """What was found in a file without content."""
@@ -93,3 +94,14 @@ def span(seconds: float) -> str:
         if n:
             parts.append(f"{n} {unit}")
     return " ".join(parts[:2]) or "no time"
+
+
+@contextmanager
+def value_of(name: str) -> Iterator[None]:
+    """Name an option or argument in errors that name no place of their own."""
+    try:
+        yield
+    except InputError as error:
+        if not (error.file or error.field):
+            error.field = name
+        raise

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Kind, Manifest
-from pumice.api.schema.build import CHECKED_KINDS, Node, declared_schema
+from pumice.api.schema.build import CHECKED_KINDS, Node, declared_schema, unknown_fields
 from pumice.api.schema.grammar import fields_of
-from pumice.api.schema.unknown_fields import unknown_fields
 from pumice.apiserver.failures import RequestError
 from pumice.webhooks.contents import KnownContents, content_key
 

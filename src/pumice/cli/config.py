@@ -117,8 +117,8 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
 
 def _conf_text(file: Path) -> tuple[str, str]:
     """Return the text of a configuration and its place; a scenario has its own inside."""
-    from pumice.api.conf_files import read_conf_file
     from pumice.api.manifests import load_values
+    from pumice.api.named_files import read_conf_file
     from pumice.scenarios.scenario import conf_of, is_scenario
 
     text, source = read_conf_file(file)

@@ -144,8 +144,8 @@ def read_scenario(
 
 
 def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenario:
-    from pumice.api.conf_files import read_conf_file
     from pumice.api.manifests import load_roots
+    from pumice.api.named_files import read_conf_file
     from pumice.scenarios.scenario import are_manifests, located_scenario
 
     if len(files) > 1 or files[0].is_dir():

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from pumice.api import kinds
 from pumice.api.kinds import Manifest
-from pumice.api.named_values import value_of
 from pumice.api.quantity import parse_quantity
 from pumice.api.shown_text import shown_lines
+from pumice.api.wording import value_of
 from pumice.cli.vcctl.columns import (
     OUTPUTS,
     WRITTEN,

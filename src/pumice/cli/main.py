@@ -160,7 +160,7 @@ def _as_message() -> Iterator[None]:
 
 
 def _point_to_field(error: ManifestError) -> None:
-    from pumice.api.field_lines import point_to_field
+    from pumice.api.manifests import point_to_field
 
     point_to_field(error)
 

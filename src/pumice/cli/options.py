@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from pumice.api.named_values import value_of
 from pumice.api.times import epoch
+from pumice.api.wording import value_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -7,8 +7,7 @@ from typing import Any, Final
 import click
 
 from pumice.api import kinds
-from pumice.api.commands import QUEUE_COMMANDS
-from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.api.kinds import POD_GROUP, QUEUE_COMMANDS, Manifest
 from pumice.cli.inputs import end_if_plugins_failed, read_world
 from pumice.cli.options import (
     ClusterInput,

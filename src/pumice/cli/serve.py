@@ -12,8 +12,7 @@ import click
 
 from pumice import __version__
 from pumice.cli.terminal import echo, echo_lines
-from pumice.serve.flags import Flag
-from pumice.serve.options import FLAGS, ProcessOptions, read_options
+from pumice.serve.options import FLAGS, Flag, ProcessOptions, read_options
 
 _SUMMARIES: Final = {
     "scheduler": "Decide where pods run (vc-scheduler).",

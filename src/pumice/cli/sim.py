@@ -107,7 +107,7 @@ def sim(
 def _configurations(paths: Sequence[Path]) -> Named:
     """Read configurations; each is named after its file, numbered if two have one name."""
     from pumice.api.conf import DEFAULT_CONF, parse_conf, read_conf
-    from pumice.api.conf_files import read_conf_file
+    from pumice.api.named_files import read_conf_file
 
     if not paths:
         return {BUILT_IN: (None, parse_conf(DEFAULT_CONF))}

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import click
 
 from pumice.api.kinds import Manifest
-from pumice.api.named_values import value_of
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.quantity import parse_quantity
 from pumice.api.shown_text import shown
 from pumice.api.text_files import read_text
+from pumice.api.wording import value_of
 from pumice.cli.connect import endpoint_file
 from pumice.cli.inputs import warn_of_conf
 from pumice.cli.terminal import echo, echo_over
@@ -207,7 +207,7 @@ def _check_object(item: Manifest, source: str) -> None:
 def _read_conf(file: Path) -> str:
     """Read the configuration; warn about settings without effect, refuse errors."""
     from pumice.api.conf import read_conf
-    from pumice.api.conf_files import read_conf_file
+    from pumice.api.named_files import read_conf_file
 
     text, source = read_conf_file(file)
     warn_of_conf(read_conf(text), source)

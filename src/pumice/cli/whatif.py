@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pumice.api.kinds import Manifest
-from pumice.api.named_values import value_of
-from pumice.api.schema.unknown_fields import misspelt_fields
+from pumice.api.schema.build import misspelt_fields
 from pumice.api.text_files import shown_name
-from pumice.api.wording import EMPTY_FILE, first_of
+from pumice.api.wording import EMPTY_FILE, first_of, value_of
 from pumice.cli.inputs import end_if_plugins_failed, read_world, warn_of_conf
 from pumice.cli.options import (
     ClusterInput,
@@ -193,7 +192,7 @@ def _removed(world: ClusterState, name: str) -> Change:
 
 def _conf(world: ClusterState, path: Path, plugins: PluginSources) -> Change:
     from pumice.api.conf import read_conf
-    from pumice.api.conf_files import read_conf_file
+    from pumice.api.named_files import read_conf_file
     from pumice.diagnosis.settings import use_conf
 
     del world

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.frozen_json import encode_parts
+from pumice.api.json_text import encode_parts
 from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import ExtenderError, HttpError
 

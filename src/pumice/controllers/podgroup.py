@@ -14,7 +14,7 @@ from pumice.api.annotations import (
     REVOCABLE_ZONE,
 )
 from pumice.api.kinds import DEFAULT_QUEUE, POD, POD_GROUP, Manifest
-from pumice.api.quota_amounts import pods_usage
+from pumice.api.pod_resources import pods_usage
 from pumice.controllers.base import (
     Create,
     Delete,

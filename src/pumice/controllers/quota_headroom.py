@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pumice.api.kinds import Manifest
-from pumice.api.pod_resources import Amounts
+from pumice.api.pod_resources import Amounts, limits_pods
 from pumice.api.quantity import Amount, amount_or_nothing
-from pumice.api.quota_amounts import limits_pods
 from pumice.cluster.embedded.quotas import QuotaRefusal, QuotaRoom, refusals
 from pumice.controllers.expected import NOT_BEGUN, is_expected
 

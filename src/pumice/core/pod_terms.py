@@ -236,11 +236,11 @@ class PodTerms:
         kind = self._tasks.label_class.item(task), self._tasks.shape.item(task)
         told = self._told.get(kind)
         if told is None:
-            told = self._told[kind] = self._counting(*kind)
+            told = self._told[kind] = self.counting(*kind)
         for counter in told:
             counter.add(node, sign, log)
 
-    def _counting(self, label_class: int, shape: int) -> list[Counter]:
+    def counting(self, label_class: int, shape: int) -> list[Counter]:
         """List the counts in which pods of a label class and a shape are."""
         found = [*self._by_class.get(label_class, ())]
         found += [each for each in self._broad if label_class in each.followed]

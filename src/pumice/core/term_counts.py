@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.labels import LabelColumn
-from pumice.core.resources import Mask
+from pumice.core.resources import IndexArray, Mask
 from pumice.core.tables import Ints
 
 Counts = NDArray[np.int64]
@@ -90,6 +90,11 @@ class SpreadCounter(Counter):
         """Domains with the least count."""
         self._present = domains.codes_on(eligible)
         self._is_fixed = len(self._present) < max(1, min_domains)
+
+    @property
+    def compared(self) -> IndexArray:
+        """The domains among which the least count is looked for; none if it is always 0."""
+        return self._present[:0] if self._is_fixed else self._present
 
     def fill(self, nodes: Ints) -> None:
         """Count pods from scratch by the nodes they are on."""

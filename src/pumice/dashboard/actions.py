@@ -13,8 +13,7 @@ import msgspec
 from aiohttp import web
 
 from pumice import logs
-from pumice.api.commands import QUEUE_COMMANDS, command
-from pumice.api.kinds import JOB, QUEUE, Manifest
+from pumice.api.kinds import JOB, QUEUE, QUEUE_COMMANDS, Manifest, command
 from pumice.cluster.base import Cluster
 from pumice.dashboard.answers import UnansweredError
 from pumice.dashboard.security import Guard, Person, Right, refusal

@@ -26,8 +26,8 @@ from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import DomainTree
 from pumice.scheduler import Observer
+from pumice.serve.scheduler.cycle_metrics import limits_of
 from pumice.serve.scheduler.live_scheduler import Cycle
-from pumice.serve.scheduler.queue_metrics import limits_of
 
 Ints = NDArray[np.integer[Any]]
 

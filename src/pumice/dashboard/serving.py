@@ -21,9 +21,8 @@ from pumice.dashboard.security import Authority, ClusterLogin, Guard, OneToken
 from pumice.dashboard.server import Dashboard, dashboard_server
 from pumice.dashboard.sources import SchedulerSource, Source
 from pumice.errors import InputError, Words
-from pumice.serve.flags import split_address
 from pumice.serve.http_server import HttpServer, Site
-from pumice.serve.options import SchedulerOptions
+from pumice.serve.options import SchedulerOptions, split_address
 from pumice.serve.scheduler.live_scheduler import Cycle
 
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")

@@ -12,8 +12,8 @@ from pumice.api.annotations import TASK_SPEC
 from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions, Short
 from pumice.api.kinds import RESOURCE_QUOTA, Manifest
+from pumice.api.pod_resources import is_native, is_pod_count
 from pumice.api.quantity import Amount
-from pumice.api.quota_amounts import is_native, is_pod_count
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
 from pumice.controllers.expected import is_expected

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.conf_files import conf_entries
 from pumice.api.kinds import GRACE_PERIOD_S, Manifest
+from pumice.api.named_files import conf_entries
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
 from pumice.api.times import epoch
 from pumice.controllers.expected import created

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from pumice.actions import ACTIONS
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
-from pumice.api.frozen_json import encode_parts
+from pumice.api.json_text import encode_parts
 from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
 from pumice.api.objects import from_manifest
 from pumice.api.times import overdue_s

@@ -14,10 +14,9 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.conf_files import conf_entries, read_conf_file
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, SYSTEM_NAMESPACE, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
-from pumice.api.named_files import named_conf, named_manifests
+from pumice.api.named_files import conf_entries, named_conf, named_manifests, read_conf_file
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.times import epoch

@@ -14,9 +14,9 @@ from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, short_of
 from pumice.api.groups import ResourceQuota
 from pumice.api.kinds import ENDED_PHASES
 from pumice.api.objects import to_manifest
+from pumice.api.pod_resources import limits_pods, pod_usage
 from pumice.api.pods import Pod
 from pumice.api.quantity import amount_text, base_units, parse_quantity
-from pumice.api.quota_amounts import limits_pods, pod_usage
 from pumice.api.wording import counted, first_of
 from pumice.cluster.embedded.quotas import in_scope
 from pumice.core.resources import PODS, STEP, Column

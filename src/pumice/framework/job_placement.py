@@ -14,16 +14,17 @@ from pumice.core.resources import Mask
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.equal_tasks import SHORTEST, equal_run, has_plain_shape, is_plain, pick_run
 from pumice.framework.fits import NO_ROOM, Codes, Fit
 from pumice.framework.job_records import NoNode, Stage
-from pumice.framework.neighbour_runs import NeighbourRun, has_hard_terms
+from pumice.framework.placement.ahead import Imagined, has_plain_shape, longest, relabelled
 from pumice.framework.plugin import Plugin
-from pumice.framework.ranked_runs import RankedRun, rankers_ahead
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles, mixed_roles
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
+
+_SHORTEST = 4
+"""Shorter runs cost more than they save."""
 
 
 @dataclass
@@ -87,75 +88,95 @@ class JobPlacement:
         return row
 
     def _run_of_equals(self, stmt: Statement) -> bool:
-        """Place equal tasks at the head of the list all at once, as far as there is room now."""
-        if len(self.tasks) < SHORTEST or not self._may_run():
+        """Place equal tasks at the head of the list, as far as there is room now.
+
+        Their queue and their job are asked once for all of them.
+        """
+        if len(self.tasks) < _SHORTEST or not self._may_run():
             return False
         state, task = self.state, Task(self.state.snapshot, self.tasks[0])
-        any_role = has_plain_shape(task.shape) and self._treats_roles_alike()
-        n = equal_run(state, list(self.tasks), self.is_done, self.most, any_role=any_role)
-        if n and state.policy.filter_task(task) is None and self._placer(task)(stmt, task, n):
-            return True
+        n = self._equal_heads(task)
+        if n and state.policy.filter_task(task) is None:
+            known = state.placing.class_of(task)
+            if known is None or known.rankers or state.policy.follows_placements:
+                return self._place_each(stmt, n)
+            if self._place_together(stmt, task, known.number, n):
+                return True
         self._one_by_one.add(task.shape.id)
         return False
 
-    def _placer(self, task: Task) -> Callable[[Statement, Task, int], bool]:
-        if self.state.policy.follows_placements:
-            return self._place_ranked
-        return self._place_plain if has_plain_shape(task.shape) else self._place_neighbours
+    def _equal_heads(self, task: Task) -> int:
+        """Return how many of the first tasks can be placed as one run; 0 if too few.
 
-    def _place_plain(self, stmt: Statement, task: Task, n: int) -> bool:
-        picks = pick_run(self.state.placing, task, n, self.allowed)
-        if picks:
-            stmt.place_many([self.tasks.popleft() for _ in picks], picks)
-        return bool(picks)
-
-    def _place_ranked(self, stmt: Statement, task: Task, n: int) -> bool:
-        """Place equal tasks whose candidates are compared; plugins follow each of them."""
-        state, tasks = self.state, [self.tasks[i] for i in range(n)]
-        placing, failures = state.placing, state.hooks.failures
-        rankers, generator, mark = rankers_ahead(placing, task), placing.state, stmt.checkpoint()
-        if rankers is None or task.shape.coarse or not has_plain_shape(task.shape):
-            return False
-        fit, follow = placing.fit(task), state.policy.on_place
-        run = RankedRun(placing, tasks, fit, self.allowed, rankers=rankers, follow=follow)
-        picks = run.pick(n)
-        if failures.errors:  # who failed is asked task by task
-            stmt.rollback(mark)
-            placing.state = generator
-            return False
-        if picks:
-            stmt.place_many(tasks[: len(picks)], picks)
-            for _ in picks:
-                self.tasks.popleft()
-        return bool(picks)
-
-    def _place_neighbours(self, stmt: Statement, task: Task, n: int) -> bool:
-        """Place equal tasks that have to do with other pods.
-
-        Where refusals are remembered, only if nobody of the role asks for them in this round.
+        A run ends where the job is complete and where its queue would refuse the next one; both
+        are asked about sums that do not exist yet, because holding more never makes a queue allow
+        more nor a job less ready.
         """
-        placing = self.state.placing
-        fit, generator, mark = placing.fit(task), placing.state, stmt.checkpoint()
-        if not has_hard_terms(task.shape) or placing.ranks(task, fit, anywhere=True):
-            return False
-        role = int(self.state.snapshot.tasks.role[task.row])
+        state, snapshot, table = self.state, self.state.snapshot, self.state.snapshot.tasks
+        rows = np.asarray(self.tasks, dtype=np.intp)
+        same = table.shape[rows] == table.shape[task.row]
+        if not has_plain_shape(task.shape) or not self._treats_roles_alike():
+            same &= table.role[rows] == table.role[task.row]
+        same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
+        n = len(rows) if same.all() else int(np.argmin(same))
+        if state.placing.varying and n >= _SHORTEST:
+            first = state.placing.class_key(task)
+            keys = (state.placing.class_key(Task(snapshot, row)) for row in rows[:n].tolist())
+            n = sum(1 for _ in itertools.takewhile(lambda key: key == first, keys))
+        if self.most is not None:
+            n = min(n, self.most())
+        elif state.topology.has_policy(self.job):
+            return 0
+
+        def accepted(k: int) -> Verdict:
+            with Imagined(snapshot, task, k - 1):
+                return state.policy.allocatable(task.queue, task)
+
+        def unfinished(k: int) -> bool:
+            with Imagined(snapshot, task, k), relabelled(snapshot, rows[:k]):
+                return not self.is_done()
+
+        n = longest(n, accepted) if n >= _SHORTEST else 0
+        n = longest(n - 1, unfinished) + 1
+        return n if n >= _SHORTEST else 0
+
+    def _place_each(self, stmt: Statement, n: int) -> bool:
+        """Place the first tasks one by one up to one that finds no room now."""
+        placed, placing = 0, self.state.placing
+        while placed < n:
+            row, generator = self.tasks[0], placing.state
+            task = Task(self.state.snapshot, row)
+            chosen = self._choose(task, int(self.state.snapshot.tasks.role[row]))
+            if chosen is None or not chosen[1]:
+                placing.state = generator  # it is tried again
+                self._one_by_one.add(task.shape.id)
+                break
+            self.tasks.popleft()
+            stmt.place(row, chosen[0])
+            placed += 1
+        return placed > 0
+
+    def _place_together(self, stmt: Statement, task: Task, number: int, n: int) -> bool:
+        """Place the first tasks, of a class with this number, with one question to the kernel.
+
+        Where a role remembers who refused, it does so only if none of its tasks is left to ask.
+        """
+        placing, role = self.state.placing, int(self.state.snapshot.tasks.role[task.row])
+        allowed, mark = self.allowed, stmt.checkpoint()
         remembers = self._remembers(role) and _may_reopen(task)
-        tasks, allowed = [self.tasks[i] for i in range(n)], self.allowed
         if remembers and role in self._refused:
             open_still = self._refused[role] == 0
             allowed = open_still if allowed is None else allowed & open_still
-        run = NeighbourRun(placing, tasks, fit, allowed, reopens=not remembers)
-        picks = run.pick_all(n) if remembers else run.pick(n)
-        if not picks:
+        picks, draws = placing.pick([number] * n, allowed, stay_closed=remembers)
+        if not picks or (remembers and len(picks) < n):
             return False
-        stmt.place_many(tasks[: len(picks)], picks, known=True)
-        for _ in picks:
-            self.tasks.popleft()
+        tasks = [self.tasks.popleft() for _ in picks]
+        stmt.place_many(tasks, picks)
         if remembers and self._has_more(role) and not self.is_done():
             stmt.rollback(mark)
-            placing.state = generator
             self.tasks.extendleft(reversed(tasks))
             return False
+        placing.state = draws[-1]
         return True
 
     def _treats_roles_alike(self) -> bool:
@@ -180,6 +201,8 @@ class JobPlacement:
         return (
             int(table.shape[first]) not in self._one_by_one
             and self.on_placed is None
+            and state.policy.imaginable
+            and state.placing.imagines
             and first not in state.queue_gates.held
             and (role == NOWHERE or role not in self.memory.failed_roles)
             and self.job not in state.ordering.moving_jobs
@@ -209,10 +232,9 @@ class JobPlacement:
         reason = state.policy.filter_task(task)
         if reason is not None:
             return self._no_node(row, role, reason)
-        fit = state.placing.fit(task)
-        chosen = self._choose(task, role, fit)
+        chosen = self._choose(task, role)
         if chosen is None:
-            return self._no_node(row, role, fit)
+            return self._no_node(row, role, state.placing.fit(task))
         node, has_room = chosen
         if has_room:
             stmt.place(row, node)
@@ -238,14 +260,20 @@ class JobPlacement:
         return (
             state.placing.imagines
             and not state.queue_gates.is_reserving  # a pod's own reservation is left aside
-            and is_plain(state, row)
+            and has_plain_shape(state.snapshot.shapes[state.snapshot.tasks.shape[row]])
             and all(plugin.foreseeable for plugin, _ in state.hooks.bound(Plugin.allocatable))
         )
 
-    def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
-        """Try the nominated node first, then all allowed ones."""
+    def _choose(self, task: Task, role: int) -> tuple[int, bool] | None:
+        """Return the best node and whether it has room now; a nominated one comes first."""
         placing, snapshot = self.state.placing, self.state.snapshot
-        nominee, refused = int(snapshot.tasks.nominated[task.row]), self._refused.get(role)
+        nominee, refused = snapshot.tasks.nominated.item(task.row), self._refused.get(role)
+        remembers = self._remembers(role) and (_may_reopen(task) or self._is_mixed(role))
+        if nominee == NOWHERE and not remembers:
+            node = placing.choose_known(task, self.allowed)
+            if node is not None:
+                return node, True
+        fit = placing.fit(task)
         if (
             nominee != NOWHERE
             and (self.allowed is None or self.allowed[nominee])
@@ -257,7 +285,7 @@ class JobPlacement:
             if chosen is not None:
                 return chosen
         allowed = self.allowed
-        if self._remembers(role) and (_may_reopen(task) or self._is_mixed(role)):
+        if remembers:
             refused = self._refused[role] = placing.refusals(task, fit, refused)
             allowed = refused == 0 if allowed is None else allowed & (refused == 0)
         if allowed is None and fit.no_node is not None:

@@ -4,8 +4,9 @@ A ``Fit`` holds, for one shape of task, the answers of every node.  The journal 
 moved since; only those are asked again.  Hooks treat rows independently, so both agree exactly.
 """
 
-from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
-from pumice.framework.alike_nodes import AlikeNodes, Speakers, refine
 from pumice.framework.combining import FIRST_REASON, Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.fits import (
@@ -29,16 +29,29 @@ from pumice.framework.fits import (
     room_on,
     values_of,
 )
+from pumice.framework.placement.kernel import Kernel, PodClass
+from pumice.framework.placement.terms import AmountTerm, NodeTerm, PodCounts
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.refusals import Reason
-
-_MANY = 256
-"""Nodes from which on only one of those that are alike is asked."""
-_SEVERAL = 4
-"""Kinds of tasks from which on it pays to know which nodes are alike."""
+from pumice.kernel.library import library
 
 _MOST_BYTES = 256 << 20
 """What all fits of a session may take together; the least recently used are dropped first."""
+
+
+class KernelClass(NamedTuple):
+    """A class of equal tasks, as the kernel knows it."""
+
+    number: int
+    counts: bool
+    """Whether pods elsewhere decide, too."""
+    rankers: list[Ask]
+    """The plugins that compare candidates beyond their scores."""
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether nodes answer by their own amounts alone."""
+        return not (self.counts or self.rankers)
 
 
 class Placing:
@@ -65,18 +78,9 @@ class Placing:
             (plugin, ask, hooks.ask_aside(plugin, Plugin.may_rank))
             for plugin, ask in hooks.bound(Plugin.rank_nodes)
         ]
-        live = (Plugin.filter_nodes, Plugin.score_nodes)
-        self._by_amounts = [
-            hooks.ask_aside(plugin, Plugin.by_amounts)
-            for plugin in {id(p): p for hook in live for p, _ in hooks.bound(hook)}.values()
-        ]
-        self._closers = [
-            hooks.ask_aside(plugin, Plugin.closed_by_pods)
-            for plugin, _ in hooks.bound(Plugin.filter_nodes)
-            if implements(plugin, "closed_by_pods")
-        ]
-        self._alike: AlikeNodes | None = None
-        self._n_asked = 0
+        self._kernel: Kernel | None = None
+        self._classes: dict[Hashable, KernelClass | None] = {}
+        """Classes of tasks that the kernel knows; None: it cannot."""
         self._best_node = hooks[Plugin.best_node]
         self._picks = bool(hooks.tiers(Plugin.best_node))
         self.varying = [
@@ -100,6 +104,101 @@ class Placing:
                 filters.append(PluginFilter(len(filters), offset, reasons, asks, position=at))
                 self.reasons += reasons
         return filters
+
+    # Classes that the kernel knows
+
+    @cached_property
+    def _declaring(self) -> list[tuple[Ask, bool, bool]] | None:
+        """Who states node terms, and whether its filters and scores count.
+
+        None where a plugin picks nodes, or answers about them without stating terms.
+        """
+        hooks = self.hooks
+        filters = {plugin.position for plugin, _ in hooks.bound(Plugin.filter_nodes)}
+        scores = {plugin.position for plugin, _ in hooks.bound(Plugin.score_nodes)}
+        live = [each for each in hooks.plugins if each.position in filters | scores]
+        if self._picks or not self.imagines:
+            return None
+        if not all(implements(each, "node_terms") for each in live):
+            return None
+        return [
+            (
+                hooks.ask_aside(each, Plugin.node_terms),
+                each.position in filters,
+                each.position in scores,
+            )
+            for each in live
+        ]
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of this session."""
+        if self._kernel is None:
+            found = library()
+            assert found is not None  # noqa: S101  # classes are made only with one
+            self._kernel = Kernel(found, self.snapshot)
+        return self._kernel
+
+    def class_key(self, task: Task) -> Hashable:
+        """Return the key of tasks that are equal, also to the counts they are in."""
+        if self.varying:
+            return self.kind(task), self.snapshot.tasks.label_class.item(task.row)
+        return task.shape.id
+
+    def class_of(self, task: Task) -> "KernelClass | None":
+        """Return the class of a task; None if the kernel cannot know it."""
+        key = self.class_key(task)
+        try:
+            return self._classes[key]
+        except KeyError:
+            made = self._classes[key] = self._make_class(task)
+            return made
+
+    def _make_class(self, task: Task) -> "KernelClass | None":
+        if library() is None or task.shape.coarse:
+            return None
+        terms = self._terms_of(task)
+        if terms is None:
+            return None
+        fit = self._blank_fit(task)
+        static = [codes != 0 for codes in fit.static_codes if codes is not None]
+        refused = np.logical_or.reduce(static) if static else None
+        amounts = [each for term in terms if isinstance(term, AmountTerm) for each in term.numbers]
+        counts = next((term for term in terms if isinstance(term, PodCounts)), None)
+        base = fit.static_score
+        if base is not None:
+            base = np.ascontiguousarray(base, dtype=np.float64)
+        made = PodClass(task.shape, refused, base, amounts, counts)
+        return KernelClass(self.kernel.add(made), counts is not None, fit.rankers)
+
+    def _terms_of(self, task: Task) -> list[NodeTerm] | None:
+        if self._declaring is None:
+            return None
+        found: list[NodeTerm] = []
+        for ask, filters, scores in self._declaring:
+            terms = ask(task)
+            if terms is None:
+                return None
+            for term in terms:
+                is_score = isinstance(term, AmountTerm) and term.is_score
+                if scores if is_score else filters:
+                    found.append(term)
+        return found
+
+    def by_amounts(self, task: Task) -> bool:
+        """Return whether filters and scores of such tasks follow from amounts of nodes alone."""
+        terms = self._terms_of(task)
+        return terms is not None and all(isinstance(term, AmountTerm) for term in terms)
+
+    def pick(
+        self, classes: Sequence[int], allowed: Mask | None = None, *, stay_closed: bool = False
+    ) -> tuple[list[int], list[int]]:
+        """Pick nodes with room now for tasks of some classes, as ``choose`` would one by one.
+
+        Returns the nodes up to the first task that finds none, and the state of the generator
+        after each pick.
+        """
+        return self.kernel.pick(classes, self.state, allowed, stay_closed=stay_closed)
 
     # Columns of a shape
 
@@ -148,7 +247,7 @@ class Placing:
         fit.verdict = np.zeros(n, dtype=np.int16)
         fit.room = np.zeros(n, dtype=np.int8)
         fit.score, fit.value = np.zeros(n), np.zeros(n)
-        self._ask_all(fit, task)
+        self._refresh(fit, task, ALL)
         return fit
 
     def _blank_fit(self, task: Task) -> Fit:
@@ -172,38 +271,6 @@ class Placing:
     def _rankers_for(self, task: Task) -> list[Ask]:
         return [ask for _, ask, may_rank in self.rankers if may_rank(task) is not False]
 
-    def _ask_all(self, fit: Fit, task: Task) -> None:
-        """Ask about all rows; of nodes that answer alike about one only."""
-        alike = self._alike_to(fit, task)
-        if alike is None:
-            self._refresh(fit, task, ALL)
-            return
-        group = alike.group
-        answers = self.answers(fit, task, alike.nodes, alike.nodes.index)
-        if not isinstance(answers.verdict, int):
-            fit.verdict = answers.verdict.astype(np.int16).take(group)
-        fit.room = answers.room.take(group)
-        fit.value = answers.value.take(group)
-        if not isinstance(answers.score, float):
-            fit.score = answers.score.take(group)
-
-    def _alike_to(self, fit: Fit, task: Task) -> Speakers | None:
-        """Return the nodes to ask for all; None: ask all."""
-        n = self.snapshot.nodes.n
-        self._n_asked += 1
-        if n < _MANY or self._n_asked < _SEVERAL or not all(ask(task) for ask in self._by_amounts):
-            return None
-        if self._alike is None:
-            self._alike = AlikeNodes(self.snapshot)
-        alike = self._alike.speakers()
-        if fit.static_score is not None or len(alike.nodes) * 2 > n:
-            return None
-        static = [codes for codes in fit.static_codes if codes is not None]
-        if not static:
-            return alike
-        asked, group = refine(alike.group, static)
-        return Speakers(Nodes(self.snapshot, asked), group)
-
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
         """Ask again about some rows."""
         fit.take(rows, self.answers(fit, task, Nodes(self.snapshot, rows), rows))
@@ -218,12 +285,6 @@ class Placing:
     def verdict(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | int:
         """Ask all filters about some rows: 0 fits, else the number of a reason."""
         return self._verdict(fit, task, nodes, rows)
-
-    def closed_by_pods(self, task: Task, rows: Rows) -> Mask | None:
-        """Mark those of some rows that filters refuse because of other pods; None: none."""
-        nodes = Nodes(self.snapshot, rows)
-        found = [closed for ask in self._closers if (closed := ask(task, nodes)) is not None]
-        return np.logical_or.reduce(found) if len(found) > 1 else found[0] if found else None
 
     def score(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Column | float:
         """Add up the scores of some rows."""
@@ -242,7 +303,7 @@ class Placing:
         Returns the node's row and whether it has room now; None if no node fits.
         """
         value = fit.value if allowed is None else np.where(allowed, fit.value, -np.inf)
-        node = self._best(task, fit, value)
+        node = self._best(task, fit.rankers, value)
         if node is not None:
             return node, True
         later = (fit.verdict == 0) & (fit.room == FUTURE)
@@ -250,59 +311,51 @@ class Placing:
             later &= allowed
         if not later.any():
             return None
-        node = self._best(task, fit, np.where(later, fit.score, -np.inf))
+        node = self._best(task, fit.rankers, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
-    def choose_once(self, key: Hashable, task: Task) -> int | None:
-        """Pick the best node that has room now as ``choose`` does, without keeping columns."""
-        if key not in self._fits:
-            fit = self._blank_fit(task)
-            alike = None if fit.rankers or self._picks else self._alike_to(fit, task)
-            if alike is not None:
-                value = self.answers(fit, task, alike.nodes, alike.nodes.index).value
-                best = value.max()
-                return None if best == -np.inf else alike.draw(value == best, self.spin)
-        fit = self.fit_of(key, task)
-        return self._best(task, fit, fit.value)
+    def choose_known(self, task: Task, allowed: Mask | None = None) -> int | None:
+        """Pick the best node with room now as ``choose`` does; None if the kernel finds none."""
+        known = self.class_of(task)
+        if known is None:
+            return None
+        if not known.rankers:
+            nodes, draws = self.pick([known.number], allowed)
+            if not nodes:
+                return None
+            self.state = draws[0]
+            return nodes[0]
+        value = self.fit(task).value if known.counts else self.kernel.values(known.number)
+        if allowed is not None:
+            value = np.where(allowed, value, -np.inf)
+        return self._best(task, known.rankers, value)
 
     def choose_idle(self, task: Task, fit: Fit) -> int | None:
         """Pick the best node that has room now, whatever it has promised to pipelined tasks."""
         has_room = (task.need - self.snapshot.nodes.idle < STEP).all(axis=0)
-        return self._best(task, fit, np.where(has_room & (fit.verdict == 0), fit.score, -np.inf))
+        value = np.where(has_room & (fit.verdict == 0), fit.score, -np.inf)
+        return self._best(task, fit.rankers, value)
 
     def choose_curable(self, task: Task, fit: Fit, allowed: Mask) -> tuple[int, bool] | None:
         """Pick the best of the allowed nodes by room and score alone, as ``choose`` does."""
         for room in (IDLE, FUTURE):
             value = np.where(allowed & (fit.room == room), fit.score, -np.inf)
-            node = self._best(task, fit, value)
+            node = self._best(task, fit.rankers, value)
             if node is not None:
                 return node, room == IDLE
         return None
 
-    def ranks(self, task: Task, fit: Fit, *, anywhere: bool = False) -> bool:
-        """Return whether candidates are compared with each other beyond their scores.
-
-        ``anywhere``: whether they would be if all nodes were candidates.
-        """
-        if self._picks or not fit.rankers:
-            return self._picks
-        rows = np.flatnonzero(fit.value > -np.inf) if not anywhere else np.arange(len(fit.value))
-        nodes = Nodes(self.snapshot, rows)
-        return any(ask(task, nodes) is not None for ask in fit.rankers)
-
-    def _best(self, task: Task, fit: Fit, value: Column) -> int | None:
-        best = value.max(initial=-np.inf)
-        if best == -np.inf:
-            return None
-        if fit.rankers or self._picks:
+    def _best(self, task: Task, rankers: list[Ask], value: Column) -> int | None:
+        if rankers or self._picks:
             return self._best_ranked(task, value)
-        return self._draw((value == best).nonzero()[0])
+        best = value.max(initial=-np.inf)
+        return None if best == -np.inf else self._draw((value == best).nonzero()[0])
 
-    def _best_ranked(self, task: Task, value: Column) -> int:
+    def _best_ranked(self, task: Task, value: Column) -> int | None:
         """Pick the best node after candidates were compared with each other."""
         candidates = (value > -np.inf).nonzero()[0]
-        if len(candidates) == 1:
-            return int(candidates[0])
+        if len(candidates) < 2:
+            return int(candidates[0]) if len(candidates) else None
         whole = len(candidates) == len(value)
         nodes = Nodes(self.snapshot, ALL if whole else candidates)
         scores = value.copy() if whole else value[candidates]  # a plugin may write into them

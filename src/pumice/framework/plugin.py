@@ -282,12 +282,3 @@ def implements(plugin: Plugin | type[Plugin], hook: str) -> bool:
     """Return whether a plugin overrides a hook."""
     cls = plugin if isinstance(plugin, type) else type(plugin)
     return getattr(cls, hook) is not getattr(Plugin, hook)
-
-
-def ranks_ahead(plugin: Plugin) -> bool:
-    """Return whether a plugin ranks nodes ahead by the same rule as at a placement."""
-    for cls in type(plugin).__mro__[: -len(Plugin.__mro__)]:
-        own = vars(cls)
-        if "rank_ahead" in own or "rank_nodes" in own or "on_place" in own:
-            return "rank_ahead" in own
-    return False

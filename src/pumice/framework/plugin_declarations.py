@@ -16,6 +16,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import Fault
+from pumice.framework.placement.terms import NodeTerm
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
@@ -107,25 +108,10 @@ class PluginDeclarations:
         """
         return True
 
-    def rank_ahead(self, task: Task, nodes: Nodes, copies: Mapping[int, int]) -> Column | None:
-        """Answer as ``rank_nodes`` would if some nodes (rows) had taken so many copies of a task.
+    def node_terms(self, task: Task) -> list[NodeTerm] | None:
+        """State as data what ``filter_nodes`` and ``score_nodes`` answer to tasks of this kind.
 
-        A plugin that overrides it lets equal tasks be placed together: ``on_place`` is called for
-        every copy before these are placed.
-        """
-        raise NotImplementedError
-
-    def by_amounts(self, task: Task) -> bool:
-        """Return whether ``filter_nodes`` and ``score_nodes`` look at nothing but amounts of nodes.
-
-        Nodes of the same amounts then answer alike to a task; so they do for the whole session.
-        """
-        return False
-
-    def closed_by_pods(self, task: Task, nodes: Nodes) -> Mask | None:
-        """Mark nodes that ``filter_nodes`` refuses because of pods there or elsewhere; None: none.
-
-        The plugin logs other nodes as moved that a placement opens or closes.
+        The kernel then computes it; None: the hooks are asked.
         """
         return None
 

@@ -12,7 +12,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Hooks
-from pumice.framework.plugin import Plugin, ranks_ahead
+from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.topology.domains import Domain, SubGroup, Topology
 
@@ -81,15 +81,7 @@ class Policy:
     @cached_property
     def by_row(self) -> bool:
         """Whether answers about nodes follow from their rows alone."""
-        return not self.follows_placements and self.by_row_ahead
-
-    @cached_property
-    def by_row_ahead(self) -> bool:
-        """Whether they do apart from ranks, and who follows placements ranks nodes ahead."""
-        followers = self.hooks.bound(Plugin.on_place)
-        return all(each.by_row for each in self.hooks.plugins) and all(
-            ranks_ahead(plugin) for plugin, _ in followers
-        )
+        return not self.follows_placements and all(each.by_row for each in self.hooks.plugins)
 
     @cached_property
     def imaginable(self) -> bool:

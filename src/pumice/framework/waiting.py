@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, WaitingPod, short_of
+from pumice.api.pod_resources import is_pod_count
 from pumice.api.quantity import amount_text
-from pumice.api.quota_amounts import is_pod_count
 from pumice.api.wording import first_of
 from pumice.core.resources import IndexArray
 from pumice.core.status import N_STATUS, PENDING, Status

@@ -10,11 +10,10 @@ from markupsafe import Markup
 
 from pumice.api.decisions import Decisions
 from pumice.api.duration import parse_duration
-from pumice.api.field_lines import pointing_to_fields
 from pumice.api.kinds import BUILT_IN, Manifest
-from pumice.api.named_values import value_of
+from pumice.api.manifests import pointing_to_fields
 from pumice.api.times import epoch
-from pumice.api.wording import counted, name_hint
+from pumice.api.wording import counted, name_hint, value_of
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import Explanation, explain_job

@@ -5,11 +5,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pumice.api.field_lines import pointing_to_fields
+from pumice.api.manifests import pointing_to_fields
 from pumice.api.meta import KubeObject
-from pumice.api.named_values import value_of
 from pumice.api.output_files import make_folder
 from pumice.api.times import epoch
+from pumice.api.wording import value_of
 from pumice.core.resources import Column
 from pumice.errors import InputError
 from pumice.framework.registry import PluginSource, load_plugins

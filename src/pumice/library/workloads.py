@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pumice.actions import ACTIONS
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.conf_files import read_conf_file
+from pumice.api.named_files import read_conf_file
 from pumice.api.objects import Node
 from pumice.errors import InputError, Words
 from pumice.framework.conf_check import check_conf

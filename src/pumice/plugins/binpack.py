@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pumice.core.resources import CPU, MEMORY, Column, weighted_sum
+from pumice.core.resources import CPU, MEMORY, STEP, Column, weighted_sum
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
+from pumice.framework.placement.terms import NodeTerm, packed_score
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -39,15 +40,20 @@ class Binpack(Plugin, name="binpack"):
         self._weights = weights
         self._named = known.mask(["cpu", "memory", *self.resources])[:, None]
 
-    def by_amounts(self, task: Task) -> bool:  # as in Plugin
-        """Return that amounts are all that counts."""
-        return True
+    def node_terms(self, task: Task) -> list[NodeTerm]:
+        """State the score."""
+        if self.weight == 0:
+            return []
+        wanted = self._named[:, 0] & (task.request[:, 0] >= STEP)
+        rows = [(row, self._weights.item(row)) for row in wanted.nonzero()[0].tolist()]
+        total = sum(weight for _, weight in rows) or 1.0
+        return [packed_score(self.weight, total, [each for each in rows if each[1] > 0])]
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Add requested resources only; one that would overflow makes the whole score zero."""
         if self.weight == 0:
             return None
-        wanted = self._named & (task.request >= 0.1)
+        wanted = self._named & (task.request >= STEP)
         weights = np.where(wanted, self._weights, 0.0)
         total = weights.sum()
         after = nodes.used + task.request

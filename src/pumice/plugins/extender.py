@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS, REVOCABLE_ZONE
 from pumice.api.codes import Cause
-from pumice.api.frozen_json import FrozenJson
+from pumice.api.json_text import FrozenJson
 from pumice.api.objects import to_manifest
 from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column, Mask
 from pumice.core.snapshot import Snapshot

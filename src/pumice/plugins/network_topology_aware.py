@@ -1,6 +1,6 @@
 """network-topology-aware: keep the tasks of a job close together in the network."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
@@ -247,6 +247,20 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         return np.array([node for node in nodes if node != NOWHERE], dtype=np.intp)
 
     # Scores of nodes
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Distinguish tasks whose nodes are compared from others."""
+        return self.may_rank(task) or None
+
+    def may_rank(self, task: Task) -> bool:
+        """Return whether tasks near this one are placed, or domains are filled one by one."""
+        if self.weight == 0:
+            return False
+        topology = self._topology
+        part = topology.subgroup_of(task.row) if topology.has_topology(task.job) else None
+        if part is None or part.topology is None:
+            return self.packs_normal_pods and bool(self._tiers)
+        return topology.near(part) is not None
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Prefer nodes near the tasks placed so far, or in domains that are in use."""

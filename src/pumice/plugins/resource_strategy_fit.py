@@ -13,6 +13,7 @@ from pumice.core.resources import CPU, MEMORY, STEP, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import Fault, WholePart, arg
+from pumice.framework.placement.terms import NodeTerm, strategy_score
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -127,7 +128,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
         """Refuse pods that would leave too little beside the free scarce resources."""
         request = task.request
-        if not self._kept or any(request[row, 0] > 0 for row, *_ in self._kept):
+        if not self._keeps_from(task.shape):
             return None
         idle, index = nodes.idle, nodes.index
         codes = np.zeros(len(nodes), dtype=np.int16)
@@ -137,9 +138,24 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
             codes[has[index] & short & (codes == 0)] = code
         return codes
 
-    def by_amounts(self, task: Task) -> bool:  # as in Plugin
-        """Return whether no room is kept beside scarce resources, which some nodes never had."""
-        return not self._kept
+    def _keeps_from(self, shape: Shape) -> bool:
+        """Return whether room beside scarce resources is kept from pods of a shape."""
+        return bool(self._kept) and not any(shape.request[row, 0] > 0 for row, *_ in self._kept)
+
+    def node_terms(self, task: Task) -> list[NodeTerm] | None:
+        """State the score, unless some nodes keep room."""
+        if self._keeps_from(task.shape):
+            return None
+        rules = self._rules_of(task.shape) if self.weight > 0 else []
+        if not rules:
+            return []
+        counted = [
+            (rule.row, rule.weight, rule.kind == MOST)
+            for rule in rules
+            if rule.weight and rule.kind in (MOST, LEAST)
+        ]
+        total = sum(rule.weight for rule in rules)
+        return [strategy_score(_MAX_SCORE * self.weight, total, counted)]
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Average the use of requested resources; one that would overflow makes it all zero."""

@@ -12,9 +12,9 @@ from xml.etree import ElementTree as ET
 
 from pumice.api.annotations import EXPECTED
 from pumice.api.conf import SchedulerConf, parse_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.named_files import read_conf_file
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.shown_text import shown
 from pumice.api.wording import crash_text

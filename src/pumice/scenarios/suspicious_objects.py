@@ -164,7 +164,7 @@ def _is_plain(manifest: Mapping[str, Any]) -> bool:
 
 
 def _misspelt(manifest: Mapping[str, Any]) -> list[str]:
-    from pumice.api.schema.unknown_fields import misspelt_fields  # noqa: PLC0415  (rarely needed)
+    from pumice.api.schema.build import misspelt_fields  # noqa: PLC0415  (rarely needed)
 
     return [field.sentence for field in misspelt_fields(manifest)]
 

@@ -14,8 +14,7 @@ from typing import Final, Self
 
 from pumice import logs
 from pumice.errors import ServiceError
-from pumice.serve.flags import split_address
-from pumice.serve.options import ProcessOptions
+from pumice.serve.options import ProcessOptions, split_address
 
 _BACKLOG: Final = 128
 _log = logs.get("endpoints")

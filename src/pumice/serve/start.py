@@ -223,7 +223,7 @@ def _controllers(
 
 
 def _webhooks(options: WebhookOptions) -> Part:
-    from pumice.serve.webhooks.server import serve_webhooks  # noqa: PLC0415
+    from pumice.serve.webhooks import serve_webhooks  # noqa: PLC0415
 
     return Part("webhooks", partial(serve_webhooks, options))
 

@@ -13,8 +13,7 @@ import numpy as np
 from pumice.core.resources import PODS
 from pumice.core.shapes import Shape
 from pumice.core.views import Task
-from pumice.framework.equal_runs import Run
-from pumice.framework.equal_tasks import has_host_ports, has_plain_shape
+from pumice.framework.placement.ahead import has_host_ports, has_plain_shape
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Bounds
 from pumice.sim.job_classes import JobClass
@@ -136,9 +135,7 @@ class DirectCycle:
             with np.errstate(all="ignore"):
                 fit = placing.fit_of(key, task)
                 if n > 1:
-                    return (
-                        None if placing.ranks(task, fit) else Run(placing, task, fit, None).pick(n)
-                    )
+                    return None
                 chosen = placing.choose(task, fit)
                 if chosen is None:
                     return []

@@ -12,9 +12,9 @@ import numpy as np
 
 from pumice.api.annotations import HOSTNAME
 from pumice.api.conf import SchedulerConf, parse_conf
-from pumice.api.conf_files import read_conf_file
 from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
+from pumice.api.named_files import read_conf_file
 from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
 from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cache.requests import pod_request, resource_lists

@@ -92,7 +92,7 @@ class KeptPlacing(Placing):
     def anew(self) -> "KeptPlacing":
         """Return one like this for another cycle: bound to the same hooks, without fits."""
         made = object.__new__(type(self))  # copy() takes ten times as long
-        made.__dict__.update(self.__dict__, _fits={})
+        made.__dict__.update(self.__dict__, _fits={}, _classes={}, _kernel=None)
         return made
 
     def _new_fit(self, key: Hashable, task: Task) -> Fit:
@@ -134,7 +134,7 @@ class KeptPlacing(Placing):
         return (
             self._kept.states.is_exact
             and not (self._picks or self._rankers_for(task))
-            and all(by_amounts(task) for by_amounts in self._by_amounts)
+            and self.by_amounts(task)
         )
 
     def _rank(self, task: Task) -> RankedNodes | None:
@@ -150,11 +150,6 @@ class KeptPlacing(Placing):
                 return self.answers(fit, task, Nodes(self.snapshot, rows), rows)
 
         return RankedNodes(self._kept.states, task, ask, barred)
-
-    def choose_once(self, key: Hashable, task: Task) -> int | None:
-        """Pick the best node that has room now, by a fit that later cycles have, too."""
-        fit = self.fit_of(key, task)
-        return self._best(task, fit, fit.value)
 
 
 def is_common(key: Hashable) -> bool:

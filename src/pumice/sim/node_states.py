@@ -5,14 +5,13 @@ then nothing is computed.  The tables learn of such pods when somebody reads the
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from pumice.core.resources import is_coarse
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.framework.alike_nodes import amounts
 
 _UNKNOWN: Final = -1
 _MOST: Final = 1 << 16
@@ -138,7 +137,9 @@ class NodeStates:
     def _find(self, nodes: list[int]) -> list[int]:
         """Find the numbers of some nodes in the tables."""
         self.write_due()
-        columns = [column[..., nodes].reshape(-1, len(nodes)) for column in amounts(self._snapshot)]
+        columns = [
+            column[..., nodes].reshape(-1, len(nodes)) for column in _amounts(self._snapshot)
+        ]
         bits = np.ascontiguousarray(np.concatenate(columns).T, dtype=np.float64)
         found = []
         for node, key in zip(nodes, map(np.ndarray.tobytes, bits), strict=True):
@@ -151,3 +152,11 @@ class NodeStates:
                 self._after[move] = number
                 self._after[number, kind, -sign] = before
         return found
+
+
+def _amounts(snapshot: Snapshot) -> list[np.ndarray[Any, Any]]:
+    """Return the columns that nodes of the same amounts have in common (…, n)."""
+    nodes = snapshot.nodes
+    offered = (nodes.allocatable, nodes.capacity_amounts)
+    columns = (nodes.books, *offered, nodes.view_nonzero, nodes.view_pods)
+    return [column[..., : nodes.n] for column in columns]

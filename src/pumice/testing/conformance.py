@@ -17,15 +17,13 @@ import numpy as np
 
 from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import fits
-from pumice.core.views import Nodes, Task
+from pumice.core.views import Task
 from pumice.errors import PluginError
-from pumice.framework.alike_nodes import amounts
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled, Method
-from pumice.framework.equal_tasks import is_plain
-from pumice.framework.fits import codes_of
-from pumice.framework.imagined_rows import ImaginedNodes, Load
+from pumice.framework.eviction.sums import EmptiedNodes
+from pumice.framework.placement.ahead import has_plain_shape
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -45,9 +43,9 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
     ``return`` with a value.  Arguments: what is written is read back,
     an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
     rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
-    to a shape outlive every move; nodes of the same amounts are alike where the plugin says so; a
-    move changes only the rows it touches; a node with the task on
-    it may be asked about in advance.  Orders: keys that can be compared, each row by itself.
+    to a shape outlive every move; terms that are stated as data say what hooks answer; a
+    move changes only the rows it touches; a node without one of its tasks
+    may be asked about in advance.  Orders: keys that can be compared, each row by itself.
     Votes and masks: of the right type and length.  All: the same answer twice, tables unchanged,
     no trace of a discarded statement in tables or answers.
 
@@ -142,8 +140,7 @@ class _Examination:
             self.check_rows()
             self.check_orders()
             self.check_shapes_alike()
-            self.check_amounts_alone()
-            self.check_closed_by_pods()
+            self.check_node_terms()
             victims.check_bounds()
             victims.check_alone()
         with self.leaves_tables_alone("a discarded statement"):
@@ -207,36 +204,21 @@ class _Examination:
             seen = first.setdefault(like, answer)
             self.equal(hook, "tasks of one shape differ (see vary_by)", seen, answer)
 
-    def check_amounts_alone(self) -> None:
-        """Compare what nodes answer that are given the same amounts, where they are to be alike."""
-        hooks = [hook for hook in BY_NODES if self.questions.has(hook)]
-        columns = amounts(self.snapshot)
-        for row in self.asking if hooks else ():
-            if not self.questions.ask(Plugin.by_amounts, Task(self.snapshot, row)):
+    def check_node_terms(self) -> None:
+        """Compare what the kernel computes of the terms that are stated with what hooks answer."""
+        placing = self.ssn.placing
+        for row in self.asking if implements(self.ssn.hooks.plugins[0], "node_terms") else ():
+            task = Task(self.snapshot, row)
+            known, value = placing.class_of(task), placing.fit(task).value
+            if known is None:
                 continue
-            for i in range(self.snapshot.nodes.n):
-                before = [column.copy() for column in columns]
-                for column in columns:
-                    column[...] = column[..., i : i + 1]
-                for hook in hooks:
-                    answer = self.questions.node_column(hook, row)
-                    text = "looks at more than amounts (by_amounts says that it does not)"
-                    self.equal(hook, text, np.full_like(answer, answer[i]), answer)
-                for column, old in zip(columns, before, strict=True):
-                    column[...] = old
-
-    def check_closed_by_pods(self) -> None:
-        """Test that the filter refuses the nodes that it is said to refuse because of pods."""
-        hook = Plugin.filter_nodes
-        for row in self.asking if self.questions.has(hook) else ():
-            task, nodes = Task(self.snapshot, row), Nodes(self.snapshot)
-            closed = self.questions.ask(Plugin.closed_by_pods, task, nodes)
-            if closed is None or not closed.any():
-                continue
-            codes = codes_of(self.questions.answer(hook, task, nodes))
-            if codes is None or not codes[closed].all():
-                text = "accepts nodes that closed_by_pods marks"
-                raise PluginError(self.name, hook.__name__, text)
+            for node in range(self.snapshot.nodes.n):
+                only = np.arange(self.snapshot.nodes.n) == node
+                open_there, _ = placing.pick([known.number], only)
+                found = placing.kernel.values(known.number)[node] if open_there else -np.inf
+                if found != value[node]:
+                    text = "differs from what filter_nodes and score_nodes answer"
+                    raise PluginError(self.name, "node_terms", text)
 
     # Moves
 
@@ -258,6 +240,7 @@ class _Examination:
                     self.equal(hook, "an answer to a shape follows moves", before[key], answer)
                 text = "a move changes rows that the journal does not know of (see journal.touch)"
                 self.equal(hook, text, before[key][rest], answer[rest])
+            self.check_node_terms()
             check(self.snapshot)
 
     def move(self, statement: Statement) -> None:
@@ -265,31 +248,39 @@ class _Examination:
         kind = int(self.rng.integers(3))
         if kind == 2 and self.questions.running:
             victims = self.questions.running
-            statement.evict(victims.pop(int(self.rng.integers(len(victims)))), "reclaim")
+            self.evict(
+                statement, Task(self.snapshot, victims.pop(int(self.rng.integers(len(victims)))))
+            )
             return
         if not self.moving:
             return
         task = Task(self.snapshot, self.moving.pop())
         room = np.flatnonzero(fits(task.request, self.snapshot.nodes.idle))
         if kind == 0 and len(room):
-            self.place(statement, task, int(self.rng.choice(room)))
+            statement.place(task.row, int(self.rng.choice(room)))
         else:
             statement.pipeline(task.row, int(self.rng.integers(self.snapshot.nodes.n)))
 
-    def place(self, statement: Statement, task: Task, node: int) -> None:
-        """Place a task; ask before about the node with the task on it, as runs of equals do."""
-        hooks = [h for h in BY_NODES if self.questions.has(h) and is_plain(self.ssn, task.row)]
-        rows, one = np.array([node], dtype=np.intp), np.ones(1)
-        imagined = ImaginedNodes(self.snapshot, rows, Load.of_copies(task.shape, one))
-        varies = self.questions.ask(Plugin.vary_by, task)
-        wanted = {hook: self.questions.live_column(hook, task, imagined) for hook in hooks}
-        statement.place(task.row, node)
-        if varies != self.questions.ask(Plugin.vary_by, task):
-            return
-        for hook, answer in wanted.items():
-            found = self.questions.node_column(hook, task.row, rows)
-            text = "reads more than the rows it is given (use them, or set by_row to False)"
-            self.equal(hook, text, found, answer)
+    def evict(self, statement: Statement, victim: Task) -> None:
+        """Evict a task; ask before about its node without it, as evictions do."""
+        snapshot, rows = self.snapshot, np.array([victim.node], dtype=np.intp)
+        hooks = [hook for hook in BY_NODES if self.ssn.policy.by_row and self.questions.has(hook)]
+        waiting = [Task(snapshot, row) for row in self.questions.still_waiting(self.asking)]
+        plain = [task for task in waiting if hooks and has_plain_shape(task.shape)]
+        emptied = EmptiedNodes(snapshot, rows, victim.request, victim.shape.nonzero)
+        varies = [self.questions.ask(Plugin.vary_by, task) for task in plain]
+        wanted = [
+            {hook: self.questions.live_column(hook, task, emptied) for hook in hooks}
+            for task in plain
+        ]
+        statement.evict(victim.row, "reclaim")
+        for task, varied, answers in zip(plain, varies, wanted, strict=True):
+            if varied != self.questions.ask(Plugin.vary_by, task):
+                continue
+            for hook, answer in answers.items():
+                found = self.questions.node_column(hook, task.row, rows)
+                text = "reads more than the rows it is given (use them, or set by_row to False)"
+                self.equal(hook, text, found, answer)
 
     # Comparing
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 from pumice.api.cloning import clone
 from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
-from pumice.api.schema.build import EXCLUSIVE, Node
-from pumice.api.schema.unknown_fields import unknown_fields
+from pumice.api.schema.build import EXCLUSIVE, Node, unknown_fields
 from pumice.webhooks.contents import KnownContents, content_key
 from pumice.webhooks.fields import (
     OMITTED,

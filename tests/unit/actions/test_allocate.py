@@ -7,7 +7,7 @@ import pytest
 
 from pumice.actions.allocate import allocate
 from pumice.core.resources import CPU
-from pumice.framework.equal_tasks import pick_run
+from pumice.framework.job_placement import JobPlacement
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.testing import node, pod, pod_group, queue
@@ -161,11 +161,17 @@ def test_equal_tasks_are_placed_together_up_to_the_minimum_of_their_role(decide:
         minima = {"worker": 4}
         world += [pod_group(name, min_member=4, min_task_member=minima, phase="Inqueue")]
         world += [pod(f"{name}-{i}", group=name, cpu=1, role="worker") for i in range(size)]
-    placed = mock.Mock(side_effect=pick_run)
-    with mock.patch("pumice.framework.job_placement.pick_run", placed):
+    heads = JobPlacement._equal_heads
+    found: list[int] = []
+
+    def counted(*args: Any) -> int:
+        found.append(heads(*args))
+        return found[-1]
+
+    with mock.patch.object(JobPlacement, "_equal_heads", counted):
         decisions = decide(world, "gang", actions="allocate")
     assert names(decisions) == [f"{name}-{i}" for name in "ab" for i in range(4)]
-    assert [call.args[2] for call in placed.call_args_list] == [4, 4]
+    assert found == [4, 4]
 
 
 def test_pods_without_a_role_are_each_tried(decide: Any) -> None:

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import pumice
-from pumice.api import field_lines
-from pumice.api.field_lines import point_to_field, pointing_to_fields
+from pumice.api import manifests as field_lines
+from pumice.api.manifests import point_to_field, pointing_to_fields
 from pumice.cli.main import main
 from pumice.errors import ManifestError
 

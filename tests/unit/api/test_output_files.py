@@ -280,7 +280,7 @@ WRITERS: Final = frozenset(
 )
 ALLOWED: Final = {
     "api/output_files.py": "the one function",
-    "api/secret_files.py": "opens for reading, without waiting for a pipe",
+    "api/text_files.py": "opens secrets for reading, without waiting for a pipe",
     "cluster/embedded/data_records.py": "the log, appended to, and the lock of a data directory",
     "cluster/http/tls.py": "a file without a name for OpenSSL, gone at once",
     "library/plots.py": "figures are drawn into memory, and written by the one function",

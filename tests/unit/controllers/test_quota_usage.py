@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.quota_amounts import pods_usage
+from pumice.api.pod_resources import pods_usage
 
 
 def container(requests: Any = None, limits: Any = None, **more: Any) -> Any:

@@ -10,7 +10,6 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import snapshot_of
 from tests.present import present
@@ -76,21 +75,6 @@ def test_one_node_at_a_time(snapshot: Any) -> None:
         8000, 5000, 3000,
     ]  # fmt: skip
     assert row.object.spec.unschedulable
-
-
-def test_imagined_nodes_have_copies_of_a_task_on_them(snapshot: Any) -> None:
-    shape = task_of(snapshot, "waits").shape
-    for live in (False, True):
-        snapshot.view_is_live = live
-        imagined = ImaginedNodes(
-            snapshot, np.array([1, 1]), Load.of_copies(shape, np.array([0.0, 2.0]))
-        )
-        assert imagined.idle[CPU].tolist() == [5000, 3000]
-        assert imagined.used[CPU].tolist() == [3000, 5000]
-        assert imagined.future_idle[CPU].tolist() == [5000, 3000]
-        assert imagined.view_pods.tolist() == ([1, 3] if live else [1, 1])
-        assert imagined.view_used[CPU].tolist() == ([3000, 5000] if live else [3000, 3000])
-        assert imagined.view_nonzero[CPU].tolist() == imagined.view_used[CPU].tolist()
 
 
 def test_a_task_tells_what_it_is(snapshot: Any) -> None:

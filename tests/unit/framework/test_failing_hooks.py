@@ -10,8 +10,8 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
+from pumice.framework.eviction.sums import EmptiedNodes
 from pumice.framework.hook_answers import ask_by_halves
-from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason
 from pumice.scheduler import Scheduler
@@ -101,11 +101,12 @@ def test_a_bad_node_is_refused_and_the_others_are_answered() -> None:
     assert fit.score.tolist() == [0.0 if i == BAD else 2.0 * i for i in range(N)]
 
 
-def test_a_bad_node_with_imagined_copies_is_reported_apart_too() -> None:
-    ssn, copies = session(), np.arange(N, dtype=float)
-    task = ssn.task(0)
-    nodes = ImaginedNodes(ssn.snapshot, np.arange(N), Load.of_copies(task.shape, copies))
-    assert (nodes.part(slice(2, 5)).used[0] == copies[2:5] * 1000).all()
+def test_a_bad_node_that_is_imagined_emptier_is_reported_apart_too() -> None:
+    ssn = session()
+    task, n = ssn.task(0), np.arange(N, dtype=float)
+    gone = task.request * n, task.shape.nonzero * n
+    nodes = EmptiedNodes(ssn.snapshot, np.arange(N), *gone)
+    assert (nodes.part(slice(2, 5)).releasing[0] == n[2:5] * 1000).all()
     codes = ask(ssn, Plugin.filter_nodes, task, nodes)
     assert codes.tolist() == [3 if i == BAD else i % 2 for i in range(N)]
 

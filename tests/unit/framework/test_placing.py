@@ -385,56 +385,6 @@ def test_refusals_are_left_aside_for_nodes_that_evictions_could_open() -> None:
     assert pick(task, fit, np.array([False, True, False, False])) is None
 
 
-@pytest.mark.parametrize("many", [1, 256])
-@pytest.mark.parametrize("several", [0, 5])
-def test_a_node_picked_once_is_the_one_that_is_chosen(
-    many: int, several: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class ByIdle(Plugin, name="by-idle"):
-        def by_amounts(self, task: Any) -> bool:
-            return True
-
-        def score_nodes(self, task: Any, nodes: Any) -> Any:
-            return nodes.idle[CPU] // 3000
-
-    monkeypatch.setattr(placing_module, "_MANY", many)
-    monkeypatch.setattr(placing_module, "_SEVERAL", several)
-    for cluster in (CLUSTER, [*CLUSTER[:-2], *(node(f"m{i}", cpu=4) for i in range(5))]):
-        one, two = open_session(cluster, [ByIdle()]), open_session(cluster, [ByIdle()])
-        for name in ("p0", "p1", "p2", "p0"):
-            task, other = task_of(one, name), task_of(two, name)
-            found = one.placing.choose_once(one.placing.kind(task), task)
-            assert found == present(two.placing.choose(other, two.placing.fit(other)))[0]
-            assert one.placing.state == two.placing.state
-    full = open_session([queue("default"), node("n", cpu=1), node("m", cpu=1), *CLUSTER[5:9]])
-    task = task_of(full)
-    assert full.placing.choose_once(full.placing.kind(task), task) is None
-
-
-@pytest.mark.parametrize(
-    ("answers", "anywhere", "wanted"),
-    [
-        (None, False, False),
-        (None, True, False),
-        (3, False, False),
-        (3, True, True),
-        (1, False, True),
-    ],
-)
-def test_nodes_are_ranked_if_a_plugin_has_something_to_say_of_candidates(
-    answers: Any, anywhere: bool, wanted: bool
-) -> None:
-    """The candidates are n2 and n3: a ranker that wants at least so many is silent of fewer."""
-
-    class Ranker(Plugin, name="ranker"):
-        def rank_nodes(self, task: Any, nodes: Any) -> Any:
-            return np.zeros(len(nodes)) if answers and len(nodes) >= answers else None
-
-    ssn = open_session(CLUSTER, [Ranker()])
-    task = task_of(ssn)
-    assert ssn.placing.ranks(task, ssn.placing.fit(task), anywhere=anywhere) == wanted
-
-
 def test_the_reasons_of_one_plugin_are_shown_apart() -> None:
     codes = Codes()
     codes.facts, codes.live = (0, 2, 0, 0), (1, 0, 0, 0)
@@ -442,28 +392,6 @@ def test_the_reasons_of_one_plugin_are_shown_apart() -> None:
     found = ssn.placing.plugin_codes(task_of(ssn), codes.position)
     assert present(found).tolist() == [1, 2, 0, 0]
     assert ssn.placing.plugin_codes(task_of(ssn), 99) is None
-
-
-def test_what_closes_nodes_because_of_pods_is_joined() -> None:
-    def closing(*rows: int) -> Any:
-        class Closing(Plugin, name="closing"):
-            def filter_nodes(self, task: Any, nodes: Any) -> Any:
-                return np.ones(len(nodes), dtype=bool)
-
-            def closed_by_pods(self, task: Any, nodes: Any) -> Any:
-                return np.isin(nodes.index, rows) if rows else None
-
-        return Closing()
-
-    for plugins, wanted in (
-        ([], None),
-        ([closing()], None),
-        ([closing(1)], [False, True, False, False]),
-        ([closing(1), closing(), closing(3)], [False, True, False, True]),
-    ):
-        ssn = open_session(CLUSTER, plugins)
-        found = ssn.placing.closed_by_pods(task_of(ssn), ALL)
-        assert (None if found is None else found.tolist()) == wanted
 
 
 def test_draws_follow_from_the_seed() -> None:

@@ -283,7 +283,7 @@ def test_amounts_are_scored_if_any_of_three_has_a_weight(
     ssn = opened([node("a"), pod("p", group="g", cpu=1)], **weights)
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
     assert (ssn.plugins[0].score_nodes(task, ssn.nodes()) is not None) is scored
-    assert ssn.plugins[0].by_amounts(task)
+    assert bool(ssn.plugins[0].node_terms(task)) is scored
 
 
 @pytest.mark.parametrize(

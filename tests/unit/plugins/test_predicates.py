@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.codes import Cause
+from pumice.framework.placement.terms import POD_LIMIT, AmountTerm, PodCounts
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates import Predicates
 from pumice.plugins.predicates.reasons import REASONS, Code
@@ -297,7 +298,7 @@ def test_volumes_are_tested_by_themselves(tests: Any) -> None:
 # What distinguishes pods
 
 
-def test_pods_are_by_amounts_unless_something_else_counts(open_session: Any) -> None:
+def test_terms_are_stated_unless_volumes_or_claims_count(open_session: Any) -> None:
     port = {"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 80}]}]}
     specs = {
         "plain": {},
@@ -309,11 +310,12 @@ def test_pods_are_by_amounts_unless_something_else_counts(open_session: Any) -> 
     ssn = open_session([queue("default"), pod_group("g"), node("a"), *pods], Predicates())
     plugin = ssn.plugins[0]
     tasks = {name: ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"]) for name in specs}
-    assert [name for name, task in tasks.items() if plugin.by_amounts(task)] == ["plain"]
+    stated = {name: plugin.node_terms(task) for name, task in tasks.items()}
+    assert {name for name, terms in stated.items() if terms is None} == {"volume", "claim"}
+    assert stated["plain"] == [POD_LIMIT]
+    assert [type(each) for each in stated["port"]] == [AmountTerm, PodCounts]
     assert plugin.vary_by(tasks["plain"]) is None
     assert plugin.vary_by(tasks["port"]) is not None
-    assert plugin.closed_by_pods(tasks["plain"], ssn.nodes()) is None
-    assert plugin.closed_by_pods(tasks["port"], ssn.nodes()).tolist() == [False]
 
 
 def test_pods_with_claims_of_their_own_are_told_apart(open_session: Any) -> None:

@@ -388,13 +388,13 @@ def test_each_scarce_resource_has_its_own_reason_and_the_first_counts() -> None:
     assert [reason.text for reason in plugin.reasons] == [
         f"proportional of resource {name} check failed" for name in (GPU, "x.y/z")
     ]
-    assert not plugin.by_amounts(task)
+    assert plugin.node_terms(task) is None
 
 
 def test_without_proportional_no_node_is_refused() -> None:
     plugin, ssn, task = session([node("n", cpu=4, resources={GPU: 4})], {})
     assert plugin.filter_nodes(task, ssn.nodes()) is None
-    assert plugin.by_amounts(task)
+    assert len(plugin.node_terms(task)) == 1
 
 
 @pytest.mark.parametrize(("rate", "kept"), [(0, 0), (0.5, 2), (2**63, 4), (1, 4)])

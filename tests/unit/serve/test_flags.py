@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from pumice.errors import InputError
-from pumice.serve.flags import parse, split_address
-from pumice.serve.options import DEFAULT_ADMISSION, FEATURE_GATES, FLAGS, read_options
+from pumice.serve.options import (
+    DEFAULT_ADMISSION,
+    FEATURE_GATES,
+    FLAGS,
+    parse,
+    read_options,
+    split_address,
+)
 from tests.present import present
 
 LOGGING = [

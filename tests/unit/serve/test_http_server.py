@@ -21,7 +21,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve import http_server
 from pumice.serve.endpoints import health_app
 from pumice.serve.http_server import HttpServer, Site, read_body
-from pumice.serve.webhooks.server import watch_certificate
+from pumice.serve.webhooks import watch_certificate
 
 TLS = Path(__file__).parents[2] / "data" / "tls"
 IDLE_S = 0.5

@@ -290,7 +290,7 @@ def test_one_process_for_all_follows_what_all_need(
         served.append(options.port)
         stop.wait(60)
 
-    monkeypatch.setattr("pumice.serve.webhooks.server.serve_webhooks", webhooks)
+    monkeypatch.setattr("pumice.serve.webhooks.serve_webhooks", webhooks)
     stop_when(kube.stored, lambda kind, _: kind == QUEUE)
     assert serve("all", "--schedule-period=10ms", "--port=9999") == 0
     assert served == [9999]

@@ -11,6 +11,7 @@ from pumice.core.status import Status
 from pumice.errors import BadHookResultError, PluginError
 from pumice.framework.arguments import Duration, arg, arg_pattern
 from pumice.framework.plugin import PERMIT, Plugin, Reason
+from pumice.kernel.library import library
 from pumice.testing.conformance import check_plugin
 
 
@@ -159,16 +160,6 @@ def test_a_filter_answers_with_numbers_of_its_reasons() -> None:
     assert "numbers of 1 reasons" in str(problem_of(cls))
 
 
-def test_nodes_that_pods_close_are_refused_by_the_filter() -> None:
-    members: dict[str, Any] = {
-        "reasons": (Reason("taken"),),
-        "closed_by_pods": lambda _, task, nodes: nodes.idle[CPU] > 4000,
-    }
-    check_plugin(broken(**members, filter_nodes=lambda _, task, nodes: nodes.idle[CPU] <= 4000))
-    cls = broken(**members, filter_nodes=lambda _, task, nodes: nodes.idle[CPU] > 4000)
-    assert "accepts nodes that closed_by_pods marks" in str(problem_of(cls))
-
-
 def test_a_hook_of_facts_gets_no_live_columns() -> None:
     cls = broken(score_shape=lambda _, shape, facts: facts.idle[CPU])
     assert "AttributeError" in str(problem_of(cls))
@@ -297,20 +288,19 @@ def test_a_task_that_is_judged_by_its_company_is_not_judged_alone() -> None:
     )
 
 
-def test_nodes_of_the_same_amounts_are_alike_to_who_says_so() -> None:
-    def by_name(_: Any, task: Any, nodes: Any) -> Any:
-        return np.array([float(name[-1] in "02468") for name in nodes.names])
-
-    error = problem_of(broken(score_nodes=by_name, by_amounts=lambda _, task: True))
-    assert (error.hook, "more than amounts" in str(error)) == ("score_nodes", True)
-    check_plugin(broken(score_nodes=by_name))
+@pytest.mark.skipif(library() is None, reason="nobody computes terms without the kernel")
+def test_terms_say_what_hooks_answer() -> None:
+    silent: dict[str, Any] = {"node_terms": lambda _, task: []}
+    check_plugin(broken(**silent, score_nodes=lambda _, task, nodes: np.zeros(len(nodes))))
+    cls = broken(**silent, score_nodes=lambda _, task, nodes: np.ones(len(nodes)))
+    assert problem_of(cls).hook == "node_terms"
 
 
 def test_a_hook_that_reads_tables_instead_of_rows_is_found_out() -> None:
-    """Nodes may be asked about as they would be with the task on them."""
+    """Nodes may be asked about as they would be without some of their tasks."""
 
     def peek(_: Any, task: Any, nodes: Any) -> Any:
-        return nodes.snapshot.nodes.used[CPU][nodes.index]
+        return nodes.snapshot.nodes.releasing[CPU][nodes.index]
 
     error = problem_of(broken(score_nodes=peek))
     assert "the rows it is given" in str(error)

@@ -27,9 +27,8 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from pumice.api.schema.built_ins import BUILT_INS
-from pumice.api.schema.jobs import JOBS
 from pumice.api.schema.pods import PODS, VOLUMES
-from pumice.api.schema.scheduling import SCHEDULING
+from pumice.api.schema.volcano import JOBS, SCHEDULING
 
 Written = Literal["filled", "always", "nonzero"]
 _MARKS: Final[Mapping[str, Written]] = {"!": "always", "-": "nonzero"}

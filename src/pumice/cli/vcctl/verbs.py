@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import click
 
-from pumice.api.commands import command
-from pumice.api.kinds import BUILT_IN, Manifest
+from pumice.api.kinds import BUILT_IN, Manifest, command
 from pumice.api.quantity import QuantityFormError, amount
 from pumice.api.shown_text import shown
 from pumice.api.wording import crash_text

@@ -11,10 +11,17 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from pumice.api.kinds import ENDED_PHASES, RESOURCE_QUOTA, Manifest
-from pumice.api.pod_resources import Amounts, is_pod_level, plus
+from pumice.api.pod_resources import (
+    OBJECT_COUNT,
+    Amounts,
+    is_pod_count,
+    is_pod_level,
+    limits_pods,
+    plus,
+    pod_usage,
+)
 from pumice.api.qos import QosClass, manifest_qos_class
 from pumice.api.quantity import Amount, amount_or_nothing
-from pumice.api.quota_amounts import OBJECT_COUNT, is_pod_count, limits_pods, pod_usage
 from pumice.errors import QuotaExceededError
 
 _COUNTED: Final = {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from pumice.api.secret_files import read_secret
+from pumice.api.text_files import read_secret
 from pumice.errors import InputError
 from pumice.logs import warn_once
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from pumice.api.secret_files import read_secret
 from pumice.api.shown_text import without_secrets
+from pumice.api.text_files import read_secret
 from pumice.cluster.http.tls import RenewableTls, load_client, tls_context, trusting
 from pumice.cluster.kube.credentials import (
     Credentials,

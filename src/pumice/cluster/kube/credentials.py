@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
-from pumice.api.secret_files import MOST_BYTES, read_secret
+from pumice.api.text_files import MOST_SECRET_BYTES, read_secret
 from pumice.api.times import lenient_epoch
 from pumice.clock import wall_time
 from pumice.errors import InputError, ServiceError
@@ -313,8 +313,10 @@ def _read_all(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, by
                     selector.unregister(key.fd)
                 kept[key.fd] += piece
             kept[complaint] = kept[complaint][-_SHOWN:]
-            if len(kept[output]) > MOST_BYTES:
-                raise TimeoutError(errno.EFBIG, f"it printed more than {MOST_BYTES >> 20} MiB")
+            if len(kept[output]) > MOST_SECRET_BYTES:
+                raise TimeoutError(
+                    errno.EFBIG, f"it printed more than {MOST_SECRET_BYTES >> 20} MiB"
+                )
     try:
         process.wait(max(until - time.monotonic(), 0.0))
     except subprocess.TimeoutExpired:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
-from pumice.api.secret_files import read_secret
 from pumice.api.shown_text import without_secrets
+from pumice.api.text_files import read_secret
 from pumice.api.usage_conf import UsageConf, is_token
 from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import HttpError

@@ -19,7 +19,7 @@ from pumice.api.annotations import (
 )
 from pumice.api.cloning import clone
 from pumice.api.kinds import CLAIM, JOB, PRIORITY_CLASS, QUEUE, Manifest
-from pumice.api.quota_amounts import pods_usage
+from pumice.api.pod_resources import pods_usage
 from pumice.controllers.base import (
     SOURCE,
     Create,

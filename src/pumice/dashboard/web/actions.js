@@ -80,12 +80,7 @@ export function Actions({ kind, name, mark = "", showsState = false }) {
       <span role="status" class="soft">
         ${done.busy ? "Asking the cluster …" : done.words || ""}
       </span>
-      ${
-        done.error &&
-        html`
-          <${Problem} error=${done.error} />
-        `
-      }
+      ${done.error && html`<${Problem} error=${done.error} />`}
     </div>
   `;
 }
@@ -99,9 +94,7 @@ export function Suspended() {
       <h2>Suspended</h2>
       <ul class="findings plainlist">
         ${found.data.jobs.map(
-          (job) => html`
-            <li><${JobLink} job=${job} /></li>
-          `,
+          (job) => html`<li><${JobLink} job=${job} /></li>`,
         )}
       </ul>
     </section>

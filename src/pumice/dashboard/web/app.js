@@ -63,14 +63,8 @@ function found(path) {
 function Live() {
   const current = useNews();
   useTick();
-  if (!current.session)
-    return html`
-      <span class="live" role="status">connecting …</span>
-    `;
-  if (query().get("at"))
-    return html`
-      <span class="live still">a moment past</span>
-    `;
+  if (!current.session) return html`<span class="live" role="status">connecting …</span>`;
+  if (query().get("at")) return html`<span class="live still">a moment past</span>`;
   if (current.broken)
     return html`
       <span
@@ -120,9 +114,7 @@ function Search() {
   if (text && !busy && !all.length)
     hits.push([
       "",
-      html`
-        <${Nothing} words=${text} />
-      `,
+      html`<${Nothing} words=${text} />`,
       to("/search", { q: text }),
     ]);
   const take = (hit) => {
@@ -268,12 +260,7 @@ function Banner() {
         </p>
       `
     }
-    ${
-      current.problem &&
-      html`
-        <p class="banner warn" role="alert">${current.problem}</p>
-      `
-    }
+    ${current.problem && html`<p class="banner warn" role="alert">${current.problem}</p>`}
     ${
       partial &&
       html`
@@ -314,12 +301,7 @@ function Login() {
         ${" "}
         <button type="submit">Log in</button>
       </form>
-      ${
-        problem &&
-        html`
-          <p class="problem" role="alert">${problem}.</p>
-        `
-      }
+      ${problem && html`<p class="problem" role="alert">${problem}.</p>`}
     </main>
   `;
 }
@@ -330,28 +312,20 @@ function Page({ path }) {
     if (error) reset();
   }, [path]);
   const [page, name] = found(path);
-  if (error)
-    return html`
-      <${Problem} error=${error} again=${reset} />
-    `;
+  if (error) return html`<${Problem} error=${error} again=${reset} />`;
   if (!page)
     return html`
       <h1 tabindex="-1">No such page</h1>
       <${Problem} error=${{ status: 404, message: `there is no page ${path}` }} />
     `;
-  return html`
-    <${page} name=${name} key=${path} />
-  `;
+  return html`<${page} name=${name} key=${path} />`;
 }
 
 function App() {
   const [, again] = useReducer((n) => n + 1, 0);
   useEffect(() => onMove(again), []);
   const current = useNews();
-  if (current.login)
-    return html`
-      <${Login} />
-    `;
+  if (current.login) return html`<${Login} />`;
   const path = location.pathname;
   return html`
     <a class="skip" href="#main">Skip to the page</a>
@@ -400,8 +374,6 @@ if (news.session) {
   }
 }
 render(
-  html`
-    <${App} />
-  `,
+  html`<${App} />`,
   host,
 );

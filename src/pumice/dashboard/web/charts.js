@@ -75,9 +75,7 @@ export function Chart({
       kept.current.redraw(false);
     }
   }, [cursor]);
-  return html`
-    <div class="chart" ref=${host}></div>
-  `;
+  return html`<div class="chart" ref=${host}></div>`;
 }
 
 function draw(host, { label, xs, lines, format, words, range, height, group, onMove }) {

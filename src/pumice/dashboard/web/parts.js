@@ -8,9 +8,8 @@ import {
   useRef,
   useState,
 } from "./vendor/htm-3.1.1/htm-preact.min.js";
-import { clusterNow, useTick } from "./data.js";
+import { clusterNow, news, useTick } from "./data.js";
 import {
-  amount,
   coarse,
   moment,
   number,
@@ -65,12 +64,8 @@ export const Link = ({ href, children, ...rest }) => html`
 `;
 export const JobLink = ({ job }) =>
   job
-    ? html`
-        <${Link} href=${to(jobPage(job))} class="name">${job}<//>
-      `
-    : html`
-        <span class="soft">no job</span>
-      `;
+    ? html`<${Link} href=${to(jobPage(job))} class="name">${job}<//>`
+    : html`<span class="soft">no job</span>`;
 export const NodeLink = ({ node }) =>
   node
     ? html`
@@ -92,13 +87,9 @@ export const QueueName = ({ queue, plain }) => {
   const swatch = html`
     <i class=${`swatch q${queueColour(queue)}`} aria-hidden="true"></i>
   `;
-  const name = html`
-    <span class="queuename">${queue}</span>
-  `;
+  const name = html`<span class="queuename">${queue}</span>`;
   return plain
-    ? html`
-        <span class="queue">${swatch}${name}</span>
-      `
+    ? html`<span class="queue">${swatch}${name}</span>`
     : html`
         <${Link} class="queue" href=${to(`/queues/${part(queue)}`)} title=${queue}>
           ${swatch}${name}
@@ -132,9 +123,7 @@ export function Age({ since }) {
   `;
 }
 export function When({ at }) {
-  return html`
-    <time title=${utc(at)}>${moment(at, clusterNow())}</time>
-  `;
+  return html`<time title=${utc(at)}>${moment(at, clusterNow())}</time>`;
 }
 
 /** A gang as blocks: with a node, promised one, waiting; very large ones as a bar. */
@@ -163,16 +152,14 @@ export function Gang({ bound, promised = 0, done = 0, pods, min, inWords }) {
       ? parts.flatMap(([name, n]) =>
           Array.from(
             { length: n },
-            () => html`
-              <i class=${name}></i>
-            `,
+            () => html`<i class=${name}></i>`,
           ),
         )
       : parts
           .filter(([, n]) => n)
           .map(
             ([name, n]) => html`
-              <i class=${`${name} part`} style=${{ flexGrow: n }}></i>
+              <i class=${name} style=${{ flexGrow: n }}></i>
             `,
           );
   return html`
@@ -254,17 +241,8 @@ export function Problem({ error, again }) {
         }
       </h2>
       <p>${sentence(error.message)}</p>
-      ${
-        missing &&
-        html`
-          <${Elsewhere} />
-        `
-      }${
-        again &&
-        html`
-          <button type="button" onClick=${again}>Try again</button>
-        `
-      }
+      ${missing && html`<${Elsewhere} />`}
+      ${again && html`<button type="button" onClick=${again}>Try again</button>`}
     </div>
   `;
 }
@@ -272,24 +250,13 @@ export function Problem({ error, again }) {
 export function Needs({ of, what, children }) {
   if (of.data)
     return html`
-      ${
-        of.error &&
-        html`
-          <${Problem} error=${of.error} />
-        `
-      }${children(of.data)}
+      ${of.error && html`<${Problem} error=${of.error} />`}${children(of.data)}
     `;
   return of.error
-    ? html`
-        <${Problem} error=${of.error} />
-      `
-    : html`
-        <${Loading} what=${what} />
-      `;
+    ? html`<${Problem} error=${of.error} />`
+    : html`<${Loading} what=${what} />`;
 }
-export const Note = ({ children }) => html`
-  <p class="note">${children}</p>
-`;
+export const Note = ({ children }) => html`<p class="note">${children}</p>`;
 
 export function Choice({ label, value, options, onChange }) {
   return html`
@@ -297,9 +264,7 @@ export function Choice({ label, value, options, onChange }) {
       <span>${label}</span>
       <select value=${value} onChange=${(e) => onChange(e.target.value)}>
         ${options.map(
-          ([key, words]) => html`
-            <option value=${key} selected=${key === value}>${words}</option>
-          `,
+          ([key, words]) => html`<option value=${key} selected=${key === value}>${words}</option>`,
         )}
       </select>
     </label>
@@ -354,6 +319,51 @@ function rowAt(tops, y) {
   }
   return low;
 }
+/** A table that is shown whole: ``columns`` are [title, cell(row, i), kind, short]. The kind is the
+ *  class of a cell, or of(row); "head" is the heading of its row. Without titles: no head. */
+export function ShortTable({ label, columns, rows, kind = "", keyOf, rowKind }) {
+  const kindOf = (of, row) => (typeof of === "function" ? of(row) : of);
+  const head = ([title, , of = ""]) => html`
+    <th class=${kindOf(of).startsWith("right") ? "right" : ""}>${title}</th>
+  `;
+  const cells =
+    (row, i) =>
+    ([title, cell, of = "", short = title]) =>
+      of === "head"
+        ? html`<th scope="row">${cell(row, i)}</th>`
+        : html`<td class=${kindOf(of, row)} data-title=${short}>${cell(row, i)}</td>`;
+  const table = html`
+    <table class=${`plain ${kind}`}>
+      ${columns.some(([title]) => title) && html`<thead><tr>${columns.map(head)}</tr></thead>`}
+      <tbody>
+        ${rows.map(
+          (row, i) => html`
+            <tr key=${keyOf ? keyOf(row) : i} class=${rowKind ? rowKind(row) : ""}>
+              ${columns.map(cells(row, i))}
+            </tr>
+          `,
+        )}
+      </tbody>
+    </table>
+  `;
+  if (!label) return table;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
+}
+/** What a page shows as long as there is no job. */
+export const NoJob = () => html`
+  <${Empty} title="No job yet">
+    <p>
+      ${
+        news.session?.hint
+          ? html`
+              Submit one:${" "}
+              <code>${news.session.hint}</code>
+            `
+          : "The input has no job."
+      }
+    </p>
+  <//>
+`;
 /** ``columns`` are {key, title, sort, cell(row), align, width, card, whole}; rows are numbers.
  *  A row is as high as its cells need: ``whole`` ones are never cut. */
 export function LongTable({
@@ -516,4 +526,3 @@ export function colour(name) {
   probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;
 }
-export { amount };

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.equal_tasks import is_plain
 from pumice.framework.fits import Fit
 from pumice.framework.session_state import SessionState
 from pumice.framework.topology.domains import Domain, SubGroup
@@ -24,10 +23,19 @@ class EqualDomains:
         self._state = state
         self._fits: list[Fit] = []
         tasks = state.snapshot.tasks
-        self._known = all(tasks.nominated[row] == NOWHERE and is_plain(state, row) for row in rows)
+        self._known = not state.policy.follows_placements and all(
+            tasks.nominated[row] == NOWHERE and self._is_plain(row) for row in rows
+        )
         if self._known:
             fits = (state.placing.fit(Task(state.snapshot, row)) for row in rows)
             self._fits = list({id(fit): fit for fit in fits}.values())
+
+    def _is_plain(self, row: int) -> bool:
+        """Return whether nodes answer to a task by their amounts, whatever its role."""
+        snapshot = self._state.snapshot
+        group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec
+        task = Task(snapshot, row)
+        return not group.min_task_member and self._state.placing.by_amounts(task)
 
     def key(self, domain: Domain, inner: Iterable[tuple[SubGroup, list[list[Domain]]]]) -> Hashable:
         """Return a value that is the same for equal domains; None where unknown.

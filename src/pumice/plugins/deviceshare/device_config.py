@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from pumice import logs
-from pumice.api.config_maps import ConfigMap
-from pumice.api.meta import Part
+from pumice.api.meta import ConfigMap, Part
 from pumice.api.yaml_text import parse_yaml
 from pumice.errors import InputError
 

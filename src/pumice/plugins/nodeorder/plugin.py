@@ -15,6 +15,7 @@ from pumice.core.shape_terms import ShapeTerms
 from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
+from pumice.framework.placement.terms import NodeTerm, requested_score
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -86,9 +87,12 @@ class NodeOrder(Plugin, name="nodeorder"):
         score = 100 * (ready[facts.rows].clip(_SMALL, most) - _SMALL) // (most - _SMALL)
         return np.asarray(self.images * score, dtype=np.float64)
 
-    def by_amounts(self, task: Task) -> bool:  # as in Plugin
-        """Return that amounts are all that counts."""
-        return True
+    def node_terms(self, task: Task) -> list[NodeTerm]:
+        """State the scores of requests."""
+        amounts = self._amounts
+        if amounts is None:
+            return []
+        return [requested_score(amounts.least, amounts.most, amounts.balanced, amounts.gpu)]
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score requests: least, most and balanced."""
@@ -117,8 +121,8 @@ class NodeOrder(Plugin, name="nodeorder"):
         return tuple(self._terms.binding(int(self._tasks.label_class[task.row]))[1]) or None
 
     def may_rank(self, task: Task) -> bool:
-        """Return whether nodes may differ for a pod; with terms between pods they always may."""
-        return bool(self._terms.speaking or self._ranks_for(task))
+        """Return whether nodes may differ for a pod."""
+        return bool(self._ranks_for(task))
 
     def _ranks_for(self, task: Task) -> tuple[Rank, ...]:
         key: Any = task.shape.id

@@ -3,7 +3,7 @@
 A ``Demand`` holds the counts for one kind of pod; pods with equal demands share it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from pumice.core.shape_terms import ShapeTerms, Spread
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.term_counts import Counter, SpreadCounter
+from pumice.framework.placement.terms import AT_MOST, NO_PODS, SOME_PODS, CountTerm, PodCounts
 from pumice.plugins.predicates.reasons import REASONS, Code
 
 Codes = NDArray[np.int16]
@@ -57,17 +58,12 @@ class Demand:
         """Counts that refuse a node where they are not 0."""
         return (*self.ports, *self.anti, *self.existing)
 
-    def closes(self, rows: Any) -> Mask:
-        """Mark nodes that any count refuses."""
-        closed = [each.at(rows) > 0 for each in self._exclusive] if self._exclusive else []
-        if self.required:
-            closed.append(~self._near(rows))
-        for counter, limit in self.spread:
-            domains = counter.codes[rows]
-            closed.append(counter.counts[domains] > limit + counter.least)
-            if not counter.domains.is_everywhere:
-                closed.append(domains < 0)
-        return closed[0] if len(closed) == 1 else np.logical_or.reduce(closed)
+    def as_counts(self, own: Sequence[Counter]) -> PodCounts:
+        """State the tests as data; pods of the kind are in the counts ``own``."""
+        terms = [CountTerm(each, NO_PODS, each in own) for each in self._exclusive]
+        terms += [CountTerm(each, SOME_PODS, each in own) for each in self.required]
+        terms += [CountTerm(each, AT_MOST, each in own, limit) for each, limit in self.spread]
+        return PodCounts(tuple(terms), self.is_own_neighbour)
 
     def settle_spread(self, codes: Codes, rows: Any) -> None:
         """Write reasons of hard spread; only the first failing constraint is reported."""

@@ -15,6 +15,7 @@ from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
+from pumice.framework.placement.terms import POD_LIMIT, NodeTerm
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -130,15 +131,17 @@ class Predicates(Plugin, name="predicates"):
             return (self._demand(task), task.row)
         return self._demand(task)
 
-    def by_amounts(self, task: Task) -> bool:
-        """Return pods that have nothing to do with other pods, volumes and claims."""
-        spec = task.shape.spec
-        return not (spec.volumes or spec.resource_claims) and self._demand(task) is None
-
-    def closed_by_pods(self, task: Task, nodes: Nodes) -> Mask | None:
-        """Mark nodes that host ports, pod affinity or hard spread close."""
+    def node_terms(self, task: Task) -> list[NodeTerm] | None:
+        """State the limit of pods and what other pods decide; not volumes and claims."""
+        shape, label_class = task.shape, self._tasks.label_class.item(task.row)
+        volumes = self._volumes if shape.spec.volumes else None
+        if shape.spec.resource_claims or (volumes is not None and volumes.claims.keys(task)):
+            return None
         demand = self._demand(task)
-        return None if demand is None else demand.closes(nodes.rows)
+        if demand is None:
+            return [POD_LIMIT]
+        own = pod_terms(self._snapshot).counting(label_class, shape.id)
+        return [POD_LIMIT, demand.as_counts(own)]
 
     def _demand(self, task: Task) -> Demand | None:
         if self._is_quiet:

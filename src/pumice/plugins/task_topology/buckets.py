@@ -10,8 +10,7 @@ from pumice.api.annotations import TASK_SPEC
 from pumice.core.resources import MEMORY, Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Task
-from pumice.framework.alike_nodes import Speakers
-from pumice.plugins.task_topology.room import EvenMembers, count_fitting
+from pumice.plugins.task_topology.room import EvenMembers, count_fitting, room_of
 from pumice.plugins.task_topology.wishes import Wishes
 
 _MEBI = 1024 * 1024
@@ -60,8 +59,8 @@ class Bucket:
             at = self._waiting.index(task)
             del self._waiting[at], self._loads[at], self._requests[at]
 
-    def fitting(self, task: Task, alike: Speakers) -> NDArray[np.int64]:
-        """Count members without a node, a given one first, for which groups of nodes have room.
+    def fitting(self, task: Task, snapshot: Snapshot) -> NDArray[np.int64]:
+        """Count members without a node, a given one first, for which nodes have room (n,).
 
         0 where that one has none.  The biggest of the others are left out first; in Volcano the
         order is random.
@@ -70,14 +69,8 @@ class Bucket:
             even = (np.array(self._requests) == self._requests[0]).all()
             self._even = EvenMembers(self._needs(task.row)) if even else False
         if self._even:
-            return np.minimum(self._even.fitting(alike), len(self))
-        return count_fitting(self._needs(task.row), alike.nodes.idle + alike.nodes.releasing)
-
-    def fitting_in(self, task: Task, room: Column) -> int:
-        """Count them for the room of one node (R,)."""
-        if self._even:
-            return min(self._even.fitting_in(room.tolist()), len(self))
-        return int(count_fitting(self._needs(task.row), room[:, None])[0])
+            return np.minimum(self._even.fitting(snapshot), len(self))
+        return count_fitting(self._needs(task.row), room_of(snapshot))
 
     def _needs(self, task: int) -> Column:
         """Return the request of a member with 0, 1, … others, small ones first (m, R)."""

@@ -1,6 +1,5 @@
 """The plugin's hooks."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from pumice.core.resources import Column
 from pumice.core.status import Status
 from pumice.core.views import Nodes, Task
-from pumice.framework.alike_nodes import AlikeNodes
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Tasks
 from pumice.framework.plugin import Plugin
@@ -31,7 +29,6 @@ class TaskTopology(Plugin, name="task-topology"):
         """Build the buckets of jobs that wait for nodes and state preferences."""
         self._journal = ssn.journal
         self._snapshot = ssn.snapshot
-        self._alike: AlikeNodes | None = None
         self._jobs: dict[int, JobTopology] = {}
         for row in ssn.jobs():
             job = ssn.job(row)
@@ -54,33 +51,17 @@ class TaskTopology(Plugin, name="task-topology"):
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Count members of the bucket that are, or could be, on each node."""
-        return self.rank_ahead(task, nodes, {})
-
-    def rank_ahead(self, task: Task, nodes: Nodes, copies: Mapping[int, int]) -> Column | None:
-        """Count them where some nodes have less room by so many copies of the task."""
         topology = self._jobs.get(task.job)
         bucket = None if topology is None else topology.bucket_of.get(task.row)
         if topology is None or bucket is None or task.row not in bucket:
             return None
-        if self._alike is None:
-            self._alike = AlikeNodes(self._snapshot)
-        alike = self._alike.speakers()
-        members = bucket.fitting(task, alike)
+        members = bucket.fitting(task, self._snapshot)
         best = self.weight * float(_MAX_SCORE)
-        score = (members * best / topology.largest).take(alike.group)
-        near = topology.near(task, bucket)
-        for row in near.keys() | copies.keys():
-            if row in copies:
-                there = bucket.fitting_in(task, self._room_beside(task, row, copies[row]))
-            else:
-                there = int(members[alike.group[row]])
-            score[row] = (there + near.get(row, 0)) * best / topology.largest if there else 0.0
+        score: Column = members * best / topology.largest
+        for row, wish in topology.near(task, bucket).items():
+            there = int(members[row])
+            score[row] = (there + wish) * best / topology.largest if there else 0.0
         return score[nodes.rows]
-
-    def _room_beside(self, task: Task, node: int, copies: int) -> Column:
-        """Return the room of a node that has taken copies of a task (R,)."""
-        table = self._snapshot.nodes
-        return table.idle[:, node] + table.releasing[:, node] - copies * task.request[:, 0]
 
     def on_place(self, task: Task, node: int) -> None:
         """Remove the task from the waiting tasks of its bucket."""

@@ -6,14 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import STEP, Column
-from pumice.framework.alike_nodes import Speakers
+from pumice.core.snapshot import Snapshot
+from pumice.core.tables import IDLE, RELEASING
 
 _FEW = 8
 """Moved nodes up to which room is counted one by one."""
 
 
 class EvenMembers:
-    """How many of several equal tasks fit on groups of nodes; follows the log of moved rows."""
+    """How many of several equal tasks fit on each node; follows the log of moved rows."""
 
     def __init__(self, needs: Column) -> None:
         """Make one; ``needs`` is the request of one, two, … tasks (m, R)."""
@@ -21,24 +22,21 @@ class EvenMembers:
         self._request: list[float] = needs[0].tolist()
         self._lines: list[list[float]] = needs.T.tolist()
         self._asked: list[int] = needs[-1].nonzero()[0].tolist()
-        self._counts = np.zeros(0, dtype=np.int64)
+        self._counts: NDArray[np.int64] | None = None
         self._cursor = 0
 
-    def fitting(self, alike: Speakers) -> NDArray[np.int64]:
-        """Return how many of the tasks each group takes."""
-        nodes, moved = alike.nodes, alike.nodes.snapshot.journal.moved
+    def fitting(self, snapshot: Snapshot) -> NDArray[np.int64]:
+        """Return how many of the tasks each node takes (n,)."""
+        moved = snapshot.journal.moved
         news, self._cursor = moved[self._cursor :], len(moved)
-        rows = [row for row in news if isinstance(row, int)]
-        if not len(self._counts) or len(news) > _FEW or len(rows) < len(news):
-            self._counts = count_fitting(self._needs, nodes.idle + nodes.releasing)
+        rows = {row for row in news if isinstance(row, int)}
+        if self._counts is None or len(rows) > _FEW or not all(isinstance(i, int) for i in news):
+            self._counts = count_fitting(self._needs, room_of(snapshot))
             return self._counts
-        more = len(nodes) - len(self._counts)
-        if more:
-            self._counts = np.concatenate([self._counts, np.zeros(more, dtype=np.int64)])
-        table = nodes.snapshot.nodes
+        books = snapshot.nodes.books
         for row in rows:
-            room = table.idle[:, row] + table.releasing[:, row]
-            self._counts[alike.group[row]] = self.fitting_in(room.tolist())
+            room = books[IDLE, :, row] + books[RELEASING, :, row]
+            self._counts[row] = self.fitting_in(room.tolist())
         return self._counts
 
     def fitting_in(self, room: list[float]) -> int:
@@ -49,6 +47,12 @@ class EvenMembers:
         for kind in self._asked:
             fewest = min(fewest, bisect_left(self._lines[kind], room[kind] + STEP))
         return max(1, fewest)
+
+
+def room_of(snapshot: Snapshot) -> Column:
+    """Return what nodes have left once leaving tasks are gone (R, n)."""
+    books = snapshot.nodes.books[..., : snapshot.nodes.n]
+    return np.asarray(books[IDLE] + books[RELEASING])
 
 
 def count_fitting(needs: Column, room: Column) -> NDArray[np.int64]:

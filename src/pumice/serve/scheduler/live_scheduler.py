@@ -3,24 +3,70 @@
 Used by the loop of a served scheduler and by the embedded control plane.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pumice import logs
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import DEFAULT_QUEUE
+from pumice.api.kinds import CONFIG_MAP, DEFAULT_QUEUE
+from pumice.api.meta import ConfigMap
 from pumice.api.nodes import Node
+from pumice.api.objects import from_manifest
 from pumice.binder import Binder, WriteResults
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING
+from pumice.errors import ClusterError, InputError, NotFoundError
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
-from pumice.serve.scheduler.config_maps import ConfigMaps
 from pumice.serve.scheduler.recovery import Read, Recovery
 from pumice.serve.scheduler.volume_binding import VolumeBinding
+
+_EACH_S: Final = 60.0
+_AFTER_FAILURE_S: Final = 5.0
+_READ_S: Final = 1.0
+_log = logs.get("config-maps")
+
+
+class ConfigMaps:
+    """Looks ConfigMaps up and shows them to the scheduler."""
+
+    def __init__(self, read: Read, clock: Callable[[], float]) -> None:
+        self._read = read
+        self._clock = clock
+        self._known: dict[str, ConfigMap] = {}
+        self._due: dict[str, float] = {}
+
+    def show(self, wanted: Iterable[str], snapshot: Snapshot) -> None:
+        """Put the wanted ones ("namespace/name") into a snapshot, if they exist."""
+        shown = snapshot.kind(CONFIG_MAP)
+        for key in wanted:
+            if self._due.get(key, 0.0) <= self._clock():
+                self._look_up(key)
+            if key in self._known:
+                shown[key] = self._known[key]
+            else:
+                shown.pop(key, None)
+
+    def _look_up(self, key: str) -> None:
+        """Read one; if that fails, the last version stays."""
+        namespace, _, name = key.partition("/")
+        again = _EACH_S
+        try:
+            found = from_manifest(self._read(CONFIG_MAP, namespace, name, _READ_S))
+        except NotFoundError:
+            self._known.pop(key, None)
+        except (ClusterError, InputError) as error:
+            _log.warning("ConfigMap cannot be read", key=key, why=error)
+            again = _AFTER_FAILURE_S
+        else:
+            if isinstance(found, ConfigMap):
+                self._known[key] = found
+        self._due[key] = self._clock() + again
+
 
 Usage = Callable[[float], Mapping[str, Any]]
 """Measured use of nodes at a time, as an argument of ``Scheduler.decide``."""

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from pumice.api.pod_resources import is_native
 from pumice.api.quantity import Amount, QuantityFormError, amount, amounts
-from pumice.api.quota_amounts import is_native
 from pumice.webhooks.field_rules import Struct
 from pumice.webhooks.fields import (
     FieldError,

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pumice.api.config_maps import ConfigMap
 from pumice.api.kinds import CONFIG_MAP
+from pumice.api.meta import ConfigMap
 from pumice.core.snapshot import Snapshot
 from pumice.errors import NotFoundError, UnavailableError
-from pumice.serve.scheduler.config_maps import ConfigMaps
+from pumice.serve.scheduler.live_scheduler import ConfigMaps
 
 KEY = "ns/a"
 

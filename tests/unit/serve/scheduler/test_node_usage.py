@@ -7,7 +7,7 @@ import pytest
 
 from pumice.api.objects import Node
 from pumice.errors import ConfError
-from pumice.serve.scheduler.node_usage import BackgroundUsage
+from pumice.serve.scheduler.loop import BackgroundUsage
 from pumice.testing import node
 from tests.present import read_as
 
@@ -20,7 +20,7 @@ def test_readings_come_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
             asked.set()
             return {each.metadata.name: {"cpu": 1.0, "memory": 2.0} for each in nodes}
 
-    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda *_: Source())
+    monkeypatch.setattr("pumice.serve.scheduler.loop.usage_source", lambda *_: Source())
     usage = BackgroundUsage({"type": "prometheus", "address": "http://x"}, lambda: 0.0)
     assert usage.latest() == {}
     assert usage._thread.daemon  # a reading in progress does not keep the process
@@ -45,8 +45,8 @@ def test_a_reading_that_breaks_is_not_the_last(monkeypatch: pytest.MonkeyPatch) 
             asked.set()
             return {"n": {"cpu": 1.0, "memory": 2.0}}
 
-    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda *_: Source())
-    monkeypatch.setattr("pumice.serve.scheduler.node_usage._LOOK_S", 0.001)
+    monkeypatch.setattr("pumice.serve.scheduler.loop.usage_source", lambda *_: Source())
+    monkeypatch.setattr("pumice.serve.scheduler.loop._LOOK_S", 0.001)
     usage = BackgroundUsage({"type": "prometheus", "address": "http://x"}, lambda: float(next(now)))
     usage.set_nodes([read_as(Node, node("n"))])
     usage.start()

@@ -21,14 +21,14 @@ from pumice.apiserver.server import ApiServer
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError, NotFoundError
 from pumice.serve import http_server
+from pumice.serve import webhooks as server
 from pumice.serve.options import WebhookOptions
-from pumice.serve.webhooks import server
-from pumice.serve.webhooks.ca_bundle import register
-from pumice.serve.webhooks.server import (
+from pumice.serve.webhooks import (
     MAX_BODY,
     ClusterView,
     Reviewer,
     enabled_services,
+    register,
     serve_webhooks,
     watch_certificate,
     watch_groups,

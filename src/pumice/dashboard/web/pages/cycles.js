@@ -12,7 +12,7 @@ import {
   NodeLink,
   query,
   setQuery,
-  source,
+  ShortTable,
   Tabs,
   to,
   When,
@@ -50,17 +50,8 @@ function Timeline({ cycles }) {
             aria-label=${words}
             class=${cycle.trouble ? "trouble" : ""}>
             <span class="marks" aria-hidden="true">
-              ${
-                cycle.evictions > 0 &&
-                html`
-                  <i class="evict">✕</i>
-                `
-              }${
-                cycle.binds > 0 &&
-                html`
-                  <i class="bind">▲</i>
-                `
-              }
+              ${cycle.evictions > 0 && html`<i class="evict">✕</i>`}
+              ${cycle.binds > 0 && html`<i class="bind">▲</i>`}
             </span>
             <span class="bar" style=${{ height: `${Math.max(2, (100 * cycle.took) / longest)}%` }}>
               <i class="rest" style=${{ flexGrow: 1e5 * rest }}></i>
@@ -76,6 +67,41 @@ function Timeline({ cycles }) {
     </div>
   `;
 }
+
+const CYCLES = [
+  [
+    "cycle",
+    (cycle) => html`
+      <${Link} href=${to(`/cycles/${cycle.number}`)}>${cycle.number}<//>
+    `,
+    "right",
+  ],
+  [
+    "when",
+    (cycle) => html`<${When} at=${cycle.at} />`,
+  ],
+  ["took", (cycle) => milliseconds(cycle.took), "right figure"],
+  ["bound", (cycle) => cycle.binds || "", "right figure"],
+  ["evicted", (cycle) => cycle.evictions || "", "right figure"],
+  ["promised", (cycle) => cycle.promised || "", "right figure"],
+  [
+    "time by action",
+    (cycle) =>
+      cycle.actions
+        .filter(([, took]) => took >= 0.0001)
+        .map(([name, took]) => `${name} ${milliseconds(took)}`)
+        .join(", "),
+    "soft oneline",
+  ],
+  [
+    "snapshot",
+    (cycle) =>
+      cycle.moment &&
+      html`
+        <a href=${`/?at=${cycle.number}`}>open</a>
+      `,
+  ],
+];
 
 export function Cycles() {
   const document = useDocument("/api/cycles", "cycle");
@@ -98,10 +124,7 @@ export function Cycles() {
         const rows = all
           ? data.cycles
           : data.cycles.filter((cycle) => cycle.binds || cycle.evictions || cycle.trouble);
-        if (!data.cycles.length)
-          return html`
-            <${Empty} title="No cycle yet" />
-          `;
+        if (!data.cycles.length) return html`<${Empty} title="No cycle yet" />`;
         return html`
           <section>
             <h2>
@@ -149,58 +172,15 @@ export function Cycles() {
           ${
             rows.length > 0 &&
             html`
-              <div class="scroll" tabindex="0" role="region" aria-label="Cycles">
-                <table class="plain">
-                  <thead>
-                    <tr>
-                      <th class="right">cycle</th>
-                      <th>when</th>
-                      <th class="right">took</th>
-                      <th class="right">bound</th>
-                      <th class="right">evicted</th>
-                      <th class="right">promised</th>
-                      <th>time by action</th>
-                      <th>snapshot</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    ${rows.slice(0, 100).map(
-                      (cycle) => html`
-                        <tr key=${cycle.number}>
-                          <td class="right">
-                            <${Link} href=${to(`/cycles/${cycle.number}`)}>${cycle.number}<//>
-                          </td>
-                          <td><${When} at=${cycle.at} /></td>
-                          <td class="right figure">${milliseconds(cycle.took)}</td>
-                          <td class="right figure">${cycle.binds || ""}</td>
-                          <td class="right figure">${cycle.evictions || ""}</td>
-                          <td class="right figure">${cycle.promised || ""}</td>
-                          <td class="soft oneline">
-                            ${cycle.actions
-                              .filter(([, took]) => took >= 0.0001)
-                              .map(([name, took]) => `${name} ${milliseconds(took)}`)
-                              .join(", ")}
-                          </td>
-                          <td>
-                            ${
-                              cycle.moment &&
-                              html`
-                                <a href=${`/?at=${cycle.number}`}>open</a>
-                              `
-                            }
-                          </td>
-                        </tr>
-                      `,
-                    )}
-                  </tbody>
-                </table>
-              </div>
+              <${ShortTable}
+                label="Cycles"
+                rows=${rows.slice(0, 100)}
+                keyOf=${(cycle) => cycle.number}
+                columns=${CYCLES} />
             `
           }${
             rows.length > 100 &&
-            html`
-              <p class="soft">The last 100 of ${number(rows.length)} are listed.</p>
-            `
+            html`<p class="soft">The last 100 of ${number(rows.length)} are listed.</p>`
           }${
             !rows.length &&
             html`
@@ -276,9 +256,7 @@ export function CyclePage({ name }) {
             </p>
           `
         }${[...data.failed, ...data.failures].map(
-          (line) => html`
-            <p class="banner warn">${line}</p>
-          `,
+          (line) => html`<p class="banner warn">${line}</p>`,
         )}
         <div class="two">
           <div>
@@ -291,49 +269,27 @@ export function CyclePage({ name }) {
               ${
                 data.evicted.length
                   ? html`
-                      <table class="plain">
-                        <thead>
-                          <tr>
-                            <th>pod</th>
-                            <th>of job</th>
-                            <th>by</th>
-                            <th>for</th>
-                          </tr>
-                        </thead>
-                        <tbody>
-                          ${data.evicted.map(
-                            (one) => html`
-                              <tr>
-                                <td class="name">${one.pod}</td>
-                                <td>
-                                  ${
-                                    one.job &&
-                                    html`
-                                      <${JobLink} job=${one.job} />
-                                    `
-                                  }
-                                </td>
-                                <td>${one.action}</td>
-                                <td>
-                                  ${
-                                    one.for
-                                      ? html`
-                                          <${JobLink} job=${one.for} />
-                                        `
-                                      : html`
-                                          <span class="soft">no job</span>
-                                        `
-                                  }
-                                </td>
-                              </tr>
-                            `,
-                          )}
-                        </tbody>
-                      </table>
+                      <${ShortTable}
+                        rows=${data.evicted}
+                        columns=${[
+                          ["pod", (one) => one.pod, "name"],
+                          [
+                            "of job",
+                            (one) =>
+                              one.job &&
+                              html`<${JobLink} job=${one.job} />`,
+                          ],
+                          ["by", (one) => one.action],
+                          [
+                            "for",
+                            (one) =>
+                              one.for
+                                ? html`<${JobLink} job=${one.for} />`
+                                : html`<span class="soft">no job</span>`,
+                          ],
+                        ]} />
                     `
-                  : html`
-                      <p class="soft">No pod.</p>
-                    `
+                  : html`<p class="soft">No pod.</p>`
               }
             </section>
             <section>
@@ -354,29 +310,22 @@ export function CyclePage({ name }) {
                       </ul>
                       <details>
                         <summary>${plural(data.binds, "pod")}, with their nodes</summary>
-                        <table class="plain">
-                          <tbody>
-                            ${data.bound.map(
-                              (one) => html`
-                                <tr>
-                                  <td class="name">${one.pod}</td>
-                                  <td><${NodeLink} node=${one.node} /></td>
-                                </tr>
-                              `,
-                            )}
-                          </tbody>
-                        </table>
+                        <${ShortTable}
+                          rows=${data.bound}
+                          columns=${[
+                            ["", (one) => one.pod, "name"],
+                            [
+                              "",
+                              (one) => html`<${NodeLink} node=${one.node} />`,
+                            ],
+                          ]} />
                         ${
                           data.moreBound > 0 &&
-                          html`
-                            <p class="soft">… and ${number(data.moreBound)} more.</p>
-                          `
+                          html`<p class="soft">… and ${number(data.moreBound)} more.</p>`
                         }
                       </details>
                     `
-                  : html`
-                      <p class="soft">No job.</p>
-                    `
+                  : html`<p class="soft">No job.</p>`
               }
             </section>
             <section>
@@ -384,22 +333,17 @@ export function CyclePage({ name }) {
               ${
                 data.left.length
                   ? html`
-                      <table class="plain">
-                        <tbody>
-                          ${data.left.slice(0, 100).map(
-                            (one) => html`
-                              <tr>
-                                <td><${JobLink} job=${one.job} /></td>
-                                <td>${one.text}</td>
-                              </tr>
-                            `,
-                          )}
-                        </tbody>
-                      </table>
+                      <${ShortTable}
+                        rows=${data.left.slice(0, 100)}
+                        columns=${[
+                          [
+                            "",
+                            (one) => html`<${JobLink} job=${one.job} />`,
+                          ],
+                          ["", (one) => one.text],
+                        ]} />
                     `
-                  : html`
-                      <p class="soft">No job.</p>
-                    `
+                  : html`<p class="soft">No job.</p>`
               }
             </section>
           </div>

@@ -11,6 +11,7 @@ import {
   Link,
   Loading,
   LongTable,
+  ShortTable,
   Needs,
   NodeLink,
   Problem,
@@ -136,10 +137,7 @@ function Position({ position }) {
   `;
 }
 function Forecast({ forecast, busy }) {
-  if (busy)
-    return html`
-      <${Loading} what="Playing the cluster on, to see when it starts" />
-    `;
+  if (busy) return html`<${Loading} what="Playing the cluster on, to see when it starts" />`;
   if (!forecast) return null;
   const at = forecast.in_s === null ? null : clusterNow() + forecast.in_s;
   return html`
@@ -211,12 +209,7 @@ function Remedies({ job, helps, again }) {
                           ${trial?.busy ? "Trying …" : trial?.data ? "Try again" : "Try it"}
                         </button>
                       </div>
-                      ${
-                        trial?.error &&
-                        html`
-                          <${Problem} error=${trial.error} />
-                        `
-                      }${
+                      ${trial?.error && html`<${Problem} error=${trial.error} />`}${
                         trial?.data &&
                         html`
                           <div class="trial" role="status"><${Outcome} answer=${trial.data} /></div>
@@ -253,13 +246,9 @@ function Why({ name, asked, changed, again }) {
   const when = useAnswer(waits ? source(path, { when: 1, r: revision }) : null);
   const helps = useAnswer(waits ? source(path, { helps: 1, r: revision }) : null);
   if (first.error)
-    return html`
-      <section class="why"><${Problem} error=${first.error} again=${again} /></section>
-    `;
+    return html`<section class="why"><${Problem} error=${first.error} again=${again} /></section>`;
   if (!first.data)
-    return html`
-      <section class="why"><${Loading} what="Finding out why it waits" /></section>
-    `;
+    return html`<section class="why"><${Loading} what="Finding out why it waits" /></section>`;
   // whether a promise is kept shows when the cluster is played
   const explanation = when.data || first.data;
   const notes = [...new Set([...explanation.notes, ...(helps.data?.notes || [])])];
@@ -336,30 +325,21 @@ function Why({ name, asked, changed, again }) {
             explanation.state === "waits" &&
             html`
               <${Forecast} forecast=${when.data?.forecast} busy=${!when.data && !when.error} />
-              ${
-                when.error &&
-                html`
-                  <${Problem} error=${when.error} again=${again} />
-                `
-              }
+              ${when.error && html`<${Problem} error=${when.error} again=${again} />`}
             `
           }
         </div>
       </div>
       ${
         explanation.state === "waits" &&
-        html`
-          <${Remedies} job=${name} helps=${helps} again=${again} />
-        `
+        html`<${Remedies} job=${name} helps=${helps} again=${again} />`
       }
       ${
         notes.length > 0 &&
         html`
           <ul class="soft notes">
             ${notes.map(
-              (note) => html`
-                <li>${note}</li>
-              `,
+              (note) => html`<li>${note}</li>`,
             )}
           </ul>
         `
@@ -383,17 +363,13 @@ function Pods({ data }) {
       title: "pod",
       width: "minmax(140px, 1.4fr)",
       card: "lead-cell",
-      cell: (i) => html`
-        <span class="name">${data.pods[i].pod}</span>
-      `,
+      cell: (i) => html`<span class="name">${data.pods[i].pod}</span>`,
     },
     {
       key: "state",
       title: "state",
       width: "100px",
-      cell: (i) => html`
-        <${State} state=${data.pods[i].state} />
-      `,
+      cell: (i) => html`<${State} state=${data.pods[i].state} />`,
     },
     {
       key: "node",
@@ -401,16 +377,10 @@ function Pods({ data }) {
       width: "minmax(100px, 1fr)",
       cell: (i) =>
         data.pods[i].node
-          ? html`
-              <${NodeLink} node=${data.pods[i].node} />
-            `
+          ? html`<${NodeLink} node=${data.pods[i].node} />`
           : data.pods[i].promised
-            ? html`
-                <span class="soft">promised ${data.pods[i].promised}</span>
-              `
-            : html`
-                <span class="soft">–</span>
-              `,
+            ? html`<span class="soft">promised ${data.pods[i].promised}</span>`
+            : html`<span class="soft">–</span>`,
     },
     {
       key: "asks",
@@ -425,9 +395,7 @@ function Pods({ data }) {
       align: "right",
       cell: (i) =>
         data.pods[i].created
-          ? html`
-              <${Age} since=${data.pods[i].created} />
-            `
+          ? html`<${Age} since=${data.pods[i].created} />`
           : "–",
     },
   ];
@@ -439,9 +407,7 @@ function Pods({ data }) {
       </h2>
       ${
         data.total > data.pods.length &&
-        html`
-          <p class="note">The first ${number(data.pods.length)} are listed.</p>
-        `
+        html`<p class="note">The first ${number(data.pods.length)} are listed.</p>`
       }
       <div class=${rows.length > 12 ? "tall" : "short"}>
         <${LongTable} label="Pods" columns=${columns} rows=${rows} rowHeight=${32} />
@@ -456,6 +422,35 @@ const decided = (one) =>
   ]
     .filter(Boolean)
     .join(", ");
+const warned = (one) => (one.type === "Warning" ? "warning" : "");
+const times = (count) => html`
+  ${" "}
+  <span class="soft">×${number(count)}</span>
+`;
+const about = (one) =>
+  one.names > 1
+    ? `${plural(one.names, one.kind)}, the latest ${one.name}`
+    : `${one.kind} ${one.name}`;
+const EVENTS = [
+  [
+    "when",
+    (one) =>
+      one.at
+        ? html`<${When} at=${one.at} />`
+        : "–",
+  ],
+  [
+    "what",
+    (one) =>
+      one.cycle
+        ? html`
+            <${Link} href=${to(`/cycles/${one.cycle}`)}>cycle ${one.cycle}<//>
+          `
+        : html`${one.reason}${one.count > 1 ? times(one.count) : ""}`,
+  ],
+  ["about", (one) => (one.cycle ? "" : about(one)), "soft"],
+  ["message", (one) => (one.cycle ? decided(one) : one.message)],
+];
 /** Events and what cycles decided, the latest first. */
 function History({ data }) {
   const [all, showAll] = useState(false);
@@ -467,67 +462,12 @@ function History({ data }) {
       ${
         rows.length
           ? html`
-              <div class="scroll" tabindex="0" role="region" aria-label="Events">
-                <table class="plain events">
-                  <thead>
-                    <tr>
-                      <th>when</th>
-                      <th>what</th>
-                      <th>about</th>
-                      <th>message</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    ${rows.map(
-                      (one) => html`
-                        <tr class=${one.type === "Warning" ? "warning" : ""}>
-                          <td>
-                            ${
-                              one.at
-                                ? html`
-                                    <${When} at=${one.at} />
-                                  `
-                                : "–"
-                            }
-                          </td>
-                          ${
-                            one.cycle
-                              ? html`
-                                  <td>
-                                    <${Link} href=${to(`/cycles/${one.cycle}`)}>
-                                      cycle ${one.cycle}
-                                    <//>
-                                  </td>
-                                  <td></td>
-                                  <td>${decided(one)}</td>
-                                `
-                              : html`
-                                  <td>
-                                    ${one.reason}${
-                                      one.count > 1
-                                        ? html`
-                                            ${" "}
-                                            <span class="soft">×${number(one.count)}</span>
-                                          `
-                                        : ""
-                                    }
-                                  </td>
-                                  <td class="soft">
-                                    ${
-                                      one.names > 1
-                                        ? `${plural(one.names, one.kind)}, the latest ${one.name}`
-                                        : `${one.kind} ${one.name}`
-                                    }
-                                  </td>
-                                  <td>${one.message}</td>
-                                `
-                          }
-                        </tr>
-                      `,
-                    )}
-                  </tbody>
-                </table>
-              </div>
+              <${ShortTable}
+                label="Events"
+                kind="events"
+                rows=${rows}
+                rowKind=${warned}
+                columns=${EVENTS} />
               ${
                 both.length > rows.length &&
                 html`
@@ -626,9 +566,7 @@ export function JobPage({ name }) {
                     changed=${kept.revision !== revision}
                     again=${again} />
                 `
-              : html`
-                  <${Settled} data=${data} />
-                `
+              : html`<${Settled} data=${data} />`
           }
           <${Pods} data=${data} />
           <${History} data=${data} />
@@ -648,12 +586,7 @@ function Settled({ data }) {
   return html`
     <section class="why">
       <p class="cause">${words}.</p>
-      ${
-        !data.total &&
-        html`
-          <${Empty} title="No pods" />
-        `
-      }
+      ${!data.total && html`<${Empty} title="No pods" />`}
     </section>
   `;
 }

@@ -1,6 +1,6 @@
 // What runs, what waits, and why?
 import { html, useMemo } from "../vendor/htm-3.1.1/htm-preact.min.js";
-import { clusterNow, news, useDocument } from "../data.js";
+import { clusterNow, useDocument } from "../data.js";
 import { number, plural } from "../format.js";
 import { Suspended } from "../actions.js";
 import {
@@ -12,6 +12,7 @@ import {
   JobLink,
   LongTable,
   Needs,
+  NoJob,
   query,
   QueueName,
   setQuery,
@@ -116,18 +117,14 @@ function Table({ data }) {
       width: "minmax(140px, 1.6fr)",
       card: "lead-cell",
       whole: true,
-      cell: (i) => html`
-        <${JobLink} job=${data.job[i]} />
-      `,
+      cell: (i) => html`<${JobLink} job=${data.job[i]} />`,
     },
     {
       key: "state",
       title: "state",
       sort: true,
       width: "96px",
-      cell: (i) => html`
-        <${State} state=${data.state[i]} />
-      `,
+      cell: (i) => html`<${State} state=${data.state[i]} />`,
     },
     {
       key: "gang",
@@ -149,9 +146,7 @@ function Table({ data }) {
       sort: true,
       width: "minmax(90px, .8fr)",
       whole: true,
-      cell: (i) => html`
-        <${QueueName} queue=${data.queue[i]} />
-      `,
+      cell: (i) => html`<${QueueName} queue=${data.queue[i]} />`,
     },
     {
       key: "priority",
@@ -167,9 +162,7 @@ function Table({ data }) {
       sort: true,
       width: "60px",
       align: "right",
-      cell: (i) => html`
-        <${Age} since=${data.created[i]} />
-      `,
+      cell: (i) => html`<${Age} since=${data.created[i]} />`,
     },
     {
       key: "start",
@@ -177,9 +170,7 @@ function Table({ data }) {
       sort: true,
       width: "96px",
       card: "wide labelled",
-      cell: (i) => html`
-        <${Start} data=${data} i=${i} />
-      `,
+      cell: (i) => html`<${Start} data=${data} i=${i} />`,
     },
     {
       key: "why",
@@ -263,23 +254,8 @@ export function Jobs() {
     <${Needs} of=${document} what="Looking at the jobs">
       ${(data) =>
         data.job.length
-          ? html`
-              <${Table} data=${data} />
-            `
-          : html`
-              <${Empty} title="No job yet">
-                <p>
-                  ${
-                    news.session?.hint
-                      ? html`
-                          Submit one:${" "}
-                          <code>${news.session.hint}</code>
-                        `
-                      : "The input has no job."
-                  }
-                </p>
-              <//>
-            `}
+          ? html`<${Table} data=${data} />`
+          : html`<${NoJob} />`}
     <//>
     <${Suspended} />
   `;

@@ -1,8 +1,8 @@
 // One node: what it has, who is on it.
 import { html } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { useDocument } from "../data.js";
-import { amount, amounts, number, percent, plural, resourceName } from "../format.js";
-import { JobLink, Needs, QueueName, source, State, Use } from "../parts.js";
+import { amount, amounts, number, percent, plural } from "../format.js";
+import { JobLink, Needs, QueueName, ShortTable, source, State, Use } from "../parts.js";
 
 export function NodePage({ name }) {
   const document = useDocument(source(`/api/nodes/${encodeURIComponent(name)}`));
@@ -13,12 +13,8 @@ export function NodePage({ name }) {
         <p class="lead">
           ${
             data.closed.length
-              ? html`
-                  <span class="state failed">takes no pods: ${data.closed.join(", ")}</span>
-                `
-              : html`
-                  <span class="state running">takes pods</span>
-                `
+              ? html`<span class="state failed">takes no pods: ${data.closed.join(", ")}</span>`
+              : html`<span class="state running">takes pods</span>`
           } ${data.taints.map(
             (taint) => html`
               <code>${taint}</code>
@@ -75,43 +71,30 @@ export function NodePage({ name }) {
           ${
             data.pods.length
               ? html`
-                  <div class="scroll" tabindex="0" role="region" aria-label="Pods">
-                    <table class="plain">
-                      <thead>
-                        <tr>
-                          <th>pod</th>
-                          <th>job</th>
-                          <th>queue</th>
-                          <th>state</th>
-                          <th>asks for</th>
-                        </tr>
-                      </thead>
-                      <tbody>
-                        ${data.pods.map(
-                          (pod) => html`
-                            <tr key=${pod.pod}>
-                              <td class="name">${pod.pod}</td>
-                              <td><${JobLink} job=${pod.job} /></td>
-                              <td>
-                                ${
-                                  pod.queue &&
-                                  html`
-                                    <${QueueName} queue=${pod.queue} />
-                                  `
-                                }
-                              </td>
-                              <td><${State} state=${pod.state} /></td>
-                              <td>${amounts(data.resources, pod.asks)}</td>
-                            </tr>
-                          `,
-                        )}
-                      </tbody>
-                    </table>
-                  </div>
+                  <${ShortTable}
+                    label="Pods"
+                    rows=${data.pods}
+                    keyOf=${(pod) => pod.pod}
+                    columns=${[
+                      ["pod", (pod) => pod.pod, "name"],
+                      [
+                        "job",
+                        (pod) => html`<${JobLink} job=${pod.job} />`,
+                      ],
+                      [
+                        "queue",
+                        (pod) =>
+                          pod.queue &&
+                          html`<${QueueName} queue=${pod.queue} />`,
+                      ],
+                      [
+                        "state",
+                        (pod) => html`<${State} state=${pod.state} />`,
+                      ],
+                      ["asks for", (pod) => amounts(data.resources, pod.asks)],
+                    ]} />
                 `
-              : html`
-                  <p class="soft">No pod is on it.</p>
-                `
+              : html`<p class="soft">No pod is on it.</p>`
           }
         </section>
         <section>
@@ -129,4 +112,3 @@ export function NodePage({ name }) {
     <//>
   `;
 }
-export { resourceName };

@@ -75,9 +75,7 @@ function Fragmentation({ data, shape }) {
       </form>
       ${
         found.error
-          ? html`
-              <p class="problem" role="alert">${found.error.message}.</p>
-            `
+          ? html`<p class="problem" role="alert">${found.error.message}.</p>`
           : found.data
             ? html`
                 <p class="cause small" role="status">
@@ -99,9 +97,7 @@ function Fragmentation({ data, shape }) {
                   them.
                 </p>
               `
-            : html`
-                <p class="soft">Enter the request of one pod.</p>
-              `
+            : html`<p class="soft">Enter the request of one pod.</p>`
       }
     </section>
   `;
@@ -177,9 +173,7 @@ function Map_({ data }) {
       sort: true,
       width: "minmax(120px, 1fr)",
       card: "lead-cell",
-      cell: (i) => html`
-        <${NodeLink} node=${data.names[i]} />
-      `,
+      cell: (i) => html`<${NodeLink} node=${data.names[i]} />`,
     },
     {
       key: "part",
@@ -209,9 +203,7 @@ function Map_({ data }) {
       width: "minmax(120px, 1fr)",
       cell: (i) =>
         data.closed[i]
-          ? html`
-              <span class="state failed">${data.closed[i].join(", ")}</span>
-            `
+          ? html`<span class="state failed">${data.closed[i].join(", ")}</span>`
           : "yes",
     },
   ];
@@ -317,9 +309,7 @@ export function Nodes() {
     <${Needs} of=${document} what="Looking at the nodes">
       ${(data) =>
         data.names.length
-          ? html`
-              <${Map_} data=${data} />
-            `
+          ? html`<${Map_} data=${data} />`
           : html`
               <${Empty} title="No node">
                 <p>

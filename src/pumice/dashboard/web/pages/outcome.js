@@ -1,43 +1,20 @@
 // What a change would do: before and after, who gains, who loses, when it settles.
 import { html } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { duration, number, plural, sentence } from "../format.js";
-import { JobLink } from "../parts.js";
+import { JobLink, ShortTable } from "../parts.js";
 
 const MOST = 60;
 function Rows({ head, rows }) {
   const shown = rows.slice(0, MOST);
   return html`
-    <div class="scroll" tabindex="0" role="region" aria-label=${head[0]}>
-      <table class="plain compare">
-        <thead>
-          <tr>
-            ${head.map(
-              (cell) => html`
-                <th>${cell}</th>
-              `,
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          ${shown.map(
-            (row) => html`
-              <tr>
-                ${row.map(
-                  (cell, i) => html`
-                    <td data-title=${head[i]}>${cell}</td>
-                  `,
-                )}
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <${ShortTable}
+      label=${head[0]}
+      kind="compare"
+      rows=${shown}
+      columns=${head.map((title, i) => [title, (row) => row[i]])} />
     ${
       rows.length > shown.length &&
-      html`
-        <p class="soft">… and ${number(rows.length - shown.length)} more.</p>
-      `
+      html`<p class="soft">… and ${number(rows.length - shown.length)} more.</p>`
     }
   `;
 }
@@ -66,9 +43,7 @@ export function Outcome({ answer }) {
         html`
           <ul class="soft notes">
             ${notes.map(
-              (note) => html`
-                <li>${note}</li>
-              `,
+              (note) => html`<li>${note}</li>`,
             )}
           </ul>
         `
@@ -84,12 +59,7 @@ export function Outcome({ answer }) {
           </p>
         `
       }
-      ${
-        job &&
-        html`
-          <p class="cause small">${sentence(job.sentence)}</p>
-        `
-      }
+      ${job && html`<p class="cause small">${sentence(job.sentence)}</p>`}
       ${
         storm
           ? html`
@@ -106,9 +76,7 @@ export function Outcome({ answer }) {
                     : "Settles at once"
                 }${settled ? "" : ", or never"}; ${
                   evicted.length
-                    ? html`
-                        <b>${plural(evicted.length, "pod")} evicted</b>
-                      `
+                    ? html`<b>${plural(evicted.length, "pod")} evicted</b>`
                     : "no pod is evicted"
                 }.
               </p>
@@ -130,9 +98,7 @@ export function Outcome({ answer }) {
           <${Rows}
             head=${["job", "before", "after"]}
             rows=${jobs.map((one) => [
-              html`
-                <${JobLink} job=${one.job} />
-              `,
+              html`<${JobLink} job=${one.job} />`,
               one.before,
               one.after,
             ])} />
@@ -166,9 +132,7 @@ export function Outcome({ answer }) {
             <${Rows}
               head=${["job", "why"]}
               rows=${others.map(([name, why]) => [
-                html`
-                  <${JobLink} job=${name} />
-                `,
+                html`<${JobLink} job=${name} />`,
                 why,
               ])} />
           </details>
@@ -178,9 +142,7 @@ export function Outcome({ answer }) {
         answer.changes.length > 0 &&
         !jobs.length &&
         !Object.keys(pods).length &&
-        html`
-          <p class="soft">Nothing else changes.</p>
-        `
+        html`<p class="soft">Nothing else changes.</p>`
       }
     </div>
   `;

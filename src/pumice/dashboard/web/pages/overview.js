@@ -3,7 +3,19 @@ import { html, useMemo } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { Chart, Legend } from "../charts.js";
 import { news, useDocument } from "../data.js";
 import { clock, milliseconds, number, percent, plural, resourceName, sentence } from "../format.js";
-import { Age, Empty, JobLink, Link, Needs, QueueName, source, to, Use, When } from "../parts.js";
+import {
+  Age,
+  JobLink,
+  Link,
+  Needs,
+  NoJob,
+  QueueName,
+  ShortTable,
+  source,
+  to,
+  Use,
+  When,
+} from "../parts.js";
 
 const Figure = ({ name, value, note, href, kind }) => html`
   <${Link} class=${`card ${kind || ""}`} href=${to(href)}>
@@ -156,20 +168,13 @@ function Longest({ data }) {
                   for${" "}
                   <${Age} since=${job.created} />
                 </span>
-                ${
-                  job.code &&
-                  html`
-                    <code>${job.code}</code>
-                  `
-                }
+                ${job.code && html`<code>${job.code}</code>`}
               </div>
               <p>
                 ${
                   job.text
                     ? sentence(job.text)
-                    : html`
-                        <span class="soft">The cause is being computed.</span>
-                      `
+                    : html`<span class="soft">The cause is being computed.</span>`
                 }
               </p>
             </li>
@@ -211,40 +216,26 @@ function Evictions({ data }) {
   return html`
     <section class="last">
       <h2>Latest evictions</h2>
-      <div class="scroll" tabindex="0" role="region" aria-label="Latest evictions">
-        <table class="plain">
-          <thead>
-            <tr>
-              <th>when</th>
-              <th>pod</th>
-              <th>by</th>
-              <th>for</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${data.evictions.latest.map(
-              (one) => html`
-                <tr>
-                  <td>
-                    <${Link} href=${to(`/cycles/${one.cycle}`)}><${When} at=${one.at} /><//>
-                  </td>
-                  <td class="name">${one.pod}</td>
-                  <td>${one.action}</td>
-                  <td>
-                    ${
-                      one.for
-                        ? html`
-                            <${JobLink} job=${one.for} />
-                          `
-                        : "nobody"
-                    }
-                  </td>
-                </tr>
-              `,
-            )}
-          </tbody>
-        </table>
-      </div>
+      <${ShortTable}
+        label="Latest evictions"
+        rows=${data.evictions.latest}
+        columns=${[
+          [
+            "when",
+            (one) => html`
+              <${Link} href=${to(`/cycles/${one.cycle}`)}><${When} at=${one.at} /><//>
+            `,
+          ],
+          ["pod", (one) => one.pod, "name"],
+          ["by", (one) => one.action],
+          [
+            "for",
+            (one) =>
+              one.for
+                ? html`<${JobLink} job=${one.for} />`
+                : "nobody",
+          ],
+        ]} />
     </section>
   `;
 }
@@ -258,23 +249,7 @@ export function Overview() {
         const nothing = !Object.keys(data.jobs).length && !data.pods.running;
         return html`
           <${Figures} data=${data} />
-          ${
-            nothing &&
-            html`
-              <${Empty} title="No job yet">
-                <p>
-                  ${
-                    news.session?.hint
-                      ? html`
-                          Submit one:${" "}
-                          <code>${news.session.hint}</code>
-                        `
-                      : "The input has no job."
-                  }
-                </p>
-              <//>
-            `
-          }
+          ${nothing && html`<${NoJob} />`}
           <div class="two mixed">
             <div>
               <${Utilisation} data=${data} />

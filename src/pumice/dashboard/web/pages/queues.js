@@ -15,6 +15,7 @@ import {
   query,
   QueueName,
   setQuery,
+  ShortTable,
   source,
   to,
 } from "../parts.js";
@@ -49,24 +50,15 @@ function QueueBar({ resource, total, queue, i }) {
         <i class="asks" style=${{ width: at(asked) }}></i>
         <i class="within" style=${{ width: at(within) }}></i>
         <i class="borrowed" style=${{ left: at(within), width: at(borrowed) }}></i>
-        ${
-          guarantee > 0 &&
-          html`
-            <b class="guarantee" style=${{ left: at(guarantee) }}></b>
-          `
-        }${
+        ${guarantee > 0 && html`<b class="guarantee" style=${{ left: at(guarantee) }}></b>`}${
           deserved !== null &&
           deserved > 0 &&
           deserved < whole * 1.001 &&
-          html`
-            <b class="deserved" style=${{ left: at(deserved) }}></b>
-          `
+          html`<b class="deserved" style=${{ left: at(deserved) }}></b>`
         }${
           cap !== null &&
           cap <= whole &&
-          html`
-            <b class="cap" style=${{ left: at(cap) }}></b>
-          `
+          html`<b class="cap" style=${{ left: at(cap) }}></b>`
         }
       </div>
       <span class="figure">
@@ -267,6 +259,10 @@ export function QueuePage({ name }) {
           .filter(({ resource }) => resource.name !== "pods");
         const show = (resource, value) =>
           value === null || value === undefined ? "–" : amount(resource, value);
+        const held =
+          (key) =>
+          ({ resource, i }) =>
+            show(resource, queue[key][i]);
         return html`
           <p class="lead">
             ${
@@ -307,66 +303,45 @@ export function QueuePage({ name }) {
           <section>
             <h2>Amounts</h2>
             <${Key} divides=${data.divides} />
-            <div class="scroll" tabindex="0" role="region" aria-label="Amounts">
-              <table class="plain">
-                <thead>
-                  <tr>
-                    <th>resource</th>
-                    <th>of the cluster</th>
-                    <th class="right">allocated</th>
-                    <th class="right">asked for</th>
-                    <th class="right">deserved</th>
-                    <th class="right">guarantee</th>
-                    <th class="right">capability</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  ${rows.map(
-                    ({ resource, i }) => html`
-                      <tr>
-                        <th scope="row">${resource.name}</th>
-                        <td class="wide">
-                          <${QueueBar}
-                            resource=${resource}
-                            total=${data.total[i]}
-                            queue=${queue}
-                            i=${i} />
-                        </td>
-                        <td class="right figure">${show(resource, queue.allocated[i])}</td>
-                        <td class="right figure">${show(resource, queue.request[i])}</td>
-                        <td class="right figure">
-                          ${
-                            queue.deserved && !isRoot(queue)
-                              ? show(resource, queue.deserved[i])
-                              : "–"
-                          }
-                        </td>
-                        <td class="right figure">${show(resource, queue.guarantee[i])}</td>
-                        <td class="right figure">
-                          ${
-                            queue.capability[i] === null
-                              ? "no limit"
-                              : show(resource, queue.capability[i])
-                          }
-                        </td>
-                      </tr>
-                    `,
-                  )}
-                </tbody>
-              </table>
-            </div>
+            <${ShortTable}
+              label="Amounts"
+              rows=${rows}
+              columns=${[
+                ["resource", ({ resource }) => resource.name, "head"],
+                [
+                  "of the cluster",
+                  ({ resource, i }) => html`
+                    <${QueueBar}
+                      resource=${resource}
+                      total=${data.total[i]}
+                      queue=${queue}
+                      i=${i} />
+                  `,
+                  "wide",
+                ],
+                ["allocated", held("allocated"), "right figure"],
+                ["asked for", held("request"), "right figure"],
+                [
+                  "deserved",
+                  (row) => (queue.deserved && !isRoot(queue) ? held("deserved")(row) : "–"),
+                  "right figure",
+                ],
+                ["guarantee", held("guarantee"), "right figure"],
+                [
+                  "capability",
+                  (row) =>
+                    queue.capability[row.i] === null ? "no limit" : held("capability")(row),
+                  "right figure",
+                ],
+              ]} />
           </section>
           <section>
             <h2>Who goes first</h2>
             ${
               order.error
-                ? html`
-                    <${Problem} error=${order.error} again=${() => again(n + 1)} />
-                  `
+                ? html`<${Problem} error=${order.error} again=${() => again(n + 1)} />`
                 : !order.data
-                  ? html`
-                      <${Loading} what="Computing the order" />
-                    `
+                  ? html`<${Loading} what="Computing the order" />`
                   : html`
                       <${OrderTable}
                         order=${order.data}
@@ -384,10 +359,7 @@ export function QueuePage({ name }) {
 function OrderTable({ order, name, all, more }) {
   const lines = order.jobs[name] || [];
   const place = order.queues.findIndex((queue) => queue.name === name);
-  if (!lines.length)
-    return html`
-      <p class="soft">No job of this queue itself waits.</p>
-    `;
+  if (!lines.length) return html`<p class="soft">No job of this queue itself waits.</p>`;
   const shown = all ? lines : lines.slice(0, 100);
   const after = order.queues[place]?.after ? ` (${order.queues[place].after})` : "";
   return html`
@@ -398,48 +370,36 @@ function OrderTable({ order, name, all, more }) {
       }Its
       waiting jobs, first to last:
     </p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Order">
-      <table class="plain compare">
-        <thead>
-          <tr>
-            <th class="right">place</th>
-            <th>job</th>
-            <th>after the one before it because</th>
-            <th>ordered by</th>
-            <th>outcome of the next cycle</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${shown.map(
-            (line, i) => html`
-              <tr key=${line.name}>
-                <td class="right figure" data-title="place">${i + 1}</td>
-                <td data-title="job"><${JobLink} job=${line.title} /></td>
-                <td data-title="after the one before it because">
-                  ${
-                    line.after ||
-                    html`
-                      <span class="soft">first</span>
-                    `
-                  }
-                </td>
-                <td class="soft" data-title="ordered by">
-                  ${Object.entries(line.keys)
-                    .map(([plugin, words]) => `${plugin}: ${words}`)
-                    .join("; ")}
-                </td>
-                <td data-title="outcome">${line.outcome}</td>
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <${ShortTable}
+      label="Order"
+      kind="compare"
+      rows=${shown}
+      keyOf=${(line) => line.name}
+      columns=${[
+        ["place", (_, i) => i + 1, "right figure"],
+        [
+          "job",
+          (line) => html`<${JobLink} job=${line.title} />`,
+        ],
+        [
+          "after the one before it because",
+          (line) =>
+            line.after ||
+            html`<span class="soft">first</span>`,
+        ],
+        [
+          "ordered by",
+          (line) =>
+            Object.entries(line.keys)
+              .map(([plugin, words]) => `${plugin}: ${words}`)
+              .join("; "),
+          "soft",
+        ],
+        ["outcome of the next cycle", (line) => line.outcome, "", "outcome"],
+      ]} />
     ${
       lines.length > shown.length &&
-      html`
-        <button type="button" onClick=${more}>Show all ${plural(lines.length, "job")}</button>
-      `
+      html`<button type="button" onClick=${more}>Show all ${plural(lines.length, "job")}</button>`
     }
   `;
 }

@@ -33,9 +33,7 @@ export function useFound(words, open = true) {
     busy: Boolean(wanted) && [queues, jobs, nodes].some((one) => !one.data && !one.error),
   };
 }
-export const Nothing = ({ words }) => html`
-  No job, node or queue has “${words}” in its name.
-`;
+export const Nothing = ({ words }) => html`No job, node or queue has “${words}” in its name.`;
 
 export function SearchPage() {
   const words = (query().get("q") || "").trim();
@@ -50,28 +48,19 @@ export function SearchPage() {
     `;
   return html`
     <h1 tabindex="-1">Names with “${words}”</h1>
-    ${
-      busy &&
-      html`
-        <${Loading} what="Looking at all names" />
-      `
-    }
+    ${busy && html`<${Loading} what="Looking at all names" />`}
     ${kinds.map(
       ([kind, hits]) => html`
         <section key=${kind}>
           <h2>${plural(hits.length, kind)}</h2>
           <ul class="findings plainlist">
             ${hits.slice(0, MOST).map(
-              (hit) => html`
-                <li><${Link} class="name" href=${hit.href}>${hit.name}<//></li>
-              `,
+              (hit) => html`<li><${Link} class="name" href=${hit.href}>${hit.name}<//></li>`,
             )}
           </ul>
           ${
             hits.length > MOST &&
-            html`
-              <p class="soft">… and ${number(hits.length - MOST)} more.</p>
-            `
+            html`<p class="soft">… and ${number(hits.length - MOST)} more.</p>`
           }
         </section>
       `,

@@ -5,7 +5,6 @@ import { useDocument } from "../data.js";
 import { duration, number, percent, plural, resourceName } from "../format.js";
 import { HeatMap } from "../heatmap.js";
 import {
-  Choice,
   colour,
   Empty,
   Needs,
@@ -14,6 +13,7 @@ import {
   queueColour,
   QueueName,
   setQuery,
+  ShortTable,
   showTip,
   Tabs,
 } from "../parts.js";
@@ -46,50 +46,34 @@ const FIGURES = [
 ];
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 
+const written = (value, write, run) => (known(value) ? write(value, run) : "–");
 function Differences({ a, b }) {
   // figures over other jobs are neither better nor worse: who leaves jobs waiting has short waits
   const alike = a.figures.finished === b.figures.finished;
+  const against = ([key, , of, write, way, writeChange = write] = []) => {
+    if (!of) return { kind: "right figure" }; // of the title
+    const [x, y] = [of(a.figures), of(b.figures)];
+    const both = known(x) && known(y);
+    if (!both || !(alike || key === "finished"))
+      return { words: both ? "over other jobs" : "–", kind: "right figure soft" };
+    if (x === y) return { words: "the same", kind: "right figure soft" };
+    const worth = (y - x) * way > 0 ? "better" : "worse";
+    const words = `${y > x ? "+" : "−"}${writeChange(Math.abs(y - x))}, ${worth}`;
+    return { words, kind: `right figure ${worth}` };
+  };
   return html`
     <section>
       <h2>Differences first</h2>
-      <div class="scroll" tabindex="0" role="region" aria-label="Differences">
-        <table class="plain differences">
-          <thead>
-            <tr>
-              <th></th>
-              <th class="right">A: ${a.id}</th>
-              <th class="right">B: ${b.id}</th>
-              <th class="right">B against A</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${FIGURES.map(([key, name, of, write, way, writeChange = write]) => {
-              const [x, y] = [of(a.figures), of(b.figures)];
-              const change = known(x) && known(y) && (alike || key === "finished") ? y - x : null;
-              const better = change ? change * way > 0 : null;
-              const worth = better ? "better" : "worse";
-              return html`
-                <tr key=${key}>
-                  <th scope="row">${name}</th>
-                  <td class="right figure">${known(x) ? write(x, a) : "–"}</td>
-                  <td class="right figure">${known(y) ? write(y, b) : "–"}</td>
-                  <td class=${`right figure ${better === null ? "soft" : worth}`}>
-                    ${
-                      change === null
-                        ? known(x) && known(y)
-                          ? "over other jobs"
-                          : "–"
-                        : change === 0
-                          ? "the same"
-                          : `${change > 0 ? "+" : "−"}${writeChange(Math.abs(change))}, ${worth}`
-                    }
-                  </td>
-                </tr>
-              `;
-            })}
-          </tbody>
-        </table>
-      </div>
+      <${ShortTable}
+        label="Differences"
+        kind="differences"
+        rows=${FIGURES}
+        columns=${[
+          ["", ([, name]) => name, "head"],
+          [`A: ${a.id}`, ([, , of, write]) => written(of(a.figures), write, a), "right figure"],
+          [`B: ${b.id}`, ([, , of, write]) => written(of(b.figures), write, b), "right figure"],
+          ["B against A", (figure) => against(figure).words, (figure) => against(figure).kind],
+        ]} />
     </section>
   `;
 }
@@ -294,16 +278,9 @@ function Compared({ a, b }) {
   const waiting = useMemo(() => lines((run) => run.charts.lengths), [a, b]);
   const fair = useMemo(() => lines((run) => run.charts.fairness), [a, b]);
   const most = Math.max(1, ...waiting.flatMap((line) => line.ys.filter((v) => v !== null)));
-  const legend = html`
-    <${Legend} entries=${use.map((line, i) => [line.label, line.colour, i])} />
-  `;
+  const legend = html`<${Legend} entries=${use.map((line, i) => [line.label, line.colour, i])} />`;
   return html`
-    ${
-      b &&
-      html`
-        <${Differences} a=${a} b=${b} />
-      `
-    }
+    ${b && html`<${Differences} a=${a} b=${b} />`}
     <section>
       <h2>Over time</h2>
       <div class="tools">
@@ -378,9 +355,7 @@ function Compared({ a, b }) {
       <h2>Jobs</h2>
       <p class="key">
         ${a.queues.map(
-          (queue) => html`
-            <${QueueName} queue=${queue} plain=${true} />
-          `,
+          (queue) => html`<${QueueName} queue=${queue} plain=${true} />`,
         )}
         <span>
           <i class="waitline"></i>
@@ -391,12 +366,7 @@ function Compared({ a, b }) {
         ${runs.map(
           (run, i) => html`
             <div key=${run.id}>
-              ${
-                b &&
-                html`
-                  <h3>${"AB"[i]}: ${run.id}</h3>
-                `
-              }
+              ${b && html`<h3>${"AB"[i]}: ${run.id}</h3>`}
               <${Gantt} run=${run} at=${at} onMove=${move} />
             </div>
           `,
@@ -410,70 +380,58 @@ function Table({ runs, a, b }) {
   const choose = (key) => (event) =>
     setQuery({ [key]: event.target.checked ? event.target.value : "" });
   return html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Runs">
-      <table class="plain">
-        <thead>
-          <tr>
-            <th>A</th>
-            <th>B</th>
-            <th>run</th>
-            <th>trace</th>
-            <th class="right">jobs</th>
-            <th class="right">nodes</th>
-            ${FIGURES.map(
-              ([key, name]) => html`
-                <th class="right" key=${key}>${name}</th>
-              `,
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          ${runs.map(
-            (run) => html`
-              <tr key=${run.id}>
-                <td>
-                  <input
-                    type="radio"
-                    name="a"
-                    aria-label=${`A: ${run.id}`}
-                    value=${run.id}
-                    checked=${run.id === a}
-                    onChange=${choose("a")} />
-                </td>
-                <td>
-                  <input
-                    type="checkbox"
-                    name="b"
-                    aria-label=${`B: ${run.id}`}
-                    value=${run.id}
-                    checked=${run.id === b}
-                    disabled=${run.id === a}
-                    onChange=${choose("b")} />
-                </td>
-                <td class="name">
-                  ${run.id}${
-                    run.storm &&
-                    html`
-                      ${" "}
-                      <span class="state failed">does not settle</span>
-                    `
-                  }
-                </td>
-                <td>${run.trace}</td>
-                <td class="right figure">${number(run.jobCount)}</td>
-                <td class="right figure">${number(run.nodes)}</td>
-                ${FIGURES.map(([key, , of, write]) => {
-                  const value = of(run.figures);
-                  return html`
-                    <td class="right figure" key=${key}>${known(value) ? write(value) : "–"}</td>
-                  `;
-                })}
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <${ShortTable}
+      label="Runs"
+      rows=${runs}
+      keyOf=${(run) => run.id}
+      columns=${[
+        [
+          "A",
+          (run) => html`
+            <input
+              type="radio"
+              name="a"
+              aria-label=${`A: ${run.id}`}
+              value=${run.id}
+              checked=${run.id === a}
+              onChange=${choose("a")} />
+          `,
+        ],
+        [
+          "B",
+          (run) => html`
+            <input
+              type="checkbox"
+              name="b"
+              aria-label=${`B: ${run.id}`}
+              value=${run.id}
+              checked=${run.id === b}
+              disabled=${run.id === a}
+              onChange=${choose("b")} />
+          `,
+        ],
+        [
+          "run",
+          (run) => html`
+            ${run.id}${
+              run.storm &&
+              html`
+                ${" "}
+                <span class="state failed">does not settle</span>
+              `
+            }
+          `,
+          "name",
+        ],
+        ["trace", (run) => run.trace],
+        ["jobs", (run) => number(run.jobCount), "right figure"],
+        ["nodes", (run) => number(run.nodes), "right figure"],
+        ...FIGURES.map(([, name, of, write]) => [
+          name,
+          (run) => written(of(run.figures), write),
+          "right figure",
+        ]),
+      ]} />
   `;
 }
 
@@ -503,17 +461,13 @@ export function Simulations() {
           </section>
           ${
             one.error
-              ? html`
-                  <${Problem} error=${one.error} />
-                `
+              ? html`<${Problem} error=${one.error} />`
               : one.data && (!b || other.data)
                 ? html`
                     <${Compared} a=${one.data} b=${b ? other.data : null} key=${`${a} ${b}`} />
                   `
                 : other.error
-                  ? html`
-                      <${Problem} error=${other.error} />
-                    `
+                  ? html`<${Problem} error=${other.error} />`
                   : html`
                       <p class="loading">
                         <i></i>
@@ -526,4 +480,3 @@ export function Simulations() {
     <//>
   `;
 }
-export { Choice };

@@ -105,9 +105,7 @@ function Form({ queues, nodes, jobs, run, busy }) {
           placeholder="namespace/name" />
         <datalist id="jobs">
           ${jobs.slice(0, 2000).map(
-            (job) => html`
-              <option value=${job}></option>
-            `,
+            (job) => html`<option value=${job}></option>`,
           )}
         </datalist>
       </label>
@@ -186,16 +184,12 @@ function Form({ queues, nodes, jobs, run, busy }) {
       <//>
       <datalist id="nodes">
         ${nodes.slice(0, 2000).map(
-          (name) => html`
-            <option value=${name}></option>
-          `,
+          (name) => html`<option value=${name}></option>`,
         )}
       </datalist>
       ${
         conf === null
-          ? html`
-              <p><button type="button" onClick=${openConf}>Edit the configuration</button></p>
-            `
+          ? html`<p><button type="button" onClick=${openConf}>Edit the configuration</button></p>`
           : html`
               <label class="field">
                 <span>Configuration</span>
@@ -309,27 +303,17 @@ export function WhatIf() {
                   <h2>Before and after</h2>
                   ${
                     state.busy
-                      ? html`
-                          <${Loading} what="Playing both sides" />
-                        `
+                      ? html`<${Loading} what="Playing both sides" />`
                       : state.error
-                        ? html`
-                            <${Problem} error=${state.error} />
-                          `
+                        ? html`<${Problem} error=${state.error} />`
                         : state.data
-                          ? html`
-                              <${Outcome} answer=${state.data} />
-                            `
-                          : html`
-                              <p class="soft">Pick a job or add a change, then ask.</p>
-                            `
+                          ? html`<${Outcome} answer=${state.data} />`
+                          : html`<p class="soft">Pick a job or add a change, then ask.</p>`
                   }
                 </section>
               </div>
             `
-          : html`
-              <${Loading} what="Looking at the cluster" />
-            `}
+          : html`<${Loading} what="Looking at the cluster" />`}
     <//>
   `;
 }

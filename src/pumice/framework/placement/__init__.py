@@ -1,0 +1,1 @@
+"""Which node: classes of equal pods, the kernel behind them, and the placing of jobs."""

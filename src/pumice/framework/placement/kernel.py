@@ -1,0 +1,196 @@
+"""The kernel of a session: classes of equal pods on the columns of a snapshot.
+
+A class is what the kernel needs to know of equal tasks.  Values of nodes follow the log of moved
+rows; picks change nothing that can be seen from outside.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column, Mask
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.term_counts import SpreadCounter
+from pumice.framework.placement.terms import END, CountTerm, PodCounts
+
+_MANY: Final = 256
+"""Nodes from which on only one of those that are alike is asked."""
+_SEVERAL: Final = 4
+"""Classes from which on it pays to know which nodes are alike."""
+_MOST_BYTES: Final = 256 << 20
+"""What the values of all classes may take together; beyond it they are made again."""
+_FIRST: Final = 64
+
+
+class _Count(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("codes", "counts", "eligible", "present")),
+        *((name, ctypes.c_int64) for name in ("n_present", "rule", "skew", "counts_own", "most")),
+    )
+
+
+class PodClass(NamedTuple):
+    """What holds for equal tasks during a session."""
+
+    shape: Shape
+    refused: Mask | None
+    """Nodes that refuse all along (n,)."""
+    base: Column | None
+    """Scores that stand (n,)."""
+    terms: Sequence[float]
+    """Amount terms one after the other, as numbers."""
+    counts: PodCounts | None
+
+
+class Kernel:
+    """Classes and their nodes."""
+
+    def __init__(self, library: ctypes.CDLL, snapshot: Snapshot) -> None:
+        nodes = snapshot.nodes
+        self._library = library
+        self._snapshot = snapshot
+        self._cursor = len(snapshot.journal.moved)
+        self._held: list[Any] = [nodes.books, nodes.allocatable, nodes.view_nonzero]
+        """What the kernel reads must stay where it is."""
+        self._held.append(nodes.view_pods)
+        self._n_classes = 0
+        self._columns: dict[int, Column] = {}
+        """Values of classes by address."""
+        self._state = ctypes.c_uint64()
+        self._make_buffers(_FIRST)
+        most = max(1, _MOST_BYTES // (8 * max(1, nodes.n)))
+        sizes = nodes.n, nodes.capacity, len(snapshot.resources), snapshot.view_is_live, most
+        self._handle = library.kernel_open(*sizes, *map(_address, self._held))
+
+    def __del__(self) -> None:
+        handle = vars(self).get("_handle")
+        if handle:
+            self._library.kernel_close(handle)
+
+    def _make_buffers(self, size: int) -> None:
+        self._classes = np.empty(size, dtype=np.int64)
+        self._nodes = np.empty(size, dtype=np.int64)
+        self._draws = np.empty(size, dtype=np.uint64)
+        buffers = self._nodes, self._draws
+        self._results = (*map(_address, buffers), ctypes.addressof(self._state))
+        self._asked = _address(self._classes)
+
+    def add(self, made: PodClass) -> int:
+        """Add a class; return its number."""
+        shape, counts = made.shape, made.counts
+        columns = (shape.request, shape.need, shape.nonzero, shape.waiting_nonzero)
+        arrays: list[Any] = [np.ascontiguousarray(column[:, 0]) for column in columns]
+        arrays += [made.refused, made.base, np.array([*made.terms, END])]
+        terms = counts.counts if counts else ()
+        listed = (_Count * len(terms))()
+        seen: set[int] = set()
+        for i, term in enumerate(terms):
+            listed[i] = self._count(term, own=term.own and id(term.counter) not in seen)
+            seen.add(id(term.counter))  # one that occurs twice counts a pod once
+        self._held += [arrays, listed]
+        self._n_classes += 1
+        if self._n_classes == _SEVERAL and self._snapshot.nodes.n >= _MANY:
+            self._group()
+        own_neighbour = counts is not None and counts.own_neighbour
+        where = ctypes.addressof(listed) if terms else None
+        pointers = (*map(_address, arrays), where)
+        number = self._library.kernel_class(self._handle, *pointers, len(terms), own_neighbour)
+        return int(number)
+
+    def _count(self, term: CountTerm, *, own: bool) -> _Count:
+        counter, present = term.counter, None
+        n_present = len(counter.domains.values)
+        if isinstance(counter, SpreadCounter):
+            present = np.ascontiguousarray(counter.compared, dtype=np.int64)
+            n_present = len(present)
+        codes = np.ascontiguousarray(counter.codes, dtype=np.int64)
+        self._held += [codes, counter.counts, counter.eligible, present]
+        pointers = map(_address, (codes, counter.counts, counter.eligible, present))
+        return _Count(*pointers, n_present, term.rule, term.skew, own, 0)
+
+    def _group(self) -> None:
+        """Find nodes that are alike."""
+        self.follow()
+        group, n_groups = _alike(self._snapshot)
+        if n_groups * 2 <= len(group):
+            self._held.append(group)
+            self._library.kernel_group(self._handle, _address(group), n_groups)
+
+    def follow(self) -> None:
+        """Read the log of moved rows."""
+        moved = self._snapshot.journal.moved
+        if self._cursor == len(moved):
+            return
+        rows: list[int] = []
+        for entry in moved[self._cursor :]:
+            if isinstance(entry, int):
+                rows.append(entry)
+            else:
+                rows += entry.tolist()
+        self._cursor = len(moved)
+        n = len(rows)
+        if n > len(self._classes):
+            self._make_buffers(2 * n)
+        self._classes[:n] = rows
+        self._library.kernel_moved(self._handle, self._asked, n)
+
+    def pick(
+        self,
+        classes: Sequence[int],
+        state: int,
+        allowed: Mask | None = None,
+        *,
+        stay_closed: bool = False,
+    ) -> tuple[list[int], list[int]]:
+        """Pick nodes with room now for tasks of some classes, one after the other.
+
+        Returns the nodes up to the first task that finds none, and the state of the generator
+        after each.  ``stay_closed``: a node that pods close stays out.
+        """
+        self.follow()
+        n = len(classes)
+        if n > len(self._classes):
+            self._make_buffers(2 * n)
+        self._classes[:n] = classes
+        self._state.value = state
+        shut = np.zeros(self._snapshot.nodes.n, dtype=np.uint8) if stay_closed else None
+        masks = _address(allowed), _address(shut)
+        found = self._library.kernel_pick(self._handle, self._asked, n, *masks, *self._results)
+        return self._nodes[:found].tolist(), self._draws[:found].tolist()
+
+    def values(self, number: int) -> Column:
+        """Return the score of each node that takes a task now, minus infinity for others (n,).
+
+        The column is the kernel's own: it is read at once and not written.
+        """
+        self.follow()
+        where = self._library.kernel_values(self._handle, number)
+        known = self._columns.get(where)
+        if known is None:
+            cells = (ctypes.c_double * self._snapshot.nodes.n).from_address(where)
+            known = self._columns[where] = np.frombuffer(memoryview(cells).cast("B"))
+        return known
+
+
+def _address(array: NDArray[Any] | None) -> int | None:
+    return None if array is None else array.ctypes.data
+
+
+def _alike(snapshot: Snapshot) -> tuple[NDArray[np.int32], int]:
+    """Number groups of nodes whose amounts are the same, bit for bit (n,)."""
+    nodes = snapshot.nodes
+    columns = (nodes.books, nodes.allocatable, nodes.view_nonzero, nodes.view_pods)
+    each = [column[..., : nodes.n].reshape(-1, nodes.n).astype(np.float64) for column in columns]
+    bits = np.concatenate(each).view(np.int64)
+    bits = bits[(bits != bits[:, :1]).any(axis=1)]
+    mixed = np.zeros(nodes.n, dtype=np.int64)
+    for row in bits:
+        mixed = (mixed ^ (mixed >> 29) ^ row) * np.int64(-7046029254386353131)
+    _, first, group = np.unique(mixed, return_index=True, return_inverse=True)
+    if not (bits[:, first[group]] == bits).all():  # two that differ were mixed to the same number
+        return np.arange(nodes.n, dtype=np.int32), nodes.n
+    return group.astype(np.int32), len(first)

@@ -1,1 +1,0 @@
-"""The webhook server: AdmissionReviews over HTTPS, its certificate and its registration."""
