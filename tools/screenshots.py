@@ -58,7 +58,7 @@ SHOTS: Final = (
     Shot("overview", "/", height=760, wait=".waits code"),
     Shot("overview-dark", "/", height=760, scheme="dark", wait=".waits code"),
     Shot("queues", "/queues", height=560, wait="table.queues"),
-    Shot("jobs", "/jobs", height=640, scheme="dark", wait=".long code"),
+    Shot("jobs", "/jobs", height=640, scheme="dark", wait=".soft[title^='it ']"),
     Shot("why", "/jobs/data/embeddings", height=1000, wait=".remedies ul"),
     Shot(
         "try",

@@ -1,6 +1,7 @@
 """`pumice serve …` as child processes, with the rights that the deployment grants."""
 
 import http.client
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -21,20 +22,23 @@ _ACCOUNTS: Final = {
     "webhooks": "volcano-admission",
 }
 _START_S: Final = 60
-CONF: Final = """
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-"""
+
+
+def conf(
+    *plugins: str | dict[str, Any],
+    first: tuple[str, ...] = ("priority", "gang"),
+    actions: str = "enqueue, allocate, backfill",
+) -> str:
+    """Return a configuration with two tiers of plugins, each by its name or with more fields."""
+    tiers = [
+        {"plugins": [one if isinstance(one, dict) else {"name": one} for one in tier]}
+        for tier in (first, plugins)
+    ]
+    return json.dumps({"actions": actions, "tiers": tiers})
+
+
+STRICT: Final = ("priority", "gang", "conformance")
+CONF: Final = conf("overcommit", "drf", "predicates", "proportion", "nodeorder", first=STRICT)
 _COMMAND: Final = (sys.executable, "-c", "from pumice.cli.main import main; main()", "serve")
 
 

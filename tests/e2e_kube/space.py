@@ -131,6 +131,14 @@ def ready(manifest: Manifest) -> Manifest:
     return manifest
 
 
+def fresh(manifest: Any) -> Any:
+    """Leave out what the API server fills in, and the namespace: it is that of the space."""
+    filled = ("uid", "namespace")
+    metadata = {key: one for key, one in manifest["metadata"].items() if key not in filled}
+    kept = {key: value for key, value in manifest.items() if key != "status"}
+    return {**kept, "metadata": metadata}
+
+
 def job(
     name: str,
     *,

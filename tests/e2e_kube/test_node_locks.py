@@ -6,26 +6,15 @@ from typing import Any
 
 import pytest
 
+from tests.e2e_kube.servers import conf
 from tests.e2e_kube.space import job
 from tests.e2e_kube.waiting import until
 from tests.unit.plugins.test_deviceshare_mig import A100, config_map
 
 pytestmark = pytest.mark.usefixtures("controllers")
 
-CONF = """
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-- plugins:
-  - name: predicates
-  - name: nodeorder
-  - name: deviceshare
-    arguments:
-      deviceshare.VGPUEnable: true
-      deviceshare.NodeLockEnable: true
-"""
+CARDS = {"deviceshare.VGPUEnable": True, "deviceshare.NodeLockEnable": True}
+CONF = conf("predicates", "nodeorder", {"name": "deviceshare", "arguments": CARDS})
 LOCK, IDS = "hamivgpu", "volcano.sh/vgpu-ids-new"
 REGISTER = f"volcano.sh/node-vgpu-register=GPU-0,10,40960,{A100},true,mig:"
 

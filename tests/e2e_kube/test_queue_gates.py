@@ -10,22 +10,13 @@ from deploy.webhooks import WEBHOOKS
 from pumice.testing.builders import pod, pod_group, queue
 from tests.e2e_kube.controlplane.processes import free_ports
 from tests.e2e_kube.install import HOME, on_loopback
-from tests.e2e_kube.test_queues import fresh
+from tests.e2e_kube.servers import conf
+from tests.e2e_kube.space import fresh
 from tests.e2e_kube.waiting import stays, until
 
 GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
 FEATURE: Final = "SchedulingGatesQueueAdmission=true"
-CONF: Final = """
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-- plugins:
-  - name: predicates
-  - name: capacity
-  - name: nodeorder
-"""
+CONF: Final = conf("predicates", "capacity", "nodeorder")
 
 pytestmark = pytest.mark.usefixtures("controllers", "gating")
 
@@ -76,18 +67,16 @@ def test_pods_pass_their_queue_one_by_one_and_keep_its_room(space: Any, schedule
     space.nodes(1, cpu=4)
     space.kubectl.create(fresh(queue("small", capability={"cpu": 1})))
     space.kubectl.wait("queue/small", ".status.state", "Open")
-    group = pod_group("slot", queue="small", phase=None)
-    del group["metadata"]["namespace"]
-    space.kubectl.create(fresh(group))
-    space.kubectl.create(*(_here(opted_in("one")),))
+    space.kubectl.create(fresh(pod_group("slot", queue="small", phase=None)))
+    space.kubectl.create(opted_in("one"))
     assert gates("one") == [GATE]
     with scheduler(CONF, feature_gates=FEATURE):
         until("the first pod running", space.running, lambda seen: seen == 1)
         assert gates("one") == []
         elsewhere = opted_in("two", nodeSelector={"pool": "not-there-yet"})
-        space.kubectl.create(_here(elsewhere))
+        space.kubectl.create(elsewhere)
         other = opted_in("three", schedulingGates=[{"name": "example.com/licence"}])
-        space.kubectl.create(_here(other))
+        space.kubectl.create(other)
         assert gates("three") == ["example.com/licence", GATE]
         stays("gated", lambda: gates("two"), lambda seen: seen == [GATE], for_s=2)
         assert reasons("two") == ["SchedulingGated"]
@@ -99,9 +88,3 @@ def test_pods_pass_their_queue_one_by_one_and_keep_its_room(space: Any, schedule
         stays("gated", lambda: gates("three"), lambda seen: seen == [GATE], for_s=2)
         space.kubectl("delete", "pod/two", "--grace-period=0", "--force")
         until("the last pod placed", lambda: "three" in space.placed())
-
-
-def _here(manifest: Any) -> Any:
-    """Leave the namespace to kubectl."""
-    manifest["metadata"].pop("namespace", None)
-    return manifest

@@ -5,43 +5,16 @@ from typing import Any
 import pytest
 
 from pumice.testing.builders import priority_class, queue
-from tests.e2e_kube.space import command, job
+from tests.e2e_kube.servers import STRICT, conf
+from tests.e2e_kube.space import command, fresh, job
 from tests.e2e_kube.waiting import until
 
 pytestmark = pytest.mark.usefixtures("controllers", "webhooks")
 
-CONF = """
-actions: "enqueue, allocate, {action}, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: predicates
-  - name: {sharing}
-  - name: nodeorder
-"""
-HIERARCHY = """
-actions: "enqueue, allocate, reclaim, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-- plugins:
-  - name: predicates
-  - name: capacity
-    enableHierarchy: true
-  - name: nodeorder
-"""
 
-
-def fresh(manifest: Any) -> Any:
-    """Leave out what the API server fills in."""
-    metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
-    return {key: value for key, value in manifest.items() if key != "status"} | {
-        "metadata": metadata
-    }
+def sharing(action: str) -> str:
+    actions = f"enqueue, allocate, {action}, backfill"
+    return conf("predicates", "proportion", "nodeorder", first=STRICT, actions=actions)
 
 
 def running(space: Any, *jobs: Any) -> Any:
@@ -51,7 +24,7 @@ def running(space: Any, *jobs: Any) -> Any:
 def test_two_queues_share_and_the_second_reclaims_its_part(space: Any, scheduler: Any) -> None:
     space.nodes(2, cpu=4)
     space.kubectl.create(fresh(queue("left", weight=1)), fresh(queue("right", weight=1)))
-    with scheduler(CONF.format(action="reclaim", sharing="proportion")):
+    with scheduler(sharing("reclaim")):
         space.kubectl.create(job("first", replicas=8, min_available=1, queue="left"))
         space.wait_running("first", 8)
         space.kubectl.create(job("second", replicas=8, min_available=4, queue="right"))
@@ -68,7 +41,7 @@ def test_a_more_important_job_preempts_in_its_queue(space: Any, scheduler: Any) 
     space.kubectl.create(
         fresh(priority_class("low", value=10)), fresh(priority_class("high", value=1000))
     )
-    with scheduler(CONF.format(action="preempt", sharing="proportion")):
+    with scheduler(sharing("preempt")):
         small = job("small", replicas=4, min_available=1, priority_class="low")
         space.kubectl.create(small)
         space.wait_running("small", 4)
@@ -85,7 +58,9 @@ def test_capacity_holds_on_every_level_of_the_hierarchy(space: Any, scheduler: A
     space.nodes(2, cpu=4)
     department = queue("dept", capability={"cpu": 6}, deserved={"cpu": 6}, parent="root")
     team: dict[str, Any] = {"capability": {"cpu": 4}, "deserved": {"cpu": 3}, "parent": "dept"}
-    with scheduler(HIERARCHY):
+    tree = {"name": "capacity", "enableHierarchy": True}
+    actions = "enqueue, allocate, reclaim, backfill"
+    with scheduler(conf("predicates", tree, "nodeorder", actions=actions)):
         space.kubectl.create(fresh(department))
         space.kubectl.create(fresh(queue("team-a", **team)), fresh(queue("team-b", **team)))
         space.kubectl.create(job("first", replicas=6, min_available=1, queue="team-a"))

@@ -15,31 +15,15 @@ from pumice.testing.builders import (
     resource_claim,
     resource_slice,
 )
-from tests.e2e_kube.space import job
+from tests.e2e_kube.servers import conf
+from tests.e2e_kube.space import fresh, job
 from tests.e2e_kube.waiting import until
 
 pytestmark = pytest.mark.usefixtures("controllers", "webhooks")
 
-CONF = """
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-- plugins:
-  - name: predicates
-    arguments: {predicate.DynamicResourceAllocationEnable: true}
-  - name: nodeorder
-"""
+CLAIMS = {"predicate.DynamicResourceAllocationEnable": True}
+CONF = conf({"name": "predicates", "arguments": CLAIMS}, "nodeorder")
 LARGE = 'device.capacity["gpu.example.com"].memory.compareTo(quantity("80Gi")) >= 0'
-
-
-def fresh(manifest: Any, **metadata: Any) -> Any:
-    """Leave out what the API server fills in."""
-    return {
-        **{key: value for key, value in manifest.items() if key != "status"},
-        "metadata": {"name": manifest["metadata"]["name"], **metadata},
-    }
 
 
 @pytest.fixture
@@ -152,8 +136,7 @@ def test_devices_kept_for_a_pod_that_cannot_run_there_are_freed(
     space: Any, scheduler: Any, gpus: str
 ) -> None:
     entry = [{"name": "gpu", "resourceClaimName": "stale"}]
-    plain = pod("late", group="late", cpu=1, spec={"resourceClaims": entry})
-    del plain["metadata"]["uid"], plain["metadata"]["namespace"], plain["status"]
+    plain = fresh(pod("late", group="late", cpu=1, spec={"resourceClaims": entry}))
     space.kubectl.create(fresh(resource_claim("stale")), fresh(pod_group("late")), plain)
     (created,) = space.pods()
     meta = created["metadata"]

@@ -12,14 +12,13 @@ import pytest
 
 from pumice.testing.builders import pod, pod_group
 from tests.e2e_kube.provisioner import SELECTED, Provisioner, local_volume
-from tests.e2e_kube.servers import CONF
+from tests.e2e_kube.servers import STRICT, conf
 from tests.e2e_kube.waiting import stays, until
 
 DRIVER = "disk.pumice.test"
 LOCAL = "kubernetes.io/no-provisioner"
-HASTY = CONF.replace(
-    "- name: predicates", "- {name: predicates, arguments: {volumebinding.bindTimeoutSeconds: 3}}"
-)
+SOON = {"name": "predicates", "arguments": {"volumebinding.bindTimeoutSeconds": 3}}
+HASTY = conf("overcommit", "drf", SOON, "proportion", "nodeorder", first=STRICT)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -167,12 +167,7 @@ class ControllerLoop:
 
     def _take_changes(self) -> None:
         """Ask controllers about all that changed; they ask the view, which is complete by then."""
-        listed = self.view.first_lists()
-        changes = [*self.view.refresh()]
-        for kind, manifests in listed:
-            for manifest in manifests:
-                self._spread((kind, None, manifest))
-        for change in changes:
+        for change in [*self.view.refresh()]:
             self._spread(change)
 
     def _spread(self, change: Change) -> None:

@@ -148,10 +148,6 @@ class ThreadedLoop(ControllerLoop):
             self._wake.clear()
         return limit
 
-    def _take_changes(self) -> None:
-        for change in [*self.view.refresh()]:
-            self._spread(change)
-
     def _enqueue(self, item: Item) -> None:
         self._queues[item[0]][item] = None
 

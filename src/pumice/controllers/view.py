@@ -84,13 +84,6 @@ class ObjectIndex:
             if metadata.get("ownerReferences") and (owner := _owner_uid(manifest)):
                 self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
 
-    def take(self, spaces: dict[str, dict[str, Manifest]], with_owners: Iterable[Manifest]) -> None:
-        """Take all objects of a cluster by namespace and name, and those of them with owners."""
-        self._namespaces, self._below = spaces, None
-        for manifest in with_owners:
-            if owner := _owner_uid(manifest):
-                self._owned.setdefault(owner, {})[place_of(manifest)] = manifest
-
     def remove(self, manifest: Manifest) -> Manifest | None:
         """Remove an object; return it as it was known."""
         namespace, name = place = place_of(manifest)
@@ -245,12 +238,6 @@ class Tables(Protocol):
     def latest(self) -> Mapping[str, int]:
         """The version of the last change of each kind that was ever changed."""
 
-    def by_place(self, kind: str) -> dict[str, dict[str, Manifest]]:
-        """Return the objects of a kind as they are now, by namespace and name."""
-
-    def with_owners(self) -> Mapping[str, list[Manifest]]:
-        """Return the objects that name owners, by kind."""
-
 
 class _Mirror(ObjectIndex):
     """Objects of one kind as reported by list, watch and our own writes."""
@@ -308,26 +295,6 @@ class ClusterView:
     def below(self, kind: str, parent: str) -> "list[Manifest]":
         """Return the objects of a kind, one without namespaces, that name a parent."""
         return self._mirrors[kind].below(parent)
-
-    def first_lists(self) -> "list[tuple[str, list[Manifest]]]":
-        """List the kinds that were never listed; return their objects by kind.
-
-        ``refresh`` does so, too, object by object.
-        """
-        new = [(kind, mirror) for kind, mirror in self._mirrors.items() if not mirror.version]
-        owned = self._tables.with_owners() if new and self._tables is not None else {}
-        return [(kind, self._listed(kind, mirror, owned.get(kind, ()))) for kind, mirror in new]
-
-    def _listed(
-        self, kind: str, mirror: _Mirror, with_owners: Iterable[Manifest]
-    ) -> "list[Manifest]":
-        """Fill an empty mirror."""
-        items, mirror.version = self._cluster.list(kind)
-        if self._tables is None:
-            mirror.fill(items)
-        else:
-            mirror.take(self._tables.by_place(kind), with_owners)
-        return items
 
     def refresh(self) -> Iterator[Change]:
         """Apply changes since the last time; yield each change once it is applied."""

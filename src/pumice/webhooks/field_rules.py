@@ -103,6 +103,16 @@ def part(key: str, *rules: Rule) -> Rule:
     return check
 
 
+def inside(key: str, *rules: Rule) -> Rule:
+    """Apply a table to a struct inside; an absent one is empty."""
+
+    def check(struct: Struct, path: Path, around: Any) -> Iterator[FieldError]:
+        for rule in rules:
+            yield from rule(struct.get(key) or {}, (*path, key), around)
+
+    return check
+
+
 def items(key: str, *rules: Rule) -> Rule:
     """Apply a table to each struct of a list."""
 

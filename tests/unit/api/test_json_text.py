@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pumice.api import json_text
-from pumice.api.json_text import DEPTH, parse_json
+from pumice.api.json_text import DEPTH, FrozenJson, encode_parts, parse_json
 from pumice.errors import ManifestError
 
 
@@ -83,3 +83,28 @@ def test_the_quick_way_gives_the_same_answer(
 def test_most_texts_are_read_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_text, "_UNIQUE_KEYS", None)
     assert json_text.parse_json('{"a": [1, "b:", {}]}', "file") == {"a": [1, "b:", {}]}
+
+
+NODE = FrozenJson(Name="n", Tasks={"a/b": {"Pod": None}})
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"task": {"Name": "é"}, "node": NODE},
+        {"nodes": [NODE, NODE], "task": NODE},
+        {"nodes": [NODE, {"Name": "m"}], "nothing": []},
+        {},
+        NODE,
+        ["a", 1.5],
+    ],
+)
+def test_the_text_is_that_of_the_plain_value(payload: Any) -> None:
+    assert json.loads(encode_parts(payload)) == payload
+
+
+def test_an_object_is_written_once() -> None:
+    once = FrozenJson(a=1)
+    assert encode_parts({"x": once}) == b'{"x":{"a":1}}'
+    once["a"] = 2  # which nobody does
+    assert encode_parts({"x": once}) == b'{"x":{"a":1}}'

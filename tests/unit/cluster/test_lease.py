@@ -57,13 +57,14 @@ def cluster(clock: Any) -> Any:
 
 @pytest.fixture
 def candidate(cluster: Any, clock: Any) -> Any:
-    def make(identity: Any, through: Any = None) -> Any:
+    def make(identity: Any, through: Any = None, **more: Any) -> Any:
         return LeaseElector(
             through or cluster,
             namespace="volcano-system",
             name="volcano",
             identity=identity,
             clock=clock.now,
+            **more,
         )
 
     return make
@@ -100,7 +101,7 @@ def test_who_begins_to_lead_is_logged_once(
 
 
 def test_a_lease_that_is_taken_is_reported_before_its_holder_leads(
-    cluster: Any, clock: Any
+    cluster: Any, candidate: Any
 ) -> None:
     reported = []
 
@@ -109,14 +110,7 @@ def test_a_lease_that_is_taken_is_reported_before_its_holder_leads(
         if len(reported) == 1:
             raise ClusterError("Pod", problem="no connection")
 
-    first = LeaseElector(
-        cluster,
-        namespace="volcano-system",
-        name="volcano",
-        identity="a",
-        clock=clock.now,
-        on_won=on_won,
-    )
+    first = candidate("a", on_won=on_won)
     assert [first.step() for _ in range(4)] == [False, True, True, True]
     assert reported == [(False, "a"), (False, "a")]
 
@@ -381,16 +375,10 @@ def test_what_becomes_of_a_lease_is_logged(
 
 
 @pytest.mark.parametrize(("lease_s", "stored"), [(0.5, 1), (1.0, 1), (1.9, 1), (2.0, 2)])
-def test_a_lease_lasts_whole_seconds(cluster: Any, clock: Any, lease_s: float, stored: int) -> None:
-    elector = LeaseElector(
-        cluster,
-        namespace="volcano-system",
-        name="volcano",
-        identity="a",
-        lease_s=lease_s,
-        clock=clock.now,
-    )
-    elector.step()
+def test_a_lease_lasts_whole_seconds(
+    cluster: Any, candidate: Any, lease_s: float, stored: int
+) -> None:
+    candidate("a", lease_s=lease_s).step()
     assert spec_of(cluster)["leaseDurationSeconds"] == stored
 
 

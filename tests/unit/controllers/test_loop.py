@@ -8,6 +8,7 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers import all_controllers
 from pumice.controllers.base import Create, Delete, Key, Patch, Plan, Record, Update, UpdateStatus
 from pumice.controllers.loop import ControllerLoop
 from pumice.errors import ConflictError
@@ -376,3 +377,17 @@ def test_an_object_is_reconciled_if_it_was_up_to_date_only_before_its_last_chang
     loop.look_at("named", Key("ConfigMap", "default", "a"))
     assert loop.run_until_quiet() == 1
     assert controller.looks == ["a"]
+
+
+def test_there_is_one_of_each() -> None:
+    names = [controller.name for controller in all_controllers()]
+    assert sorted(names) == [
+        "cronjob",
+        "garbage",
+        "hypernode",
+        "job",
+        "jobflow",
+        "jobtemplate",
+        "podgroup",
+        "queue",
+    ]

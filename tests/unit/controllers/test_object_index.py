@@ -24,5 +24,3 @@ def test_objects_below_another_follow_every_change() -> None:
     index.remove(queue("d"))
     index.put(queue("b", "a"))
     assert (names(index, "a"), names(index, "x")) == (["b"], [])
-    index.take({"": {"z": queue("z", "a")}}, ())
-    assert names(index, "a") == ["z"]

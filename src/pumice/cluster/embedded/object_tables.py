@@ -307,15 +307,6 @@ class ObjectTables:
         """Return the objects of a kind as they are now, by namespace and name."""
         return {name: space.copy() for name, space in [*self.table(kind).spaces.items()]}
 
-    def with_owners(self) -> dict[str, list[Manifest]]:
-        """Return the objects that name owners, by kind."""
-        refs = {ref: None for links in [*self._dependents.values()] for ref in [*links]}
-        found: dict[str, list[Manifest]] = {}
-        for ref in refs:
-            if (one := self.find(ref)) is not None:
-                found.setdefault(ref.kind, []).append(one)
-        return found
-
     def put(self, table: Table, manifest: Manifest, old: Manifest | None) -> None:
         """Store an object whose metadata is its own, with the next version."""
         if old is None:

@@ -159,7 +159,7 @@ export function Gang({ bound, promised = 0, done = 0, pods, min, inWords }) {
           .filter(([, n]) => n)
           .map(
             ([name, n]) => html`
-              <i class=${`${name} part`} style=${{ flexGrow: n }}></i>
+              <i class=${name} style=${{ flexGrow: n }}></i>
             `,
           );
   return html`

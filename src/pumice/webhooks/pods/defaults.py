@@ -1,6 +1,6 @@
 """The defaults of Kubernetes for pod templates and pods.
 
-Works on decoded templates (see webhooks.types.decoding), returns a filled copy; only what a check
+Works on decoded templates (see webhooks.go_types), returns a filled copy; only what a check
 needs, or a stored pod shows, is filled in.
 """
 

@@ -23,14 +23,6 @@ def test_the_same_seed_gives_the_same_uids_and_another_seed_others() -> None:
     assert uids[0] == uids[1] != uids[2]
 
 
-def test_generated_names_differ() -> None:
-    cluster = EmbeddedCluster()
-    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
-    names = {cluster.create(manifest)["metadata"]["name"] for _ in range(2000)}
-    assert len(names) == 2000
-    assert all(name.startswith("x-") and len(name) == 7 for name in names)
-
-
 @pytest.mark.parametrize(
     "manifest",
     [
@@ -71,15 +63,6 @@ def test_a_server_keeps_what_only_it_may_write() -> None:
     after = cluster.update({**config(k="v"), "metadata": forged})["metadata"]
     assert after["creationTimestamp"] == made["metadata"]["creationTimestamp"]
     assert (after["uid"], after["generation"]) == (made["metadata"]["uid"], 2)
-
-
-def test_a_pod_is_defaulted_and_starts_pending() -> None:
-    made = EmbeddedCluster().create(pod("p", node="n", limits={"cpu": 2}, memory="1Gi"))
-    assert made["status"] == {"phase": "Pending"}
-    assert made["spec"]["schedulerName"] == "volcano"
-    assert made["spec"]["restartPolicy"] == "Always"
-    requests = made["spec"]["containers"][0]["resources"]["requests"]
-    assert requests == {"cpu": "2", "memory": "1Gi"}
 
 
 def test_a_pod_gets_the_priority_of_its_class_or_of_the_default_one() -> None:
@@ -162,21 +145,6 @@ def test_some_of_a_pod_changes_and_what_is_left_out_stays() -> None:
     assert "schedulingGates" not in cluster.get("Pod", "default", "p")["spec"]
 
 
-def test_volcano_kinds_get_the_defaults_of_their_definitions() -> None:
-    cluster = EmbeddedCluster()
-    batch = "batch.volcano.sh/v1alpha1"
-    job = {"apiVersion": batch, "kind": "Job", "metadata": {"name": "j"}, "spec": {}}
-    assert cluster.create(job)["spec"] == {"queue": "default", "maxRetry": 3}
-    template: Any = {"spec": {"tasks": [{"partitionPolicy": {}}]}}
-    cron = {**job, "kind": "CronJob", "spec": {"jobTemplate": template}}
-    made = cluster.create(cron)["spec"]
-    assert (made["concurrencyPolicy"], made["successfulJobsHistoryLimit"]) == ("Allow", 3)
-    assert made["jobTemplate"]["spec"]["tasks"] == [{"partitionPolicy": {"minPartitions": 0}}]
-    group = cluster.create(pod_group("g", queue=None, spec={"subGroupPolicy": [{"name": "s"}]}))
-    assert group["spec"]["queue"] == "default"
-    assert group["spec"]["subGroupPolicy"][0]["subGroupSize"] == 1
-
-
 def test_a_kind_nobody_heard_of_is_served_from_its_first_object() -> None:
     cluster = EmbeddedCluster()
     thing = {"apiVersion": "example.com/v1", "kind": "Policy", "metadata": {"name": "a"}}
@@ -234,25 +202,6 @@ def test_a_watch_from_nowhere_tells_what_is_there() -> None:
     cluster.update({**made, "data": {"k": "2"}})
     reported = [(e.type, e.object["data"]) for e in cluster.watch("ConfigMap")]
     assert reported == [("ADDED", {"k": "2"})]
-
-
-def test_a_bookmark_tells_how_far_a_watch_came() -> None:
-    cluster = EmbeddedCluster()
-    cluster.create(config())
-    (bookmark,) = cluster.watch("Pod", bookmarks=True)
-    assert bookmark.type == "BOOKMARK"
-    assert bookmark.object["metadata"] == {"resourceVersion": str(cluster.version)}
-
-
-def test_history_is_bounded() -> None:
-    cluster = EmbeddedCluster(history=10)
-    _, since = cluster.list("ConfigMap")
-    for number in range(14):
-        cluster.create(config(f"a{number}"))
-    with pytest.raises(GoneError):
-        cluster.watch("ConfigMap", since=since)
-    late = [e.object["metadata"]["name"] for e in cluster.watch("ConfigMap", since="12")]
-    assert late[-1] == "a13"
 
 
 @pytest.mark.parametrize(("since", "error"), [("999999", GoneError), ("x", RejectedError)])

@@ -71,19 +71,6 @@ def test_a_claim_without_a_class_takes_the_smallest_volume_that_fits(cluster: An
     assert cluster.get(CLAIM, "default", "c")["status"]["capacity"] == {"storage": "3Gi"}
 
 
-def test_a_selector_and_a_name_are_heeded(cluster: Any) -> None:
-    volume(cluster, "plain")
-    volume(cluster, "marked", "9Gi", {"a": "b"})
-    claim(cluster, "s", selector={"matchLabels": {"a": "b"}})
-    claim(cluster, "n", volumeName="plain")
-    claim(cluster, "none", volumeName="absent")
-    controller = VolumeController(cluster)
-    controller.sync()
-    assert volume_of(cluster, "s") == "marked"
-    assert cluster.get(CLAIM, "default", "n")["status"]["phase"] == "Bound"
-    assert cluster.get(CLAIM, "default", "none")["status"]["phase"] == "Pending"
-
-
 def test_an_immediate_class_provisions_at_once(cluster: Any) -> None:
     made = claim(cluster, storageClassName="now")
     VolumeController(cluster).sync()
@@ -100,34 +87,34 @@ def test_a_class_that_waits_does_nothing_by_itself(cluster: Any) -> None:
     assert not volume_of(cluster, "l")
 
 
-def test_a_selected_node_gets_the_volume(cluster: Any) -> None:
+@pytest.mark.parametrize(
+    ("node", "where", "key"),
+    [
+        ("n", "matchExpressions", "kubernetes.io/hostname"),
+        ("plain", "matchFields", "metadata.name"),
+    ],
+)
+def test_a_selected_node_gets_the_volume(cluster: Any, node: str, where: str, key: str) -> None:
+    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain"}})
     claim(cluster, storageClassName="wait")
-    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: "n"}}})
+    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: node}}})
     VolumeController(cluster).sync()
-    (term,) = cluster.get(VOLUME, "", volume_of(cluster))["spec"]["nodeAffinity"]["required"][
-        "nodeSelectorTerms"
-    ]
-    assert term["matchExpressions"][0]["values"] == ["n"]
+    required = cluster.get(VOLUME, "", volume_of(cluster))["spec"]["nodeAffinity"]["required"]
+    wanted = {"key": key, "operator": "In", "values": [node]}
+    assert required == {"nodeSelectorTerms": [{where: [wanted]}]}
 
 
-@pytest.mark.parametrize(("node", "provisions"), [("gone", True), ("n", False)])
+@pytest.mark.parametrize(
+    ("name", "node", "provisions"),
+    [("wait", "gone", True), ("wait", "n", False), ("local", "n", True), ("absent", "n", True)],
+)
 def test_nothing_is_provisioned_without_a_node_or_a_driver(
-    cluster: Any, node: str, provisions: bool
+    cluster: Any, name: str, node: str, provisions: bool
 ) -> None:
-    claim(cluster, storageClassName="wait")
+    claim(cluster, storageClassName=name)
     cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: node}}})
     VolumeController(cluster, provisions=provisions).sync()
     assert not volume_of(cluster)
-
-
-def test_a_volume_that_is_kept_for_a_claim_is_bound_to_it(cluster: Any) -> None:
-    made = claim(cluster, storageClassName="local")
-    owner = {"namespace": "default", "name": "c", "uid": made["metadata"]["uid"]}
-    volume(cluster, "v", storageClassName="local", claimRef=owner)
-    VolumeController(cluster).sync()
-    assert volume_of(cluster) == "v"
-    marks = cluster.get(CLAIM, "default", "c")["metadata"]["annotations"]
-    assert "pv.kubernetes.io/bind-completed" in marks
 
 
 @pytest.mark.parametrize("given", [True, False])
@@ -283,27 +270,6 @@ def test_a_provisioned_volume_is_as_the_claim_wants_it(cluster: Any) -> None:
     }
     bare = cluster.get(VOLUME, "", volume_of(cluster, "bare"))["spec"]
     assert (bare["capacity"], bare["accessModes"], bare["volumeMode"]) == ({}, [], "Filesystem")
-
-
-def test_a_volume_on_a_node_without_a_host_name_is_found_by_the_name(cluster: Any) -> None:
-    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain"}})
-    claim(cluster, storageClassName="wait")
-    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: "plain"}}})
-    VolumeController(cluster).sync()
-    (term,) = cluster.get(VOLUME, "", volume_of(cluster))["spec"]["nodeAffinity"]["required"][
-        "nodeSelectorTerms"
-    ]
-    wanted = {"key": "metadata.name", "operator": "In", "values": ["plain"]}
-    assert term == {"matchFields": [wanted]}
-
-
-@pytest.mark.parametrize("name", ["local", "absent"])
-def test_a_class_without_a_driver_makes_nothing(cluster: Any, name: str) -> None:
-    claim(cluster, storageClassName=name)
-    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: "n"}}})
-    VolumeController(cluster).sync()
-    assert not volume_of(cluster)
-    assert cluster.list(VOLUME)[0] == []
 
 
 def test_a_volume_kept_for_a_claim_of_another_uid_is_left_over(cluster: Any) -> None:

@@ -105,6 +105,18 @@ async def client_of(file: str) -> AsyncIterator[KubeClient]:
         await client.close()
 
 
+@asynccontextmanager
+async def jane(
+    folder: Path, authority: Authority, *, api: Authority | None = None, user: Any = None
+) -> AsyncIterator[tuple[WhoAsks, KubeClient]]:
+    """Yield a server and a client with the certificate of Jane, by files or as ``user`` states."""
+    async with serving((api or authority).server("api"), authority.own.certificate) as who:
+        shutil.copy(authority.own.certificate, folder / "ca.crt")
+        place(folder, authority.client("one", "jane"))
+        async with client_of(kubeconfig(folder, who.url, user or FILES)) as client:
+            yield who, client
+
+
 async def name_seen(client: KubeClient) -> str:
     return str((await client.get("Pod", "lab", "p"))["metadata"]["name"])
 
@@ -112,15 +124,12 @@ async def name_seen(client: KubeClient) -> str:
 async def test_a_client_certificate_that_was_replaced_is_shown_on_new_connections(
     tmp_path: Path, authority: Authority
 ) -> None:
-    async with serving(authority.server("api"), authority.own.certificate) as who:
-        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-        place(tmp_path, authority.client("one", "jane"))
-        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-            assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
-            assert len(who.connections) == 1
-            place(tmp_path, authority.client("two", "jane-renewed"))
-            assert [await name_seen(client) for _ in range(2)] == ["jane-renewed"] * 2
-            assert len(who.connections) == 2
+    async with jane(tmp_path, authority) as (who, client):
+        assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
+        assert len(who.connections) == 1
+        place(tmp_path, authority.client("two", "jane-renewed"))
+        assert [await name_seen(client) for _ in range(2)] == ["jane-renewed"] * 2
+        assert len(who.connections) == 2
 
 
 async def test_a_volume_that_swaps_its_folder_counts_as_a_change(
@@ -146,19 +155,16 @@ async def test_a_volume_that_swaps_its_folder_counts_as_a_change(
 async def test_a_certificate_whose_key_has_not_come_yet_leaves_the_one_before(
     tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with serving(authority.server("api"), authority.own.certificate) as who:
-        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-        place(tmp_path, authority.client("one", "jane"))
-        renewed = authority.client("two", "joan")
-        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-            assert await name_seen(client) == "jane"
-            shutil.copy(renewed.certificate, tmp_path / "me.crt")
-            assert [await name_seen(client) for _ in range(3)] == ["jane"] * 3
-            warned = [one for one in caplog.records if "keeping the last ones" in one.message]
-            assert len(warned) == 1
-            assert "users[u].user.client-certificate" in warned[0].message
-            shutil.copy(renewed.key, tmp_path / "me.key")
-            assert await name_seen(client) == "joan"
+    renewed = authority.client("two", "joan")
+    async with jane(tmp_path, authority) as (_, client):
+        assert await name_seen(client) == "jane"
+        shutil.copy(renewed.certificate, tmp_path / "me.crt")
+        assert [await name_seen(client) for _ in range(3)] == ["jane"] * 3
+        warned = [one for one in caplog.records if "keeping the last ones" in one.message]
+        assert len(warned) == 1
+        assert "users[u].user.client-certificate" in warned[0].message
+        shutil.copy(renewed.key, tmp_path / "me.key")
+        assert await name_seen(client) == "joan"
 
 
 async def test_an_authority_that_was_replaced_is_the_one_that_is_trusted(
@@ -166,14 +172,11 @@ async def test_an_authority_that_was_replaced_is_the_one_that_is_trusted(
 ) -> None:
     other = Authority(tmp_path / "other")
 
-    async with serving(other.server("api"), authority.own.certificate) as who:
-        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-        place(tmp_path, authority.client("one", "jane"))
-        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-            with pytest.raises(UnavailableError, match="certificate verify failed"):
-                await name_seen(client)
-            shutil.copy(other.own.certificate, tmp_path / "ca.crt")
-            assert await name_seen(client) == "jane"
+    async with jane(tmp_path, authority, api=other) as (_, client):
+        with pytest.raises(UnavailableError, match="certificate verify failed"):
+            await name_seen(client)
+        shutil.copy(other.own.certificate, tmp_path / "ca.crt")
+        assert await name_seen(client) == "jane"
 
 
 async def test_a_refusal_makes_the_files_be_looked_at_before_the_next_attempt(
@@ -181,15 +184,12 @@ async def test_a_refusal_makes_the_files_be_looked_at_before_the_next_attempt(
 ) -> None:
     monkeypatch.setattr("pumice.cluster.http.tls._LOOK_S", 3600.0)
 
-    async with serving(authority.server("api"), authority.own.certificate) as who:
-        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-        place(tmp_path, authority.client("one", "jane"))
-        async with client_of(kubeconfig(tmp_path, who.url, FILES)) as client:
-            assert await name_seen(client) == "jane"
-            place(tmp_path, authority.client("two", "joan"))
-            assert await name_seen(client) == "jane"  # not checked yet
-            who.refuses.add("jane")
-            assert await name_seen(client) == "joan"
+    async with jane(tmp_path, authority) as (who, client):
+        assert await name_seen(client) == "jane"
+        place(tmp_path, authority.client("two", "joan"))
+        assert await name_seen(client) == "jane"  # not checked yet
+        who.refuses.add("jane")
+        assert await name_seen(client) == "joan"
 
 
 def test_the_authority_of_a_pod_is_followed_too(tmp_path: Path, authority: Authority) -> None:
@@ -244,17 +244,14 @@ def test_a_program_is_asked_again_once_its_certificate_runs_out(
 async def test_a_program_that_logs_in_anew_changes_who_is_seen_on_the_next_request(
     tmp_path: Path, authority: Authority
 ) -> None:
-    async with serving(authority.server("api"), authority.own.certificate) as who:
-        shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-        place(tmp_path, authority.client("one", "jane"))
-        user = {"exec": {**login(tmp_path), "interactiveMode": "Never"}}
-        async with client_of(kubeconfig(tmp_path, who.url, user)) as client:
-            assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
-            place(tmp_path, authority.client("two", "joan"))
-            assert await name_seen(client) == "jane"  # it still holds
-            who.refuses.add("jane")
-            assert await name_seen(client) == "joan"
-            assert len(who.connections) == 2
+    user = {"exec": {**login(tmp_path), "interactiveMode": "Never"}}
+    async with jane(tmp_path, authority, user=user) as (who, client):
+        assert [await name_seen(client) for _ in range(2)] == ["jane", "jane"]
+        place(tmp_path, authority.client("two", "joan"))
+        assert await name_seen(client) == "jane"  # it still holds
+        who.refuses.add("jane")
+        assert await name_seen(client) == "joan"
+        assert len(who.connections) == 2
 
 
 def test_a_program_with_a_certificate_that_is_none_is_reported(tmp_path: Path) -> None:

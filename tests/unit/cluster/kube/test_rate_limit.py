@@ -1,6 +1,5 @@
 """The two brakes of the client: turns at a rate, and waits that grow."""
 
-import asyncio
 from email.utils import formatdate
 from typing import Any
 
@@ -25,39 +24,35 @@ class Time:
         return slept
 
 
-def run(coroutine: Any) -> Any:
-    return asyncio.run(coroutine)
-
-
 async def acquired(bucket: TokenBucket, times: int) -> None:
     for _ in range(times):
         await bucket.acquire()
 
 
-def test_a_burst_is_free_and_the_rest_come_at_the_rate() -> None:
+async def test_a_burst_is_free_and_the_rest_come_at_the_rate() -> None:
     time = Time()
     bucket = TokenBucket(10.0, 3, time.timing)
-    run(acquired(bucket, 3))
+    await acquired(bucket, 3)
     assert time.take() == []
-    run(acquired(bucket, 2))
+    await acquired(bucket, 2)
     assert time.take() == pytest.approx([0.1, 0.2])
     time.now += 0.35  # the two and a half more
-    run(acquired(bucket, 2))
+    await acquired(bucket, 2)
     assert time.take() == pytest.approx([0.05])
 
 
-def test_a_rest_allows_no_more_than_the_burst() -> None:
+async def test_a_rest_allows_no_more_than_the_burst() -> None:
     time = Time()
     bucket = TokenBucket(10.0, 2, time.timing)
     time.now += 1000.0
-    run(acquired(bucket, 3))
+    await acquired(bucket, 3)
     assert time.take() == pytest.approx([0.1])
 
 
 @pytest.mark.parametrize(("rate", "burst", "waits"), [(0.0, 5, 0), (-1.0, 5, 0), (1.0, 0, 2)])
-def test_no_rate_is_no_limit_and_no_burst_is_one(rate: float, burst: int, waits: int) -> None:
+async def test_no_rate_is_no_limit_and_no_burst_is_one(rate: float, burst: int, waits: int) -> None:
     time = Time()
-    run(acquired(TokenBucket(rate, burst, time.timing), 3))
+    await acquired(TokenBucket(rate, burst, time.timing), 3)
     assert len(time.take()) == waits
 
 
@@ -94,15 +89,17 @@ async def test_a_turn_that_is_released_is_there_for_the_next() -> None:
 @pytest.mark.parametrize(
     ("jitter", "waits"), [(0.0, [0.5, 1.0, 2.0, 2.5, 2.5]), (1.0, [1.0, 2.0, 4.0, 5.0, 5.0])]
 )
-def test_waits_double_up_to_the_longest_half_of_it_by_chance(jitter: float, waits: Any) -> None:
+async def test_waits_double_up_to_the_longest_half_of_it_by_chance(
+    jitter: float, waits: Any
+) -> None:
     time = Time(jitter)
     backoff = Backoff(1.0, 5.0, time.timing)
     for _ in waits:
-        run(backoff.wait())
+        await backoff.wait()
     assert time.take() == waits
     assert backoff.failures == len(waits)
     backoff.reset()
-    run(backoff.wait())
+    await backoff.wait()
     assert time.take() == waits[:1]
 
 
@@ -110,17 +107,19 @@ def test_waits_double_up_to_the_longest_half_of_it_by_chance(jitter: float, wait
     ("jitter", "least", "wait"),
     [(1.0, 7.0, 7.7), (0.0, 7.0, 7.0), (1.0, 1.0, 1.0), (0.0, 0.5, 0.5)],
 )
-def test_a_wait_is_not_shorter_than_asked_for(jitter: float, least: float, wait: float) -> None:
+async def test_a_wait_is_not_shorter_than_asked_for(
+    jitter: float, least: float, wait: float
+) -> None:
     time = Time(jitter)
-    run(Backoff(1.0, 5.0, time.timing).wait(least))
+    await Backoff(1.0, 5.0, time.timing).wait(least)
     assert time.take() == pytest.approx([wait])
 
 
-def test_very_many_failures_wait_the_longest() -> None:
+async def test_very_many_failures_wait_the_longest() -> None:
     time = Time(1.0)
     backoff = Backoff(1.0, 5.0, time.timing)
     backoff.failures = 5000
-    run(backoff.wait())
+    await backoff.wait()
     assert time.take() == [5.0]
 
 

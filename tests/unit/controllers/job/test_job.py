@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.base import Key
+from pumice.api.kinds import CLAIM
+from pumice.controllers.base import Create, Key
+from pumice.controllers.job.actions import BATCH
+from pumice.controllers.job.objects import new_claims, provisioned
+from pumice.controllers.job.state import MOST_HOSTS, JobState, hosts, pod_index
+from pumice.testing.recorded.stage import NAMESPACE
+from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import JOB, PODGROUP, Stage, job, task
 
 
@@ -298,3 +304,183 @@ def test_a_plugin_that_is_unknown_is_reported_and_ends_the_job_in_no_way() -> No
     assert found[0]["message"].endswith("failed to get plugin zzz")
     assert stage.pods() == {}
     assert stage.phase == "Pending"
+
+
+HUGE = 2_000_000_000
+
+
+def names(stage: Any, start: str) -> list[str]:
+    return [name for name in stage.pods() if name.startswith(start)]
+
+
+def admitted(*manifests: Any) -> Any:
+    """Bring jobs in, so that their pods are about to be made."""
+    stage = Stage()
+    stage.play({"apply": list(manifests)})
+    for group in stage.cluster.list(PODGROUP, NAMESPACE)[0]:
+        name = group["metadata"]["name"]
+        stage.cluster.merge_status(PODGROUP, NAMESPACE, name, {"phase": "Inqueue"})
+    return stage
+
+
+def test_a_job_of_two_billion_pods_takes_turns_with_others() -> None:
+    huge = job(task("w", HUGE, minAvailable=1), name="huge")
+    small = job(task("w", 3), name="small")
+    stage = admitted(huge, small)
+    stage.loop.run_until_quiet(limit=6)
+    assert len(names(stage, "small-")) == 3
+    made = len(names(stage, "huge-"))
+    assert 0 < made <= 6 * BATCH
+    assert made % BATCH == 0
+    stage.loop.run_until_quiet(limit=2000)
+    assert len(names(stage, "huge-")) > made
+
+
+def test_what_is_made_at_a_time_is_counted_and_the_rest_follows() -> None:
+    stage = admitted(job(task("a", BATCH - 1), task("b", BATCH + 2), name="j"))
+    key = Key(JOB, NAMESPACE, "j")
+    assert [*stage.loop.view.refresh()]
+    (controller,) = (one for one in stage.loop._controllers if one.name == "job")
+    plan = controller.reconcile(key, stage.loop.view)
+    made = [one for one in plan.effects if type(one).__name__ == "Create"]
+    assert sum(one.manifest["kind"] == "Pod" for one in made) == BATCH
+    assert plan.is_part
+    stage.loop.look_at("job", key)
+    stage.settle()
+    assert len(stage.pods()) == 2 * BATCH + 1
+    assert stage.status["pending"] == 2 * BATCH + 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "made"),
+    [
+        ([100, 0, 150], [100, 0, 150]),
+        ([1, BATCH, BATCH], [1, 125, 124]),
+        ([HUGE, 2], [BATCH - 2, 2]),
+        ([2] * (BATCH + 1), [1] * (BATCH + 1)),
+    ],
+)
+def test_every_task_has_its_turn(missing: list[int], made: list[int]) -> None:
+    tasks = [task(f"t{i:03}", replicas, minAvailable=0) for i, replicas in enumerate(missing)]
+    stage = admitted(job(*tasks, name="j", minAvailable=1))
+    assert [*stage.loop.view.refresh()]
+    (controller,) = (one for one in stage.loop._controllers if one.name == "job")
+    plan = controller.reconcile(Key(JOB, NAMESPACE, "j"), stage.loop.view)
+    pods = [one.manifest for one in plan.effects if isinstance(one, Create)]
+    order = [one["metadata"]["name"].split("-")[1] for one in pods if one["kind"] == "Pod"]
+    assert order == [f"t{i:03}" for i, number in enumerate(made) for _ in range(number)]
+    assert plan.is_part
+
+
+def test_a_task_that_waits_for_two_billion_pods_costs_nothing() -> None:
+    waits = task("b", 1, dependsOn={"name": ["a"]})
+    stage = admitted(job(task("a", HUGE, minAvailable=1), waits, name="j"))
+    stage.loop.run_until_quiet(limit=3)
+    assert names(stage, "j-b-") == []
+
+
+def test_the_hosts_that_plugins_write_are_bounded() -> None:
+    manifest = job(task("w", HUGE))
+    found = hosts(manifest, manifest["spec"]["tasks"][0])
+    assert len(found) == MOST_HOSTS
+    assert found[-1][0] == f"j-w-{MOST_HOSTS - 1}"
+
+
+def test_only_names_of_a_task_have_an_index() -> None:
+    assert pod_index("j", "w", "j-w-0") == 0
+    assert pod_index("j", "w", "j-w-12") == 12
+    others = ("j-w-", "j-w-01", "j-w-x", "j-w-\u0663", "k-w-0", "0", "", f"j-w-{'9' * 5000}")
+    for other in others:
+        assert pod_index("j", "w", other) is None
+
+
+DISK = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def claims(stage: Any) -> dict[str, Any]:
+    return {one["metadata"]["name"]: one for one in stage.cluster.list(CLAIM, "ns")[0]}
+
+
+def test_a_described_claim_is_made_once_named_in_the_job_and_owned_by_it() -> None:
+    stage = Stage().start(job(volumes=[{"mountPath": "/a", "volumeClaim": DISK}]))
+    ((name, claim),) = claims(stage).items()
+    assert name.startswith("j-pvc-")
+    assert claim["spec"]["resources"] == DISK["resources"]
+    (owner,) = claim["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == (
+        "Job", stage.job["metadata"]["uid"], True,
+    )  # fmt: skip
+    assert [one["volumeClaimName"] for one in stage.job["spec"]["volumes"]] == [name]
+    assert stage.status["controlledResources"] == {f"volume-pvc-{name}": name}
+
+
+def test_a_named_claim_is_used_and_not_made() -> None:
+    given = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "mine"}, "spec": DISK}
+    stage = Stage()
+    stage.play({"apply": [given]})
+    stage.start(job(volumes=[{"mountPath": "/a", "volumeClaimName": "mine"}]))
+    assert list(claims(stage)) == ["mine"]
+    assert stage.phase == "Running"
+    spec = stage.pods()["j-w-0"]["spec"]
+    (mounted,) = (one for one in spec["volumes"] if "persistentVolumeClaim" in one)
+    assert mounted["persistentVolumeClaim"] == {"claimName": "mine"}
+    assert {"mountPath": "/a", "name": mounted["name"]} in spec["containers"][0]["volumeMounts"]
+
+
+def test_a_job_whose_claim_is_missing_waits_for_it() -> None:
+    volumes = [{"mountPath": "/a", "volumeClaimName": "mine"}]
+    stage = Stage()
+    stage.play({"apply": [job(volumes=volumes)]})
+    assert stage.pods() == {}
+    assert claims(stage) == {}
+
+
+def test_a_claim_that_is_named_twice_is_mounted_once() -> None:
+    given = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "mine"}, "spec": DISK}
+    stage = Stage()
+    stage.play({"apply": [given]})
+    volumes = [{"mountPath": path, "volumeClaimName": "mine"} for path in ("/a", "/b")]
+    stage.start(job(task("w", 1), volumes=volumes), running=False)
+    spec = stage.pods()["j-w-0"]["spec"]
+    assert sum("persistentVolumeClaim" in one for one in spec["volumes"]) == 1
+    mounts = [one["mountPath"] for one in spec["containers"][0]["volumeMounts"]]
+    assert "/a" in mounts
+    assert "/b" not in mounts
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        (DISK, {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}),
+        ({}, {"capacity": {}, "accessModes": []}),
+        ({"resources": {}}, {"capacity": {}, "accessModes": []}),
+    ],
+)
+def test_a_provisioned_claim_and_its_volume_are_bound(spec: Any, wanted: Any) -> None:
+    claim = {"kind": CLAIM, "metadata": {"name": "c", "namespace": "ns"}, "spec": spec}
+    bound, volume = provisioned(claim)
+    assert bound == {
+        **claim,
+        "spec": {**spec, "volumeName": "c"},
+        "status": {"phase": "Bound"},
+    }
+    assert volume == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "c"},
+        "spec": wanted,
+        "status": {"phase": "Bound"},
+    }
+
+
+def test_only_claims_that_are_described_and_missing_are_new() -> None:
+    manifest = job(volumes=[])
+    manifest["metadata"] |= {"namespace": "ns", "uid": "u"}
+    volumes: list[Any] = [
+        {"volumeClaimName": "there", "volumeClaim": DISK},
+        {"volumeClaimName": "missing", "volumeClaim": DISK},
+        {"volumeClaimName": "named"},
+    ]
+    there = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "there", "namespace": "ns"}}
+    state = JobState.read(manifest, FakeView(there))
+    assert [one["metadata"]["name"] for one in new_claims(state, volumes)] == ["missing"]
