@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 import pumice
 from pumice.api.conf import parse_conf
 from pumice.plugin import Column, Jobs, Plugin, SimulatorAssumptions
-from pumice.sim.engine import Engine
+from pumice.sim.engine import Engine, simulated_scheduler
 from pumice.sim.inputs import prepare
 from pumice.sim.job_run import JobRun
 from pumice.sim.measure import Measures
-from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import Workload
 
 Observation = NDArray[np.float64]

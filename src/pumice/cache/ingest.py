@@ -12,7 +12,6 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
-from pumice.cache.equal_pods import EqualPods
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.new_tasks import PodRuns
@@ -20,7 +19,6 @@ from pumice.cache.node_rows import NodeRows
 from pumice.cache.task_counts import TaskCounts
 from pumice.cache.task_rows import TaskRows
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
 
 
 class Ingest:
@@ -45,7 +43,6 @@ class Ingest:
         self._counts = TaskCounts(snapshot)
         self._tasks = TaskRows(snapshot, self._jobs, self._counts, self._scheduler_names, runs)
         self._nodes = NodeRows(snapshot, self._tasks)
-        self.equal_pods = EqualPods(self._tasks)
         self.torn = False
         """Whether an object was applied only in part: this instance cannot be used any more."""
 
@@ -137,7 +134,9 @@ class Ingest:
     def bind(self, pods: Sequence[Pod]) -> bool:
         """Put pods of one such class on their nodes; return whether that went well."""
         try:
-            self.equal_pods.place(pods, Status.BOUND)
+            if not self._tasks.bind_alike(pods):
+                for pod in pods:
+                    self.upsert(pod)
         except Exception:  # noqa: BLE001  # whatever a pod holds, others go on
             self.torn = True
         return not self.torn

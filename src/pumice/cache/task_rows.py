@@ -1,6 +1,6 @@
 """Rows of tasks: the request of a pod, its node and its job."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -42,6 +42,8 @@ _settled = attrgetter(
 """Parts of a pod's specification that must be as before for its row to stay as it is."""
 
 _GONE = int(Status.GONE)
+_FEW = 3
+"""Fewer pods are faster one by one."""
 _HOLDS = frozenset({int(Status.BOUND), int(Status.RUNNING)})
 
 
@@ -131,12 +133,12 @@ class TaskRows:
             self._nominees[row] = pod.status.nominated_node_name
         tasks.job[row] = self._job(pod)
         self._settle_in(row, pod.spec.node_name)
-        self.share(pod, cells.shape, cells.label_class)
+        self._share(pod, cells.shape, cells.label_class)
         self._share_node(row, pod)
 
     def _gather(self, key: str, pod: Pod, cells: PodCells) -> None:
         """Keep a new pod of many, to be written with the others."""
-        self.share(pod, cells.shape, cells.label_class)
+        self._share(pod, cells.shape, cells.label_class)
         row = self.new_tasks.add(key, pod, cells, self._job(pod))
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
@@ -198,6 +200,36 @@ class TaskRows:
             self._nominees[row] = pod.status.nominated_node_name
         self._share_with(row, pod, known)
 
+    def bind_alike(self, pods: Sequence[Pod]) -> bool:
+        """Bind pods of one ``waiting_class`` to their nodes at once, as ``move`` does one by one.
+
+        Return False, and do nothing, where one by one is better: sums that are not exact depend on
+        their order.
+        """
+        snapshot, tasks = self.snapshot, self.snapshot.tasks
+        rows = [tasks.row_of[key_of(pod)] for pod in pods]
+        job, shape = int(tasks.job[rows[0]]), snapshot.shapes[tasks.shape[rows[0]]]
+        if len(rows) < _FEW or shape.coarse:
+            return False
+        several = np.array(rows, dtype=np.intp)
+        on = [snapshot.nodes.row_of[pod.spec.node_name] for pod in pods]
+        tasks.node[several], tasks.nominated[several] = on, NOWHERE
+        tasks.status[several], tasks.in_view[several] = Status.BOUND, True
+        tasks.started[several] = np.nan
+        for row, node, pod in zip(rows, on, pods, strict=True):
+            self._nominees.pop(row, None)
+            tasks.pods[row] = pod
+            snapshot.nodes.tasks[node].append(row)
+        listed, moved = snapshot.jobs.tasks[job], set(rows)
+        listed[:] = [*(row for row in listed if row not in moved), *rows]
+        snapshot.hold(shape, on, 1)
+        snapshot.jobs.counts[[PENDING, Status.BOUND], job] += [-len(rows), len(rows)]
+        held, waited = (shape.step(step, 1, live=True)[1] for step in ("hold", "wait"))
+        snapshot.add_to_sums(job, len(rows) * (held - waited))
+        if tasks.best_effort[rows[0]]:
+            snapshot.jobs.n_pending_best_effort[job] -= len(rows)
+        return True
+
     def _change_status(self, row: int, node: int, old: int, new: int) -> None:
         """Change the status of a task that stays on its node, and what it counts as there."""
         snapshot = self.snapshot
@@ -231,7 +263,7 @@ class TaskRows:
                 force_setattr(pod.spec, name, getattr(known.spec, name))
             self._share_node(row, pod)
 
-    def share(self, pod: Pod, shape: int, label_class: int) -> None:
+    def _share(self, pod: Pod, shape: int, label_class: int) -> None:
         """Make equal parts of equal pods one object: 100,000 pods are a few dozen shapes."""
         spec, meta = pod.spec, pod.metadata
         parts = self._parts.get(shape)
@@ -298,17 +330,6 @@ class TaskRows:
             self._take_out(row)
             self.snapshot.tasks.clear_row(row)
 
-    def promise_no_more(self, rows: Iterable[int]) -> None:
-        """Forget the nodes that tasks were nominated for."""
-        for row in rows:
-            self._nominees.pop(row, None)
-
-    def forget_job_if_empty(self, job: int) -> None:
-        """Free the row of a job that has neither group nor pods."""
-        if self._jobs.is_empty(job):
-            self._counts.add_up()
-            self._jobs.forget(job)
-
     def _take_out(self, row: int) -> None:
         """Undo everything that others count of a task."""
         tasks = self.snapshot.tasks
@@ -321,7 +342,9 @@ class TaskRows:
         if job != NOWHERE:
             self._count(row, NOWHERE, job, -1)
             _remove(self.snapshot.jobs.tasks[job], row)
-            self.forget_job_if_empty(job)
+            if self._jobs.is_empty(job):
+                self._counts.add_up()
+                self._jobs.forget(job)
         tasks.node[row] = tasks.nominated[row] = NOWHERE
 
     def count_on_node(self, task: int, node: int, sign: int) -> None:

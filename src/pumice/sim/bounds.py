@@ -15,7 +15,7 @@ from pumice.framework.queue_limits.limits import AdmissionLimit, ClusterLimit, Q
 from pumice.framework.queue_limits.weighted import WeightedLimits, queues_with_jobs
 from pumice.sim.job_classes import Amounts, JobClass, JobClasses
 from pumice.sim.job_run import JobRun
-from pumice.sim.queue_ledger import QueueLedger
+from pumice.sim.sessionless_jobs import QueueLedger
 from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 

@@ -5,13 +5,15 @@ decisions are carried out at once.  The same workload, seed and configuration pr
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.objects import KubeObject
 from pumice.framework.arguments import PreemptArguments, arguments_of
+from pumice.framework.plugin import Plugin
+from pumice.plugins.extender import UnaskedExtender
 from pumice.scheduler import Scheduler
 from pumice.sim.direct_cycle import DirectCycle
 from pumice.sim.execution import Execution
@@ -21,9 +23,17 @@ from pumice.sim.options import Evicted
 from pumice.sim.quiet_cycles import Outlook
 from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
-from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.waiting_jobs import WaitingJobs
 from pumice.sim.workload import Workload
+
+
+def simulated_scheduler(
+    conf: SchedulerConf, *, seed: int = 0, plugins: Mapping[str, type[Plugin]] | None = None
+) -> Scheduler:
+    """Make a scheduler that asks no outside service; an extender abstains."""
+    known: dict[str, type[Plugin]] = {"extender": UnaskedExtender, **(plugins or {})}
+    return Scheduler(conf, seed=seed, plugins=known)
+
 
 _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""

@@ -21,7 +21,7 @@ from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError, Words
 from pumice.framework.registry import PluginSource, load_plugins
-from pumice.sim.engine import Engine
+from pumice.sim.engine import Engine, simulated_scheduler
 from pumice.sim.job_classes import above_zero
 from pumice.sim.job_run import Outcome
 from pumice.sim.options import FORMATS, SimulationOptions, check_arrivals, check_nodes
@@ -29,7 +29,6 @@ from pumice.sim.readers import openb
 from pumice.sim.readers.node_sizes import outlier_notes
 from pumice.sim.readers.registry import READERS, recognised
 from pumice.sim.readers.table_files import columns_of, first_row, is_parquet, read_text
-from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import NodeHint, Workload
 
 _LOAD = 0.8

@@ -16,8 +16,7 @@ from pumice.core.views import Nodes, Task
 from pumice.framework.dispatch import Hooks
 from pumice.framework.fits import Answers, Fit
 from pumice.framework.placing import Placing, distinct_rows
-from pumice.sim.node_states import NodeStates
-from pumice.sim.ranked_nodes import RankedNodes
+from pumice.sim.node_states import NodeStates, RankedNodes
 
 _LONGEST_LOG = 1 << 16
 """Number of moves of nodes that are remembered; an older fit is made again."""

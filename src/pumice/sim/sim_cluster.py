@@ -5,7 +5,6 @@ Used by the engine.  Decides nothing and has no clock.
 
 import itertools
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 
 import msgspec
 
@@ -18,9 +17,7 @@ from pumice.core.tables import NOWHERE
 from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
 from pumice.sim.node_states import NodeStates
-from pumice.sim.placeholders import Placeholders
-from pumice.sim.queue_ledger import QueueLedger
-from pumice.sim.unlisted_jobs import UnlistedJobs
+from pumice.sim.sessionless_jobs import Placeholders, QueueLedger, UnlistedJobs
 
 _ROOT = "root"
 
@@ -112,12 +109,9 @@ class SimCluster:
                 return
             run.missing.sort()
         made = time_text(self.epoch + seconds)
-        places = run.kind.places
-        for _, numbers in groupby(run.missing, key=lambda number: places[number][0]):
-            equal = list(run.pods(numbers, made, self._uids))
-            for number, pod in equal:
-                self._owner[f"{run.spec.namespace}/{pod.metadata.name}"] = (run, number)
-            self.ingest.equal_pods.add([pod for _, pod in equal])
+        for number, pod in run.pods(run.missing, made, self._uids):
+            self._owner[f"{run.spec.namespace}/{pod.metadata.name}"] = (run, number)
+            self.ingest.upsert(pod)
         run.missing = []
 
     def write_group(self, run: JobRun) -> None:
@@ -132,15 +126,7 @@ class SimCluster:
         for name, node in binds.items():
             self.node_states.touch(self.snapshot.nodes.row_of[node])
             self._nominated.pop(name, None)
-        pods = [
-            self._bound.running(self._pod(name), node, moment, marks.get(name))
-            for name, node in binds.items()
-        ]
-        if len({id(self._pod(name).spec) for name in binds}) == 1 and not marks.keys() & binds:
-            self.ingest.equal_pods.start(pods)
-            return
-        for pod in pods:
-            self.ingest.upsert(pod)
+            self.ingest.upsert(self._bound.running(self._pod(name), node, moment, marks.get(name)))
 
     def finish_pods(self, run: JobRun, tasks: Iterable[int]) -> None:
         """Make some pods of a job succeed."""
@@ -159,13 +145,8 @@ class SimCluster:
 
     def delete_job(self, run: JobRun) -> None:
         """Forget a job that has rows, and all its pods."""
-        keys = [key for key in map(run.pod_key, range(len(run.states))) if key in self._owner]
-        for key in keys:
-            self._nominated.pop(key, None)
-            del self._owner[key]
-            self._note_node(key)
-        if keys:
-            self.ingest.equal_pods.delete(keys)
+        for task in range(len(run.states)):
+            self.delete_pod(run, task)
         self.ingest.delete(run.group())
         self._runs.pop(run.key, None)
         run.in_tables = False

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod, PodStatus
-from pumice.cache.equal_pods import EqualPods
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
+from pumice.cache.task_rows import TaskRows
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.consistency import cells, changed, check
 from pumice.core.snapshot import Snapshot
@@ -101,13 +101,13 @@ def _uid(informer: Informer, pod: str) -> str:
 
 def test_equal_pods_are_placed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    place = EqualPods.place
+    bind_alike = TaskRows.bind_alike
 
-    def recorded(self: EqualPods, pods: Any, status: Status) -> None:
+    def recorded(self: TaskRows, pods: Any) -> bool:
         sizes.append(len(pods))
-        place(self, pods, status)
+        return bind_alike(self, pods)
 
-    monkeypatch.setattr(EqualPods, "place", recorded)
+    monkeypatch.setattr(TaskRows, "bind_alike", recorded)
     cluster = EmbeddedCluster()
     gang = [pod(f"p{number}", group="g", cpu=1) for number in range(9)]
     cluster.restore([node("n0", cpu=64), queue("default"), pod_group("g"), *gang])
@@ -126,7 +126,7 @@ def test_tables_that_were_damaged_are_made_anew(monkeypatch: pytest.MonkeyPatch)
         raise ValueError("in the middle")
 
     with monkeypatch.context() as patched:
-        patched.setattr(EqualPods, "place", broken)
+        patched.setattr(TaskRows, "bind_alike", broken)
         two.assume_all(binds, {})
     for each, on in binds.items():
         one.assume(each, on)

@@ -18,10 +18,9 @@ from pumice.framework.registry import KeptPlugins
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
 from pumice.sim.direct_cycle import DirectCycle, DirectDecisions
-from pumice.sim.engine import Engine
+from pumice.sim.engine import Engine, simulated_scheduler
 from pumice.sim.job_run import Outcome
 from pumice.sim.shortcuts import Shortcuts
-from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod_group, queue
 from tests.unit.sim.made import kube_objects

@@ -16,8 +16,7 @@ from pumice.sim.bounds import Bounds
 from pumice.sim.engine import Engine
 from pumice.sim.job_run import Outcome
 from pumice.sim.kept_fits import KeptPlacing
-from pumice.sim.node_states import NodeStates
-from pumice.sim.ranked_nodes import RankedNodes
+from pumice.sim.node_states import NodeStates, RankedNodes
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod, queue
 from pumice.testing.samples import snapshot_of
