@@ -22,7 +22,7 @@ _TESTS: Final = (
     *("tests/unit/serve", "tests/unit/test_scheduler.py", "tests/controllers", "tests/scenarios"),
     *(
         f"tests/properties/test_{name}.py"
-        for name in ("evictions", "neighbour_runs", "placing", "plain_turns")
+        for name in ("evictions", "gangs_with_terms", "placing", "turns")
     ),
 )
 """What is quick, and the comparisons of fast ways with slow ones; others can be named."""

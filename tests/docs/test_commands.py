@@ -27,7 +27,7 @@ RUN_ELSEWHERE = {
     "pumice queue create": "tests/unit/cli/test_queue.py",  # so does this
     "pumice explain my-job -f": "tests/unit/cli/test_explain.py",  # the reader's own files
     "pumice explain my-job": "tests/unit/cli/test_live_sources.py",  # asks a running cluster
-    "pumice doctor": "tests/unit/diagnosis/doctor/test_doctor.py",
+    "pumice doctor": "tests/unit/diagnosis/test_doctor.py",
 }
 """Commands that a page cannot run by itself, and where they are run."""
 _COMMAND = re.compile(r"^(?:\$ )?((?:pumice|make) .*)$")

@@ -141,7 +141,7 @@ class Preemption(Evictor):
 
     def _is_in_vain(self, visit: Visit, task: Task, scope: Scope, evicted: Column) -> bool:
         """Return whether the queue refuses a task; then it does so where less can be evicted."""
-        if not self._adds_up or queue_takes(self._ssn, task, evicted):
+        if not self._failed or not self._adds_up or queue_takes(self._ssn, task, evicted):
             return False
         more = self._candidates.sums(scope) - evicted[:, None]
         visit.keep(np.asarray((more >= STEP).any(axis=0)))

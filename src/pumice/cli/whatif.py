@@ -107,7 +107,13 @@ def whatif(
     The time at which pods end is read from the annotation pumice.dev/run-seconds of pods or pod
     groups.
     """
-    from pumice.diagnosis.settings import drain_node, nodes_from_text, setting_from_text
+    from pumice.diagnosis.settings import (
+        drain_node,
+        made_in_turn,
+        nodes_from_text,
+        remove_known_node,
+        setting_from_text,
+    )
 
     world = read_world(source, plugins)
     makers: list[Callable[[ClusterState], Change]] = [
@@ -115,7 +121,7 @@ def whatif(
         *([] if new_conf is None else [partial(_conf, path=new_conf, plugins=plugins)]),
         *(_named("--set", partial(setting_from_text, text=text)) for text in settings),
         *(_named("--add-nodes", partial(nodes_from_text, text=text)) for text in add_nodes),
-        *(_named("--remove-node", partial(_removed, name=name)) for name in removed),
+        *(_named("--remove-node", partial(remove_known_node, name=name)) for name in removed),
         *(_named("--drain", partial(drain_node, name=name)) for name in drained),
     ]
     if not job and not makers:
@@ -123,7 +129,7 @@ def whatif(
             "nothing to try; give --job, --set, --add-nodes, --remove-node, --drain, --changes "
             "or --new-conf"
         )
-    changes = _in_turn(world, makers)
+    changes = made_in_turn(world, makers)
     answer = _answer(world, _question(job, changes, default_runtime, world.now))
     if output == "table":
         _print(answer)
@@ -154,17 +160,6 @@ def _answer(world: ClusterState, question: Question) -> Answer:
         ) from None
 
 
-def _in_turn(
-    world: ClusterState, makers: Sequence[Callable[[ClusterState], Change]]
-) -> list[Change]:
-    """Make changes, each for the world after the ones before it."""
-    changes: list[Change] = []
-    for make in makers:
-        changes.append(make(world))
-        world = changes[-1](world)
-    return changes
-
-
 def _listed(world: ClusterState, path: Path) -> Change:
     """Read a list of changes."""
     from pumice.api.manifests import load_documents
@@ -181,13 +176,6 @@ def _listed(world: ClusterState, path: Path) -> Change:
             content = content["changes"]  # a remedy with its text and result
         found += content if isinstance(content, list) else [content]
     return Change.from_data(found, source=shown_name(path))
-
-
-def _removed(world: ClusterState, name: str) -> Change:
-    from pumice.diagnosis.settings import remove_node
-
-    world.find("Node", name)
-    return remove_node(name)
 
 
 def _conf(world: ClusterState, path: Path, plugins: PluginSources) -> Change:

@@ -232,20 +232,14 @@ class Snapshot:
         add_each(self.queues.sums, table.queue[jobs], amounts)
         add_each(self.namespaces.sums, table.namespace[jobs], amounts)
 
-    def place_many(
-        self, tasks: NDArray[np.intp], nodes: NDArray[np.intp], *, known: bool = False
-    ) -> None:
-        """Put pending tasks of one job and one shape on nodes, all at once.
-
-        ``known``: the watchers of the view know of it already.
-        """
+    def place_many(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
+        """Put pending tasks of one job and one shape on nodes, all at once."""
         by_node = count_rows(nodes.tolist())
         move = (tasks, nodes, by_node)
         self.journal.on_rollback(self._apply_many, *move, -1)
         self._apply_many(*move, 1)
         self.journal.touch(by_node[0])
-        if not known:
-            self._notify_of_each(tasks, nodes, 1)
+        self._notify_of_each(tasks, nodes, 1)
 
     def notify_watchers(self, task: int, node: int, inward: int) -> None:
         """Report to the watchers of the view that a task comes to a node, or leaves it (-1)."""

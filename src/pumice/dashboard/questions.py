@@ -20,8 +20,9 @@ from pumice.diagnosis.queue_order import queue_order
 from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.settings import (
     drain_node,
+    made_in_turn,
     nodes_from_text,
-    remove_node,
+    remove_known_node,
     setting_from_text,
     use_conf,
 )
@@ -125,19 +126,14 @@ class WhatIf:
 
     def answer(self, who: Respondent) -> dict[str, Any]:
         """Play both sides and compare."""
-        world = who.world
         makers: list[Callable[[ClusterState], Change]] = [
+            *([lambda _: _conf(self.conf)] if self.conf else []),
             *(partial(setting_from_text, text=text) for text in self.settings),
             *(partial(nodes_from_text, text=text) for text in self.add_nodes),
-            *(partial(_removed, name=name) for name in self.remove),
+            *(partial(remove_known_node, name=name) for name in self.remove),
             *(partial(drain_node, name=name) for name in self.drain),
         ]
-        changes = [] if not self.conf else [_conf(self.conf)]
-        for change in changes:
-            world = change(world)
-        for make in makers:
-            changes.append(make(world))
-            world = changes[-1](world)
+        changes = made_in_turn(who.world, makers)
         if not (changes or self.job or self.manifest):
             raise InputError(wanted="a job or a change", found=Words("neither"))
         runtime = parse_duration(self.default_runtime) if self.default_runtime else None
@@ -149,11 +145,6 @@ class WhatIf:
             default_runtime_s=runtime,
         )
         return what_if(who.world, asked).to_dict()
-
-
-def _removed(world: ClusterState, name: str) -> Change:
-    world.find("Node", name)
-    return remove_node(name)
 
 
 def _conf(text: str) -> Change:

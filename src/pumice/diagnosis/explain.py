@@ -29,7 +29,7 @@ from pumice.diagnosis.manifest_causes import (
 )
 from pumice.diagnosis.missing_pods import quota_notes, refused_count
 from pumice.diagnosis.remedy.search import Search, Way
-from pumice.diagnosis.runner import Replay, Timeline, is_open, unknown_votes
+from pumice.diagnosis.runner import Replay, is_open, look, unknown_votes
 from pumice.examine.causes import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
@@ -319,16 +319,10 @@ def _without_quotas(home: str, names: set[str]) -> Callable[[Manifest], Manifest
 
 def _examine(replay: Replay, job: str, cycles: int) -> EvictionExaminer:
     """Play cycles, and look at the last one, or the first one that starts the job."""
+    if cycles > 1:
+        return look(replay.world, job, cycles, EvictionExaminer)
     examiner = EvictionExaminer(job, 1)
-    if cycles <= 1:
-        replay.decide(examiner)
-        return examiner
-    timeline = Timeline(replay.world)
-    for cycle in range(1, cycles + 1):
-        examiner = EvictionExaminer(timeline.group(job), cycle)
-        timeline.step(examiner)
-        if examiner.outcome.started or timeline.next_at is None:
-            break
+    replay.decide(examiner)
     return examiner
 
 

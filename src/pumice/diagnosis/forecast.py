@@ -405,7 +405,8 @@ def forecast_all(
         InputError: a time that a pod runs cannot be read.
     """
     wanted = list(waiting_jobs(world) if jobs is None else jobs)
-    course = Course(Timeline(world, default_s=default_s), horizon_s, deadline or Deadline())
+    timeline = Timeline(world, default_s=default_s, as_stated=True)
+    course = Course(timeline, horizon_s, deadline or Deadline())
     titles = {job: world.title(job) for job in wanted}
     course.play(set(titles.values()))
     return {job: course.forecast(title) for job, title in titles.items()}

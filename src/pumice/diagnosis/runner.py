@@ -6,10 +6,10 @@ there, to the second.
 """
 
 import copy
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pumice.actions import ACTIONS
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
@@ -144,14 +144,21 @@ class Replay:
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._snapshot = self._ingest.settle()
 
-    def decide(self, observer: Observer | None = None, *, idle: Container[str] = ()) -> Decisions:
-        """Decide one cycle, without ``idle`` actions, and leave the world as it is."""
+    def decide(
+        self, observer: Observer | None = None, *, idle: Container[str] = (), brief: bool = False
+    ) -> Decisions:
+        """Decide one cycle, without ``idle`` actions, and leave the world as it is.
+
+        A ``brief`` answer leaves out states that stay as they are: an observer sees enough.
+        """
         world = self.world
         usage = usage_at(world, world.now)
         decisions = self._scheduler.decide(
             self._snapshot,
             world.now,
             usage,
+            only_changes=brief,
+            statuses=not brief,
             observer=observer,
             process=self._process,
             idle=idle,
@@ -199,6 +206,9 @@ class Story:
 # A cluster in which time passes
 
 
+_Watcher = TypeVar("_Watcher", bound=Watcher)
+
+
 class Timeline:
     """One copy of a world in which time passes."""
 
@@ -209,11 +219,13 @@ class Timeline:
         default_s: float | None = None,
         endless: Collection[str] = (),
         frees_stuck: bool = False,
+        as_stated: bool = False,
     ) -> None:
         """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
 
         The pods of jobs in ``endless`` do not end, whatever they state.  Pods that should have gone
-        by now stay, unless it ``frees_stuck`` ones.
+        by now stay, unless it ``frees_stuck`` ones.  ``as_stated``: the first cycle sees what
+        quotas and budgets state, as the next one of the cluster does; else they are counted first.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
@@ -246,7 +258,7 @@ class Timeline:
         """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
             self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
-        self._changed = True
+        self._as_stated, self._changed, self._is_begun = as_stated, True, False
         self._counted_endless = -1, 0
         """The version of the cluster, and how many of its pods have no known end."""
         self.story = Story()
@@ -274,8 +286,13 @@ class Timeline:
 
     def again(self, endless: Collection[str] = (), *, frees_stuck: bool = False) -> "Timeline":
         """Return the same world from its beginning, in which some jobs do not end."""
-        default_s = self._default_s
-        return Timeline(self._world, default_s=default_s, endless=endless, frees_stuck=frees_stuck)
+        return Timeline(
+            self._world,
+            default_s=self._default_s,
+            endless=endless,
+            frees_stuck=frees_stuck,
+            as_stated=self._as_stated,
+        )
 
     def _unending(self, one: Manifest) -> Manifest:
         """Return an object of a job that is not to end without its run time."""
@@ -304,7 +321,8 @@ class Timeline:
         if self.next_at is not None and self.next_at > self.now:
             self.plane.clock.advance_to(self.next_at)
         before = self.cluster.version
-        self._settle()
+        self._settle(counts=self._is_begun or not self._as_stated)
+        self._is_begun = True
         watching = _Asking(observer or Observer())
         decisions = self._cycle(watching)
         self._settle()
@@ -322,12 +340,13 @@ class Timeline:
             process=copy.deepcopy(self._process),
         )
 
-    def _settle(self) -> None:
+    def _settle(self, *, counts: bool = True) -> None:
         """Run controllers and kubelet until only the scheduler can change something."""
         while True:
             before = self.cluster.version
             self._kubelet.sync()
-            self.plane.upkeep.sync()
+            if counts:
+                self.plane.upkeep.sync()
             self._claims.sync()
             self._new_claims.sync()
             self.cluster.collect_garbage()
@@ -589,19 +608,12 @@ def _is_span(text: object) -> bool:
 # Cycles until a job starts
 
 
-def look(world: ClusterState, job: str, cycles: int) -> Watcher:
-    """Play cycles; return the observer of the one that started the job, else of the last."""
-    watcher = Watcher(job, 1)
-    for _, watcher in _cycles(world, job, cycles):
-        if watcher.outcome.started:
-            break
-    return watcher
-
-
-def look_once(replay: Replay, job: str, *, alone: bool = False, evicting: bool = True) -> Watcher:
-    """Run the next cycle of a replay; ``alone``: as if no other job waited."""
-    watcher = Watcher(job, 1, alone=alone)
-    replay.decide(watcher, idle=() if evicting else _EVICTING)
+def look_once(
+    replay: Replay, job: str, *, beside: int | None = None, evicting: bool = True
+) -> Watcher:
+    """Run the next cycle of a replay; ``beside``: as if only so many other jobs waited."""
+    watcher = Watcher(job, 1, beside=beside)
+    replay.decide(watcher, idle=() if evicting else _EVICTING, brief=True)
     return watcher
 
 
@@ -631,16 +643,13 @@ class TrialResult:
         return _by_job(self.story.evictions)
 
 
-def played(
-    world: ClusterState, job: str, *, until_started: bool = False, alone: bool = False
-) -> TrialResult:
+def played(world: ClusterState, job: str, *, until_started: bool = False) -> TrialResult:
     """Play until the cluster is at rest, as what-if does, or only until the job starts.
 
-    Time does not pass until other jobs end: only leaving pods are waited for.  ``alone``: no other
-    job that waits is placed meanwhile.
+    Time does not pass until other jobs end: only leaving pods are waited for.
     """
     outcome, in_s, story = Watcher(job, 1).outcome, 0.0, Story()
-    for timeline, watcher in _cycles(world, job, MOST_CYCLES, alone=alone):
+    for timeline, watcher in cycles(world, job, MOST_CYCLES, Watcher):
         story = timeline.story
         if not outcome.started:
             outcome, in_s = watcher.outcome, timeline.now - timeline.start
@@ -649,17 +658,27 @@ def played(
     return TrialResult(outcome=outcome, in_s=in_s, story=story)
 
 
-def _cycles(
-    world: ClusterState, job: str, most: int, *, alone: bool = False
-) -> Iterator[tuple[Timeline, Watcher]]:
+def cycles(
+    world: ClusterState, job: str, most: int, watch: Callable[[str, int], _Watcher]
+) -> Iterator[tuple[Timeline, _Watcher]]:
     """Play cycle after cycle, each with an observer of the job, while anything is to come."""
     timeline = Timeline(world)
     for cycle in range(1, most + 1):
-        watcher = Watcher(timeline.group(job), cycle, alone=alone)
+        watcher = watch(timeline.group(job), cycle)
         timeline.step(watcher)
         yield timeline, watcher
         if timeline.next_at is None:
             return
+
+
+def look(
+    world: ClusterState, job: str, most: int, watch: Callable[[str, int], _Watcher]
+) -> _Watcher:
+    """Play cycles; return the observer of the one that started the job, else of the last."""
+    for _, watcher in cycles(world, job, most, watch):
+        if watcher.outcome.started:
+            break
+    return watcher
 
 
 def _by_job(moves: Iterable[Moved]) -> dict[str, frozenset[str]]:

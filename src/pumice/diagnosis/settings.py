@@ -1,7 +1,7 @@
 """Changes as users write them on a command line: nodes more or fewer, fields, a configuration."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -81,6 +81,27 @@ def _node_like(
 def remove_node(name: str) -> Change:
     """Remove a node; its pods are lost, and controllers create theirs again."""
     return Change(f"remove node {name}", (Remove(kind="Node", name=name),))
+
+
+def remove_known_node(world: ClusterState, name: str) -> Change:
+    """Remove a node that a cluster has.
+
+    Raises:
+        InputError: no such node.
+    """
+    world.find("Node", name)
+    return remove_node(name)
+
+
+def made_in_turn(
+    world: ClusterState, makers: Iterable[Callable[[ClusterState], Change]]
+) -> list[Change]:
+    """Make changes, each for the cluster after the ones before it."""
+    changes: list[Change] = []
+    for make in makers:
+        changes.append(make(world))
+        world = changes[-1](world)
+    return changes
 
 
 def drain_node(world: ClusterState, name: str) -> Change:

@@ -223,7 +223,7 @@ class Played:
         self, world: ClusterState, question: Question, beside: "Played | None" = None
     ) -> None:
         """Play a world; most pods are the very same as in a world ``beside`` it."""
-        timeline = Timeline(world, default_s=question.default_runtime_s)
+        timeline = Timeline(world, default_s=question.default_runtime_s, as_stated=True)
         self._first_pods = KnownPods(timeline.cluster.by_place("Pod"))
         self._first_groups = timeline.cluster.list(POD_GROUP)[0]
         self.course = Course(timeline, question.horizon_s)

@@ -136,11 +136,13 @@ class JobOutcome:
 class Watcher(Observer):
     """Observes one job in one session."""
 
-    def __init__(self, key: str, cycle: int, *, alone: bool = False) -> None:
-        """Observe a job; ``alone``: actions take no other, so none competes with it."""
+    def __init__(self, key: str, cycle: int, *, beside: int | None = None) -> None:
+        """Observe a job; actions take so many other jobs ``beside`` it, None: all that wait."""
         self._key = key
         self._cycle = cycle
-        self._alone = alone
+        self._beside = beside
+        self.skipped: frozenset[str] = frozenset()
+        """Other waiting jobs that no action takes."""
         self.outcome = JobOutcome(job=key, cycle=cycle)
         self.decisions = Decisions()
 
@@ -150,8 +152,20 @@ class Watcher(Observer):
         row = jobs.row_of.get(self._key)
         if row is not None and jobs.listed[row]:
             ssn.records.watched = frozenset({row})
-        if self._alone:
-            ssn.considered = np.arange(len(jobs.listed)) == (NOWHERE if row is None else row)
+        if self._beside is not None:
+            self._consider(ssn, NOWHERE if row is None else row, self._beside)
+
+    def _consider(self, ssn: Session, row: int, beside: int) -> None:
+        """Show actions a job and the first others in line only, those of its own queue first."""
+        jobs = ssn.snapshot.jobs
+        considered = np.arange(len(jobs.listed)) == row
+        if beside:
+            lines, own = waiting_lines(ssn), int(jobs.queue[row])
+            queues = sorted(ssn.ordering.sort_queues(lines), key=lambda queue: queue != own)
+            line = [job for queue in queues for job in ssn.ordering.sort_jobs(lines[queue])]
+            considered[line[:beside]] = True
+            self.skipped = frozenset(jobs.keys[job] for job in line if not considered[job])
+        ssn.considered = considered
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Copy the records of the job."""

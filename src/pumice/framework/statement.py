@@ -39,9 +39,9 @@ class Statement:
         self._moves.append(("place", task))
         self._policy.on_place(Task(self._snapshot, task), node)
 
-    def place_many(self, tasks: list[int], nodes: list[int], *, known: bool = False) -> None:
+    def place_many(self, tasks: list[int], nodes: list[int]) -> None:
         """Put equal tasks of one job on nodes, all at once; if no plugin follows moves."""
-        self._snapshot.place_many(np.asarray(tasks), np.asarray(nodes), known=known)
+        self._snapshot.place_many(np.asarray(tasks), np.asarray(nodes))
         self._moves.extend([("place", task) for task in tasks])
 
     def pipeline(self, task: int, node: int, *, freed: bool = False) -> None:

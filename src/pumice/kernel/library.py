@@ -90,6 +90,8 @@ def build(file: Path) -> None:
         made = Path(folder) / file.name
         command = [compiler, *_FLAGS, "-o", str(made), str(_SOURCE), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=_LIMIT_S)  # noqa: S603
+        with made.open("rb") as compiled:
+            os.fsync(compiled.fileno())  # else a crash may leave an empty file of this name
         made.replace(file)
 
 

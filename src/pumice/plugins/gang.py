@@ -109,9 +109,8 @@ class Gang(Plugin, name="gang"):
             job = int(tasks.job[row])
             if job not in left:
                 left[job] = Job(self._snapshot, job).ready - int(jobs.min_member[job])
-            if left[job] > 0:
-                left[job] -= 1
-                out[i] = True
+            out[i] = left[job] > 0
+            left[job] -= 1
         return out
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.diagnosis.forecast import forecast
 from pumice.diagnosis.runner import Replay, Timeline
 from pumice.diagnosis.sources import load_world
 from pumice.testing import (
@@ -191,3 +192,22 @@ def test_claims_of_a_job_are_bound_as_pods_expect_it() -> None:
     there = loaded(mounted)
     assert len(Replay(there).decide().binds) == 2
     assert [what for _, what, _ in reported(played(there))] == ["bind", "bind"]
+
+
+def test_a_forecast_sees_what_a_quota_states_in_the_first_cycle(world: Any, job: Any) -> None:
+    """As the next cycle of the cluster does; proofs of remedies count pods again before it."""
+    amounts = {"hard": {"cpu": "4"}, "used": {"cpu": "0"}}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "rq", "namespace": "default"},
+        "spec": {"hard": {"cpu": "4"}},
+        "status": amounts,
+    }
+    group = {"minResources": {"cpu": "4"}}
+    objects = [*WORLD, quota, *job("j", cpu=4, pods=1)]
+    objects[-2]["spec"] |= group
+    there = world(objects, "gang resourcequota predicates")
+    assert forecast(there, "default/j").state == "now"
+    assert Replay(there).decide().binds == {"default/j-0": "n1"}
+    assert not Timeline(there).step().binds

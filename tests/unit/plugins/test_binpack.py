@@ -6,7 +6,6 @@ import pytest
 
 from pumice.core.views import Task
 from pumice.framework.arguments import bind_arguments
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.binpack import Binpack
 from pumice.testing import node, pod, pod_group, queue
 
@@ -93,8 +92,3 @@ def test_a_negative_weight_counts_once() -> None:
 
 def test_without_weight_there_is_no_opinion(scores: Any) -> None:
     assert scores([node("n")], {"binpack.weight": 0}, cpu=1) is None
-
-
-def test_what_it_declares() -> None:
-    assert Binpack.simulator == SimulatorAssumptions()
-    assert Binpack.foreseeable is False

@@ -9,7 +9,6 @@ from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU, MEMORY
 from pumice.core.views import Queue
 from pumice.framework.columns import Queues
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity import Capacity
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -228,8 +227,3 @@ def test_a_task_may_fill_its_queue_to_the_brim(open_session: Any, held: int, ver
     task = ssn.task(ssn.snapshot.tasks.row_of["default/j-0"])
     found = ssn.plugins[0].allocatable(Queue(ssn.snapshot, task.queue), task)
     assert bool(found) is verdict
-
-
-def test_what_it_declares() -> None:
-    assert Capacity.simulator == SimulatorAssumptions()
-    assert Capacity.foreseeable is True

@@ -11,7 +11,6 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.cdp import Cdp
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
@@ -112,8 +111,3 @@ def test_other_conditions_are_passed_over() -> None:
     made["status"]["conditions"].insert(0, ready)
     assert not may_go(made, 599)
     assert may_go(made, 600)
-
-
-def test_what_it_declares() -> None:
-    assert Cdp.simulator == SimulatorAssumptions(timed=True)
-    assert Cdp.foreseeable is False

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.conformance import Conformance
 from pumice.testing import node, pod, pod_group, queue
 
@@ -27,8 +26,3 @@ def test_critical_classes_and_the_system_namespace_are_protected(ssn: Any, hook:
     rows = list(range(tasks.n))
     kept = getattr(ssn.policy, hook)(ssn.task(rows[0]), rows)
     assert [tasks.keys[row] for row in kept] == ["default/plain"]
-
-
-def test_what_it_declares() -> None:
-    assert Conformance.simulator == SimulatorAssumptions()
-    assert Conformance.foreseeable is False

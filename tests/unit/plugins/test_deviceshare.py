@@ -8,7 +8,6 @@ from pumice.api.conf import parse_conf
 from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.deviceshare import DeviceShare
 from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
@@ -587,8 +586,3 @@ def test_a_score_is_rounded_to_the_nearest_whole_number() -> None:
             [*objects, asking(vgpu_memory=memory)], vgpu=True, policy="binpack", weight=1
         )
         assert plugin.score_nodes(task_of(ssn), ssn.nodes()).tolist() == [score]
-
-
-def test_what_it_declares() -> None:
-    assert DeviceShare.simulator == SimulatorAssumptions()
-    assert DeviceShare.foreseeable is False

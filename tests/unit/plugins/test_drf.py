@@ -7,7 +7,6 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.drf import Drf
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -121,8 +120,3 @@ def test_without_the_switch_queues_are_not_compared(open_session: Any) -> None:
 
 def test_drf_keeps_its_promises() -> None:
     check_plugin(Drf)
-
-
-def test_what_it_declares() -> None:
-    assert Drf.simulator == SimulatorAssumptions()
-    assert Drf.foreseeable is True

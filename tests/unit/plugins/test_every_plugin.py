@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.framework.arguments import bind_arguments
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins import builtin_plugins
 from pumice.testing.conformance import check_plugin
 
@@ -26,6 +27,26 @@ CONFIGURED = [
     ("tdm", {"tdm.revocable-zone.rz1": "00:00-23:59"}),
     ("usage", {"usage.weight": 2, "thresholds": {"cpu": 40, "mem": 50}}),
 ]
+
+
+FORESEEABLE = {"capacity", "drf", "gang", "predicates", "priority", "proportion", "sla", "tdm"}
+ASSUMPTIONS = {
+    "cdp": SimulatorAssumptions(timed=True),
+    "extender": None,
+    "rescheduling": SimulatorAssumptions(timed=True, all_jobs=True),
+    "resourcequota": SimulatorAssumptions(forgets=True),
+    "sla": SimulatorAssumptions(timed=True, all_jobs=True),
+    "tdm": SimulatorAssumptions(timed=True, all_jobs=True),
+    "usage": SimulatorAssumptions(timed=True),
+}
+"""What the simulator may assume, where a plugin declares more or less than nothing special."""
+
+
+def test_what_built_in_plugins_declare() -> None:
+    assert {name for name, cls in PLUGINS.items() if cls.foreseeable} == FORESEEABLE
+    assert [name for name, cls in PLUGINS.items() if not cls.by_row] == ["extender"]
+    for name, cls in PLUGINS.items():
+        assert cls.simulator == ASSUMPTIONS.get(name, SimulatorAssumptions()), name
 
 
 @pytest.mark.parametrize("cls", PLUGINS.values(), ids=PLUGINS)

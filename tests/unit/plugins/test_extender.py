@@ -565,9 +565,3 @@ def test_answers_are_arrays_that_the_framework_accepts() -> None:
     codes = plugin.filter_nodes(task_of(ssn), ssn.nodes())
     column = plugin.rank_nodes(task_of(ssn), ssn.nodes())
     assert (codes.dtype, column.dtype) == (np.int16, np.float64)
-
-
-def test_what_it_declares() -> None:
-    assert Extender.simulator is None
-    assert Extender.foreseeable is False
-    assert Extender.by_row is False

@@ -9,7 +9,6 @@ import pytest
 from pumice.framework.close_session import close_session
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.gang import Gang
 from pumice.testing import node, pod, pod_group, queue
 
@@ -189,8 +188,3 @@ def test_a_gang_that_waits_for_a_promised_place_is_not_ending(gang: Any) -> None
     ssn.statement().pipeline(ssn.snapshot.tasks.row_of["default/p0"], 0)
     close_session(ssn)
     assert job in ssn.conditions
-
-
-def test_what_it_declares() -> None:
-    assert Gang.simulator == SimulatorAssumptions()
-    assert Gang.foreseeable is True

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pumice.core.views import Nodes
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.network_topology_aware import NetworkTopologyAware
 from pumice.testing import hyper_node, node, pod, pod_group, queue
 
@@ -315,8 +314,3 @@ def test_finished_tasks_still_draw_their_job(world: Any) -> None:
     here = world(*gang(n=3), done)
     domains = [here.tree.by_name[name] for name in ("s0", "s1")]
     assert here.plugin.rank_domains(here.part, domains).tolist() == [0.0, 25.0]
-
-
-def test_what_it_declares() -> None:
-    assert NetworkTopologyAware.simulator == SimulatorAssumptions()
-    assert NetworkTopologyAware.foreseeable is False

@@ -12,7 +12,6 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.nodegroup import NodeGroup
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -331,8 +330,3 @@ def test_a_disliked_group_scores_below_nothing() -> None:
     ssn, plugin = session([*asking(spec=spec), *nodes, grouped("bare")])
     task = ssn.task(ssn.snapshot.tasks.row_of["default/q-p"])
     assert plugin.score_nodes(task, ssn.nodes()).tolist() == [-1, 50, -1, 0, 0]
-
-
-def test_what_it_declares() -> None:
-    assert NodeGroup.simulator == SimulatorAssumptions()
-    assert NodeGroup.foreseeable is False

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pumice.core.views import Nodes
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.nodeorder import NodeOrder
 from pumice.plugins.predicates import Predicates
 from pumice.testing import node, pod, pod_group, queue
@@ -307,8 +306,3 @@ def test_images_of_init_containers_count_too(opened: Any) -> None:
     other = opened([having("a", **{"x:1": 900}), pod("p", group="g", spec=running("y"))], images=1)
     task = other.task(other.snapshot.tasks.row_of["default/p"])
     assert other.plugins[0].score_shape(task.shape, other.nodes()) is None
-
-
-def test_what_it_declares() -> None:
-    assert NodeOrder.simulator == SimulatorAssumptions()
-    assert NodeOrder.foreseeable is False

@@ -15,7 +15,6 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.numa_aware import (
     CpuLayout,
     NumaAware,
@@ -536,8 +535,3 @@ def test_states_are_forgotten_when_there_are_far_more_than_machines(
     known._all = [None] * states  # type: ignore[list-item]
     assert known.outgrow(machines) is outgrown
     assert known.outgrow(machines + 1) is False
-
-
-def test_what_it_declares() -> None:
-    assert NumaAware.simulator == SimulatorAssumptions()
-    assert NumaAware.foreseeable is False

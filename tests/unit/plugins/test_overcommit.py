@@ -6,7 +6,6 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.framework.refusals import Why
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.overcommit import Overcommit
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -144,8 +143,3 @@ def test_a_refusal_is_recorded_with_its_numbers(open_session: Any) -> None:
 
 def test_overcommit_keeps_its_promises() -> None:
     check_plugin(Overcommit, factor=1.5)
-
-
-def test_what_it_declares() -> None:
-    assert Overcommit.simulator == SimulatorAssumptions()
-    assert Overcommit.foreseeable is False

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.pdb import Pdb
 from pumice.testing import node, pdb, pod, pod_group, queue
 
@@ -111,8 +110,3 @@ def test_pods_on_their_way_out_cost_a_spent_budget_nothing(offered: Any, hook: s
     found = offered(budget, *running(APP, APP), hook=hook)
     assert "p1" in found
     assert hook == "bound" or found == ["p1"]
-
-
-def test_what_it_declares() -> None:
-    assert Pdb.simulator == SimulatorAssumptions()
-    assert Pdb.foreseeable is False

@@ -6,7 +6,6 @@ import pytest
 
 from pumice.api.codes import Cause
 from pumice.framework.placement.terms import POD_LIMIT, AmountTerm, PodCounts
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates import Predicates
 from pumice.plugins.predicates.reasons import REASONS, Code
 from pumice.testing import node, pod, pod_group, queue
@@ -344,8 +343,3 @@ def test_a_pod_whose_claims_have_a_problem_is_beyond_cure(open_session: Any) -> 
         assert (by_device.curable, by_device.code) == (False, Cause.DEVICE)
         assert ("switched off" in by_device.text) is not devices
         assert plugin.filter_task(ssn.task(rows["default/v"])) is not None
-
-
-def test_what_it_declares() -> None:
-    assert Predicates.simulator == SimulatorAssumptions()
-    assert Predicates.foreseeable is True

@@ -8,7 +8,6 @@ import pytest
 
 from pumice.framework.columns import Jobs, Tasks
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.priority import Priority
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
@@ -113,8 +112,3 @@ def test_promised_places_count_against_starving(
     for i in range(pipelined):
         ssn.statement().pipeline(ssn.snapshot.tasks.row_of[f"default/w{i}"], 0)
     assert ssn.policy.job_starving(ssn.snapshot.jobs.row_of["default/g"]) is starves
-
-
-def test_what_it_declares() -> None:
-    assert Priority.simulator == SimulatorAssumptions()
-    assert Priority.foreseeable is True

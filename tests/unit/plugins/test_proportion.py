@@ -8,7 +8,6 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU
 from pumice.framework.refusals import Why
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.proportion import Proportion
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -260,8 +259,3 @@ def test_a_refused_task_is_recorded_with_its_numbers(open_session: Any) -> None:
 
 def test_proportion_keeps_its_promises() -> None:
     check_plugin(Proportion)
-
-
-def test_what_it_declares() -> None:
-    assert Proportion.simulator == SimulatorAssumptions()
-    assert Proportion.foreseeable is True

@@ -7,7 +7,6 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.framework.arguments import Duration, arg
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.rescheduling import LowNodeUtilization, Rescheduling, Strategy
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -367,8 +366,3 @@ def test_an_idle_node_that_states_nothing_offers_its_capacity() -> None:
     objects = [node("hot", cpu=10), cold, *HOT[2:]]
     text = conf("cpu: 70", "cpu: 80")
     assert len(gone(objects, percents(hot=(100, 50), cold=(60, 5)), text)) == 2
-
-
-def test_what_it_declares() -> None:
-    assert Rescheduling.simulator == SimulatorAssumptions(timed=True, all_jobs=True)
-    assert Rescheduling.foreseeable is False

@@ -10,7 +10,6 @@ from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
 from pumice.framework.arguments import WholePart, bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.resource_strategy_fit import ResourceStrategyFit, Sra
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
@@ -404,8 +403,3 @@ def test_a_rate_may_be_any_number_from_nought(rate: float, kept: int) -> None:
     objects = [node("n", cpu=8, resources={GPU: 4})]
     assert verdicts(objects, rates, {"cpu": 8 - kept})[0] == {"n": True}
     assert verdicts(objects, rates, {"cpu": f"{(8 - kept) * 1000 + 1}m"})[0] == {"n": False}
-
-
-def test_what_it_declares() -> None:
-    assert ResourceStrategyFit.simulator == SimulatorAssumptions()
-    assert ResourceStrategyFit.foreseeable is False

@@ -7,7 +7,6 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import short_of
 from pumice.framework.refusals import Why
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.resourcequota import ResourceQuotas
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod_group, queue
@@ -132,8 +131,3 @@ def test_a_refusal_names_every_short_resource_of_the_quota(open_session: Any) ->
 
 def test_resourcequota_keeps_its_promises() -> None:
     check_plugin(ResourceQuotas)
-
-
-def test_what_it_declares() -> None:
-    assert ResourceQuotas.simulator == SimulatorAssumptions(forgets=True)
-    assert ResourceQuotas.foreseeable is False

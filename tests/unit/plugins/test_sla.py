@@ -7,7 +7,6 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.times import epoch
 from pumice.framework.arguments import Duration
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.sla import Sla
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -134,8 +133,3 @@ def test_a_job_without_a_deadline_changes_nothing() -> None:
     ssn = open_session([queue("default"), group("one")], [plugin], now=epoch(T0))
     assert plugin.changes_at(ssn) is None
     assert plugin._deadline.tolist() == [2.0**62]
-
-
-def test_what_it_declares() -> None:
-    assert Sla.simulator == SimulatorAssumptions(timed=True, all_jobs=True)
-    assert Sla.foreseeable is True

@@ -11,7 +11,6 @@ from pumice.core.resources import STEP
 from pumice.core.views import Job
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.task_topology import TaskTopology
 from pumice.plugins.task_topology.buckets import Bucket, load_of
 from pumice.plugins.task_topology.room import count_fitting
@@ -497,8 +496,3 @@ def test_nodes_without_room_for_the_task_get_nothing_whoever_is_there() -> None:
     nodes = [node("full", cpu=1), node("free", cpu=4)]
     pods = [*tasks("a", 1, node="full"), *tasks("a", 1, 1)]
     assert scores(pods, marks("a"), nodes, "a-1") == [0, 50]
-
-
-def test_what_it_declares() -> None:
-    assert TaskTopology.simulator == SimulatorAssumptions()
-    assert TaskTopology.foreseeable is False

@@ -7,7 +7,6 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.times import epoch
 from pumice.framework.arguments import Duration
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.tdm import Tdm
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -418,8 +417,3 @@ def test_pods_that_are_not_running_are_no_victims() -> None:
     objects = running(1)
     objects[3]["status"]["phase"] = "Pending"
     assert make("shuffle").cycle(objects, at("22:00:00")).evictions == []
-
-
-def test_what_it_declares() -> None:
-    assert Tdm.simulator == SimulatorAssumptions(timed=True, all_jobs=True)
-    assert Tdm.foreseeable is True

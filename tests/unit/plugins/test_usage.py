@@ -12,7 +12,6 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.usage import Estimator, Thresholds, Usage
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -361,8 +360,3 @@ def test_an_eviction_leaves_no_less_than_nothing() -> None:
 def test_time_alone_changes_nothing() -> None:
     plugin = Usage()
     assert plugin.changes_at(session(plugin=plugin)) is None
-
-
-def test_what_it_declares() -> None:
-    assert Usage.simulator == SimulatorAssumptions(timed=True)
-    assert Usage.foreseeable is False

@@ -3,19 +3,19 @@
 Trials are counted, so that an answer about a large cluster does not take forever.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import ENDED_PHASES
+from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.wording import counted, first_of, verb
 from pumice.clock import Deadline
 from pumice.controllers.job.state import podgroup_name
 from pumice.diagnosis.changes import Change, Remove, Wait, chain
-from pumice.diagnosis.cluster_state import ClusterState, group_of
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.manifest_causes import causes_of, is_barred
 from pumice.diagnosis.remedy.job_changes import Target
 from pumice.diagnosis.remedy.table import Proposal, proposals
@@ -37,6 +37,8 @@ _UNLUCKY: Final = 2
 """How much larger a change may become if the draw among equal nodes goes against the job."""
 _MOST_PROVED: Final = 5_000
 """Objects of a cluster up to which it is played, with each remedy, until it is at rest."""
+_MOST_BESIDE: Final = 40
+"""Other waiting jobs of a large cluster that may evict pods in a trial."""
 _SHARE: Final = 8
 """The part of the cycles left that one family of changes may take before one of them works."""
 WANTED: Final = 6
@@ -61,6 +63,8 @@ class Cost:
     """Job to how many of its pods start without the change and not with it."""
     restarted: int = 0
     """Pods of the job itself that run and are created again."""
+    is_least: bool = False
+    """Whether not all waiting jobs were tried, which may evict more."""
 
     @property
     def pods(self) -> list[str]:
@@ -79,7 +83,8 @@ class Cost:
         evicted = {job: pods for job, pods in evicted.items() if pods}
         if evicted:
             also = "also " if named else ""
-            found.append(f"this {also}evicts {_pods_of(evicted)}")
+            least = "at least " if self.is_least else ""
+            found.append(f"this {also}evicts {least}{_pods_of(evicted)}")
         if self.held_back:
             n, jobs = sum(self.held_back.values()), first_of(list(self.held_back), _NAMED)
             wait = f"that would start otherwise {verb(n, 'waits', 'wait')}"
@@ -127,16 +132,18 @@ def cost_of(
 
 
 def cost_of_cycle(
-    change: Change, world: ClusterState, job: str, after: Decisions, before: Decisions
+    change: Change, world: ClusterState, job: str, seen: Watcher, before: Decisions
 ) -> Cost:
     """Compare one cycle of the world and of the changed one, where playing on would take long."""
+    after = seen.decisions
     known, waited = world.of_kind("Pod"), _waited(change)
 
     def of(pods: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for pod in pods:
-            other = world.title(group_of(known[pod])) if pod in known else ""
-            if other != job:
+            group = group_of(known[pod]) if pod in known else ""
+            other = world.title(group)
+            if other != job and group not in seen.skipped:
                 found.setdefault(other, []).append(pod)
         return found
 
@@ -147,6 +154,7 @@ def cost_of_cycle(
         evicted={other: tuple(pods) for other, pods in evicted.items()},
         held_back={other: len(pods) for other, pods in held.items()},
         restarted=restarted(change, world),
+        is_least=bool(seen.skipped),
     )
 
 
@@ -224,6 +232,8 @@ class Search:
     tried: dict[str, Way | None] = field(default_factory=dict)
     """The result of each change that was tried; None: it cannot be made."""
 
+    _last: tuple[Change, ClusterState] | None = field(default=None, init=False)
+
     def __post_init__(self) -> None:
         objects = max(1, len(self.world.objects))
         self.left = max(_LEAST, min(_MOST, _OBJECTS // objects))
@@ -292,7 +302,7 @@ class Search:
         title, outcome = self.world.title(self.job), way.outcome
         if self._is_large:
             return self._proved_alone(way)
-        world = way.change(self.world)
+        world = self._changed(way.change)
         key = self._key(world)
         after = played(world, key)
         if not after.started and (outcome.started or outcome.makes_room):
@@ -309,18 +319,21 @@ class Search:
     def _proved_alone(self, way: Way) -> Way | None:
         """Return a way with what the next cycle costs others; None if the job does not start by it.
 
-        If it waits for leaving pods, it is played until they are gone, without other waiting jobs.
+        If it waits for leaving pods, it is tried without them and without other waiting jobs.
         """
-        world, outcome = way.change(self.world), way.outcome
+        world, outcome = self._changed(way.change), way.outcome
         key, pods = self._key(world), len(outcome.binds)
         if outcome.started:
             self.replay.become(world)
-            way = replace(way, cost=self._cost(way.change, look_once(self.replay, key)))
+            seen = look_once(self.replay, key, beside=_MOST_BESIDE)
+            way = replace(way, cost=self._cost(way.change, seen))
         elif outcome.makes_room:
-            after = played(world, key, until_started=True, alone=True)
+            gone = {*outcome.victims, *outcome.makes_way, *outcome.leaving}
+            self.replay.become(world.edited(lambda one: None if _is_pod(one, gone) else one))
+            after = look_once(self.replay, key, beside=0).outcome
             if not after.started:
                 return way if _has_older_name(world, key) else None
-            way, pods = replace(way, in_s=way.in_s or after.in_s), len(after.outcome.binds)
+            way, pods = replace(way, in_s=way.in_s or outcome.leaves_in_s), len(after.binds)
         return None if pods and way.cost.outweighs(pods) else way
 
     def _smallest(self, proposal: Proposal, prefix: list[Step]) -> tuple[int, Way] | None:
@@ -396,7 +409,7 @@ class Search:
     def _played(self, whole: Change) -> Way | None:
         known = self.tried.get(whole.text)
         try:
-            world = whole(self.world)
+            world = self._changed(whole)
         except PumiceError:
             return None
         seen = played(world, self._key(world), until_started=True)
@@ -498,34 +511,46 @@ class Search:
 
     def _run(self, change: Change) -> Way | None:
         try:
-            world = change(self.world)
+            world = self._changed(change)
         except PumiceError:  # the rules of admission refuse it
             return None
         key = self._key(world)
-        seen = look(world, key, self.cycles) if self.cycles > 1 else self._cycle(world, key)
+        seen = (
+            look(world, key, self.cycles, Watcher) if self.cycles > 1 else self._cycle(world, key)
+        )
         helps = works(seen.outcome, world) and not is_barred(world, key)
         if helps and self.promised and not seen.outcome.started:
             self.plays -= 1
             helps = self.plays >= 0 and played(world, key, until_started=True).started
         return Way(change, seen.outcome, helps, cost=self._cost(change, seen))
 
+    def _changed(self, change: Change) -> ClusterState:
+        """Return the cluster with a change; a change that works is asked for again at once."""
+        if self._last is None or self._last[0] is not change:
+            self._last = change, change(self.world)
+        return self._last[1]
+
     def _cycle(self, world: ClusterState, key: str) -> Watcher:
         """Run the next cycle of a changed world, as far as it is needed.
 
         A job that does not start if no other waits does not start beside them, and that is seen at
-        once.  In a large cluster one that starts without evictions is not tried with them.
+        once.  In a large cluster one that starts without evictions is not tried with them, and
+        one that needs them is tried beside the first jobs in line: each may evict many pods.
         """
         self.replay.become(world)
-        alone = look_once(self.replay, key, alone=True)
+        alone = look_once(self.replay, key, beside=0)
         if not works(alone.outcome, world):
             return alone
-        evicting = not (self._is_large and alone.outcome.started)
-        return look_once(self.replay, key, evicting=evicting)
+        if not self._is_large:
+            return look_once(self.replay, key)
+        if alone.outcome.started:
+            return look_once(self.replay, key, evicting=False)
+        return look_once(self.replay, key, beside=_MOST_BESIDE)
 
     def _cost(self, change: Change, seen: Watcher) -> Cost:
         """Return what one cycle of a changed world costs others."""
         title = self.world.title(self.job)
-        return cost_of_cycle(change, self.world, title, seen.decisions, self.before)
+        return cost_of_cycle(change, self.world, title, seen, self.before)
 
     def _is_late(self) -> bool:
         """Return whether the time is up; nothing more is tried then."""
@@ -563,6 +588,10 @@ def _sizes(largest: int, most: int) -> list[int]:
         sizes.append(round(size))
         size *= factor
     return [*sizes, largest]
+
+
+def _is_pod(one: Manifest, names: Container[str]) -> bool:
+    return one["kind"] == "Pod" and key_of(one) in names
 
 
 def _has_older_name(world: ClusterState, group: str) -> bool:

@@ -7,8 +7,6 @@ evicted, the least valuable first, until the task fits.  Where it does not, that
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 
-import numpy as np
-
 from pumice.core.resources import Column, Mask, fits_one
 from pumice.core.status import Status
 from pumice.core.tables import ALLOCATED, BOOKED, NOWHERE
@@ -31,6 +29,8 @@ class Evictor(ABC):
         self._candidates = Candidates(ssn, hook, statuses)
         self._hopeless: set[Hashable] = set()
         """Tasks that found no room since anything moved, by all that their attempt depends on."""
+        self._failed = False
+        """Whether the last node or attempt failed: the next one may fail for the same reason."""
 
     def serve(self, job: int) -> None:
         """Evict for a job until it no longer starves; keep the result if it can wait for it."""
@@ -59,6 +59,7 @@ class Evictor(ABC):
         if attempt in self._hopeless:
             return False
         done = self._make_room(stmt, task, scope, usable)
+        self._failed = not done
         if done:
             self._hopeless.clear()
         else:
@@ -67,17 +68,18 @@ class Evictor(ABC):
 
     def _visit(self, stmt: Statement, task: Task, scope: Scope, visit: Visit) -> bool:
         """Evict on the first node on which a task then fits, and pipeline it there."""
-        snapshot, none = self._snapshot, np.zeros(len(task.need))
+        snapshot = self._snapshot
         for node in visit:
             victims = self._candidates.victims(scope, task, node)
-            amount = sum((snapshot.request(row) for row in victims), start=none)
-            if not fits_one(task.need, snapshot.nodes.future_idle_of(node) + amount):
-                continue
-            if self._is_in_vain(visit, task, scope, amount):
+            free = room = snapshot.nodes.future_idle_of(node)
+            for victim in victims:
+                room = room + snapshot.request(victim)
+            if not fits_one(task.need, room) or self._is_in_vain(visit, task, scope, room - free):
                 continue
             start = stmt.checkpoint()
             if self._evict_on(stmt, task, node, victims):
                 return True
+            self._failed = True
             stmt.rollback(start)
         return False
 
