@@ -31,7 +31,7 @@ from pumice.framework.fits import (
 )
 from pumice.framework.placement.kernel import Kernel, PodClass
 from pumice.framework.placement.terms import AmountTerm, NodeTerm, PodCounts
-from pumice.framework.plugin import Plugin, implements
+from pumice.framework.plugin import Plugin, implements, states_terms
 from pumice.framework.refusals import Reason
 from pumice.kernel.library import library
 
@@ -119,7 +119,7 @@ class Placing:
         live = [each for each in hooks.plugins if each.position in filters | scores]
         if self._picks or not self.imagines:
             return None
-        if not all(implements(each, "node_terms") for each in live):
+        if not all(states_terms(each) for each in live):
             return None
         return [
             (

@@ -59,6 +59,7 @@ __all__ = [
     "Why",
     "implements",
     "per_node",
+    "states_terms",
 ]
 
 Codes = NDArray[np.int16] | Mask
@@ -282,3 +283,18 @@ def implements(plugin: Plugin | type[Plugin], hook: str) -> bool:
     """Return whether a plugin overrides a hook."""
     cls = plugin if isinstance(plugin, type) else type(plugin)
     return getattr(cls, hook) is not getattr(Plugin, hook)
+
+
+def states_terms(plugin: Plugin) -> bool:
+    """Return whether ``node_terms`` speaks for a plugin's own answers about nodes.
+
+    A subclass that overrides one of them does not inherit the statement about the old one.
+    """
+    if not implements(plugin, "node_terms"):
+        return False
+    for cls in type(plugin).__mro__:
+        if "node_terms" in vars(cls):
+            return True
+        if not vars(cls).keys().isdisjoint(("filter_nodes", "score_nodes")):
+            return False
+    return False

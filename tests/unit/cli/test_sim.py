@@ -260,14 +260,14 @@ def test_an_option_that_makes_no_sense_is_named(
 
 
 def test_a_plugin_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Any, task: Any, nodes: Any) -> None:
+    def broken(self: Any, shape: Any, facts: Any) -> None:
         raise AttributeError("no such column")
 
-    monkeypatch.setattr("pumice.plugins.nodeorder.plugin.NodeOrder.score_nodes", broken)
+    monkeypatch.setattr("pumice.plugins.nodeorder.plugin.NodeOrder.score_shape", broken)
     result = CliRunner().invoke(
         main, ["sim", "--trace", str(TRACES / "small.swf"), "-o", str(tmp_path)]
     )
     assert result.exit_code == 1
-    assert "error: built-in: plugin nodeorder failed in score_nodes" in result.output
+    assert "error: built-in: plugin nodeorder failed in score_shape" in result.output
     [found] = summary_of(tmp_path)["configurations"]
     assert found["failures"]

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pumice.core.resources import CPU
-from pumice.core.views import ALL, Nodes
+from pumice.core.views import ALL, Nodes, Task
 from pumice.errors import UnknownHookError
-from pumice.framework.plugin import Plugin, Reason, implements, per_node
+from pumice.framework.plugin import Plugin, Reason, implements, per_node, states_terms
+from pumice.plugins.binpack import Binpack
 from pumice.testing import node
 from pumice.testing.samples import snapshot_of
 
@@ -94,3 +95,14 @@ def test_a_plugin_implements_the_hooks_that_it_overrides() -> None:
     for plugin in (One, One(), Two, Two()):
         assert implements(plugin, "job_ready")
         assert not implements(plugin, "job_pipelined")
+
+
+def test_a_subclass_with_its_own_scores_does_not_inherit_the_terms() -> None:
+    class Inverse(Binpack, name="inverse"):
+        def score_nodes(self, task: Task, nodes: Nodes) -> Any:
+            return -np.asarray(super().score_nodes(task, nodes))
+
+    class Renamed(Binpack, name="renamed"):
+        pass
+
+    assert [states_terms(made()) for made in (Binpack, Inverse, Renamed)] == [True, False, True]
