@@ -27,13 +27,17 @@ _ENOUGH_S: Final = 0.2
 
 
 class Contender:
-    """A process that loads cases and runs cycles with the sources of one commit."""
+    """A process that loads cases and runs cycles with one checkout, its own benchmark included."""
 
-    def __init__(self, sources: Path) -> None:
+    def __init__(self, checkout: Path) -> None:
         command = [sys.executable, "-m", "bench.compare", "--contender"]
-        environment = {**os.environ, "PYTHONPATH": str(sources)}
         self._process = subprocess.Popen(  # noqa: S603  # this very module
-            command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command,
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
 
     def __enter__(self) -> Self:
@@ -81,12 +85,12 @@ def compare(case: Case, contenders: tuple[Contender, Contender], rounds: int) ->
 
 
 def unpack(commit: str, folder: Path) -> Path:
-    """Write the sources of a commit into a folder."""
-    command = ["git", "archive", commit, "src"]
+    """Write a commit into a folder: names inside the sources change from commit to commit."""
+    command = ["git", "archive", commit, "src", "bench", "examples"]
     archive = subprocess.run(command, check=True, capture_output=True).stdout  # noqa: S603
     with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
         sources.extractall(folder, filter="data")
-    return folder / "src"
+    return folder
 
 
 def main() -> None:
@@ -104,7 +108,7 @@ def main() -> None:
     print(f"{'case':42} {args.commit[:12]:>12} {'now':>10} {'ratio':>6}")
     with tempfile.TemporaryDirectory() as folder:
         before = unpack(args.commit, Path(folder))
-        with Contender(before) as old, Contender(Path("src").absolute()) as new:
+        with Contender(before) as old, Contender(Path.cwd()) as new:
             for case in cases:
                 a, b = compare(case, (old, new), args.rounds)
                 print(f"{case.name:42} {1000 * a:12.3f} {1000 * b:10.3f} {a / b:6.2f}", flush=True)
