@@ -125,7 +125,7 @@ class Controller(Protocol):
 
 
 @runtime_checkable
-class TellsWhenDone(Protocol):
+class UpToDateCheck(Protocol):
     """A controller that can tell by an object itself that there is nothing to do about it."""
 
     def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:

@@ -17,7 +17,7 @@ from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
 from pumice.controllers.backoff import NamespaceDeletions, QuotaBackoff
-from pumice.controllers.base import SOURCE, Controller, Key, Plan, TellsWhenDone, View
+from pumice.controllers.base import SOURCE, Controller, Key, Plan, UpToDateCheck, View
 from pumice.controllers.effects import carry_out_all, carry_out_if_refused
 from pumice.controllers.view import Change, ClusterView, Tables
 from pumice.errors import (
@@ -40,7 +40,7 @@ _RECORDED_AFTER: Final = 8
 Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
 _Concerns = Callable[[str, Manifest, View], Iterable[Key]]
-_IsDone = Callable[[str, Manifest], bool]
+_IsUpToDate = Callable[[str, Manifest], bool]
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -106,9 +106,9 @@ class ControllerLoop:
         self._postponed = 0
         self._holds = NamespaceDeletions()
 
-    def _tests_for(self, controller: Controller) -> _IsDone | None:
+    def _tests_for(self, controller: Controller) -> _IsUpToDate | None:
         """Return how a controller tells what need not be reconciled, None if it does not."""
-        return controller.is_up_to_date if isinstance(controller, TellsWhenDone) else None
+        return controller.is_up_to_date if isinstance(controller, UpToDateCheck) else None
 
     @property
     def quiet(self) -> bool:
@@ -201,7 +201,7 @@ class ControllerLoop:
         concerns: _Concerns,
         kind: str,
         manifest: Manifest,
-        is_up_to_date: _IsDone | None = None,
+        is_up_to_date: _IsUpToDate | None = None,
     ) -> None:
         """Ask a controller which objects a change concerns, by the object after or before it.
 

@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 _GROWTH = 1.5
 _FIRST = 16
@@ -74,22 +73,6 @@ class Table:
         for name in self._lists:
             getattr(self, name)[row] = None
         self.free.append(row)
-
-    def clear_rows(self, rows: NDArray[np.intp]) -> None:
-        """Reset several rows at once."""
-        for name, (_, _, fill) in self._columns.items():
-            getattr(self, name)[..., rows] = fill
-        for name in self._lists:
-            column = getattr(self, name)
-            for row in rows.tolist():
-                column[row] = None
-        self.free += rows.tolist()
-
-    def copy_row(self, row: int, to: NDArray[np.intp]) -> None:
-        """Write the cells of a row into other rows; lists stay."""
-        for name in self._columns:
-            column = getattr(self, name)
-            column[..., to] = column[..., row, None]
 
     def reset_row(self, row: int, keep: Collection[str] = ()) -> None:
         """Put the cells of a row back to their fill values, except some columns."""

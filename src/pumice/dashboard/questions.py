@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol
 
 from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
-from pumice.api.yaml_text import parse_yaml
 from pumice.clock import Deadline
 from pumice.dashboard.feed import Feed, Picture
 from pumice.diagnosis.changes import Change
@@ -241,8 +240,3 @@ def read_texts(value: Any, field_name: str) -> tuple[str, ...]:
     if not all(isinstance(each, str) for each in value):
         raise InputError(wanted="texts", found=value, field=field_name)
     return tuple(value)
-
-
-def check_yaml(text: str) -> None:
-    """Refuse anything but YAML before it is sent on."""
-    parse_yaml(text, "the manifest")

@@ -293,10 +293,6 @@ class Placing:
 
     # Choosing
 
-    def feasible(self, fit: Fit) -> Mask:
-        """Mark nodes that pass all filters and have room, now or soon (n,)."""
-        return (fit.verdict == 0) & (fit.room != NO_ROOM)
-
     def choose(self, task: Task, fit: Fit, allowed: Mask | None = None) -> tuple[int, bool] | None:
         """Pick the best node: one with room now if there is any, else one with room soon.
 

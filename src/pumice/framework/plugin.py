@@ -26,6 +26,23 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
 from pumice.framework.topology.domains import Domain, GangEviction, SubGroup
 
+__all__ = [
+    "ABSTAIN",
+    "HOOKS",
+    "PERMIT",
+    "REJECT",
+    "Codes",
+    "Plugin",
+    "Reason",
+    "Refusal",
+    "Verdict",
+    "Vote",
+    "Why",
+    "implements",
+    "per_node",
+    "states_terms",
+]
+
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -44,23 +61,6 @@ def per_node(method: _Method) -> _Method:
     loop.per_node = True  # type: ignore[attr-defined]
     return loop  # type: ignore[return-value]
 
-
-__all__ = [
-    "ABSTAIN",
-    "HOOKS",
-    "PERMIT",
-    "REJECT",
-    "Codes",
-    "Plugin",
-    "Reason",
-    "Refusal",
-    "Verdict",
-    "Vote",
-    "Why",
-    "implements",
-    "per_node",
-    "states_terms",
-]
 
 Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
@@ -286,7 +286,7 @@ def implements(plugin: Plugin | type[Plugin], hook: str) -> bool:
 
 
 def states_terms(plugin: Plugin) -> bool:
-    """Return whether ``node_terms`` speaks for a plugin's own answers about nodes.
+    """Return whether ``node_terms`` describes the answers of this class about nodes.
 
     A subclass that overrides one of them does not inherit the statement about the old one.
     """

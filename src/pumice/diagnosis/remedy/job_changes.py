@@ -15,7 +15,7 @@ from pumice.api.wording import nearest
 from pumice.controllers.expected import is_expected
 from pumice.controllers.job.state import replicas_of
 from pumice.diagnosis.changes import Add, Change, Operation, Remove, patched
-from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.writes import is_draft
 from pumice.errors import InputError
 from pumice.examine.findings import Finding
@@ -189,16 +189,6 @@ def _with_templates(job: Manifest, edit: PodEdit) -> Manifest:
 
 def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def jobs_of(world: ClusterState, pods: Iterable[str]) -> dict[str, list[str]]:
-    """Sort pods (keys) by the pod group they belong to."""
-    known = world.of_kind("Pod")
-    found: dict[str, list[str]] = {}
-    for key in pods:
-        if key in known:
-            found.setdefault(group_of(known[key]), []).append(key)
-    return found
 
 
 def requests_of(spec: Manifest) -> dict[str, Fraction]:

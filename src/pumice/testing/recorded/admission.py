@@ -183,9 +183,6 @@ def _options(flags: Iterable[str]) -> Options:
         given.setdefault(name, []).append(value)
     gates = ",".join(given.get("feature-gates", ()))
 
-    def is_on(name: str, default: str) -> bool:
-        return given.get(name, [default])[-1] == "true"
-
     return Options(
         scheduler_names=tuple(given.get("scheduler-name", ("volcano",))),
         resource_groups=read_groups(yaml.safe_load(BASE["admissionConf"])),
