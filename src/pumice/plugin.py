@@ -70,6 +70,7 @@ from pumice.framework.placement.terms import (
     strategy_score,
 )
 from pumice.framework.plugin import Codes, Plugin, per_node
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import (
@@ -83,7 +84,6 @@ from pumice.framework.refusals import (
     Why,
     within_quota,
 )
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain, GangEviction, SubGroup
 
 __all__ = [

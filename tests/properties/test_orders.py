@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pumice.core.status import Status
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.plugins.drf import Drf
 from pumice.plugins.gang import Gang
 from pumice.plugins.priority import Priority

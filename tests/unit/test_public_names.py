@@ -65,7 +65,7 @@ PLUGIN_AUTHORS = {
         "per_node",
     ],
     "pumice.framework.session": ["Session"],
-    "pumice.framework.simulator_assumptions": ["SimulatorAssumptions"],
+    "pumice.framework.plugin_declarations": ["SimulatorAssumptions"],
     "pumice.testing.conformance": ["check_plugin"],
     "pumice.testing.reference": ["ReferenceScheduler", "reference_decide"],
     "pumice.testing.samples": ["open_session", "sample_cluster", "snapshot_of"],

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +21,22 @@ from pumice.framework.placement.terms import NodeTerm
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain, SubGroup
+
+
+class SimulatorAssumptions(msgspec.Struct, frozen=True, kw_only=True):
+    """When a plugin may grant what it refused before, if not only after something was released.
+
+    A plugin that refuses and declares nothing may do so at any time: every job takes part in every
+    cycle, and cycles run while nothing happens.  One that only orders and scores refuses nothing.
+    """
+
+    timed: bool = False
+    """May change its decision as time passes, though nothing has happened in the cluster."""
+    forgets: bool = False
+    """May admit in the next cycle what it refused in this one, though nothing was released."""
+    all_jobs: bool = False
+    """Answers by all jobs that wait, even those without room: none is left out of a cycle."""
 
 
 @dataclass(kw_only=True)

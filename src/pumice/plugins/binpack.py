@@ -9,8 +9,8 @@ from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
 from pumice.framework.placement.terms import NodeTerm, packed_score
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)

@@ -26,13 +26,13 @@ from pumice.core.views import Job, Queue, Task
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Queues
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Vote, Why
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.device_quota import DeviceQuota
 from pumice.framework.queue_limits.limits import LEAF, MISPLACED
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.refusals import queue_closed, within_quota
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import GangEviction
 
 

@@ -12,8 +12,8 @@ from pumice.core.views import Task
 from pumice.errors import InputError
 from pumice.framework.columns import Verdicts
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)

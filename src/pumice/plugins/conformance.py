@@ -9,8 +9,8 @@ from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.framework.columns import Verdicts
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _SYSTEM_NAMESPACE = "kube-system"
 

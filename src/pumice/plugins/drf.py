@@ -16,8 +16,8 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Queue, Task
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _ROOT = 0
 

@@ -16,8 +16,8 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain, DomainTree, DomainUse, SubGroup
 
 _index_of: Final = attrgetter("index")

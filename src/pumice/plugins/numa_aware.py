@@ -24,8 +24,8 @@ from pumice.core.tables import Ints
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 Cpus = frozenset[int]
 NOTHING: Cpus = frozenset()

@@ -10,11 +10,11 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import PERMIT, Plugin, Refusal, Vote
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import ClusterLimit
 from pumice.framework.queue_limits.reservations import Reservations
 from pumice.framework.refusals import over_quota, within_quota
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)

@@ -11,8 +11,8 @@ from pumice.core.labels import selects
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)

@@ -10,8 +10,8 @@ from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import GangEviction, SubGroup
 
 

@@ -15,8 +15,8 @@ from pumice.core.snapshot import Snapshot
 from pumice.framework.arguments import Duration, Fault, arg, bind_arguments
 from pumice.framework.node_usage import node_load
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)

@@ -15,8 +15,8 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import Fault, WholePart, arg
 from pumice.framework.placement.terms import NodeTerm, strategy_score
 from pumice.framework.plugin import Codes, Plugin, Reason
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 MOST, LEAST = "MostAllocated", "LeastAllocated"
 _MAX_SCORE = 100.0

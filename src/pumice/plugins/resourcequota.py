@@ -14,9 +14,9 @@ from pumice.api.meta import ResourceList
 from pumice.api.quantity import parse_quantity
 from pumice.core.views import Job
 from pumice.framework.plugin import PERMIT, Plugin, Vote
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import over_quota
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)

@@ -11,8 +11,8 @@ from pumice.errors import InputError
 from pumice.framework.arguments import Duration, arg
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import ABSTAIN, PERMIT, Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _MARKS = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 """Annotations of a pod group that state its own waiting time, the first usable one counts."""

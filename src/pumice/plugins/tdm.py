@@ -25,8 +25,8 @@ from pumice.core.views import Job, NodeFacts, Task
 from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _NOT_REVOCABLE = 1
 _DAY = 86400

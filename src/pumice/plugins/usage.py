@@ -22,8 +22,8 @@ from pumice.errors import InputError
 from pumice.framework.arguments import arg
 from pumice.framework.node_usage import node_load
 from pumice.framework.plugin import Codes, Plugin, Reason
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _LONGEST_AGE = 300.0
 """Age in seconds at which a measurement is stale."""

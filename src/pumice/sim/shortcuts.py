@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pumice.actions import ACTIONS
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import HOOKS, Plugin
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 
 _ABOUT_NODES = ("filter_shape", "filter_nodes", "score_shape", "score_nodes")
 """Hooks whose answers about nodes may be kept."""

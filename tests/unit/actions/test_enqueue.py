@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.plugin import PERMIT, REJECT, Plugin
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue

@@ -8,7 +8,7 @@ import pytest
 
 from pumice.framework.ordering import Heap, TaskTie, _sift
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.framework.arguments import bind_arguments
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.plugins import builtin_plugins
 from pumice.testing.conformance import check_plugin
 

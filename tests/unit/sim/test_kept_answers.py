@@ -13,9 +13,9 @@ from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.registry import KeptPlugins
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.scheduler import Scheduler
 from pumice.sim.direct_cycle import DirectCycle, DirectDecisions
 from pumice.sim.engine import Engine, simulated_scheduler

@@ -15,7 +15,7 @@ from pumice.core.resources import Column
 from pumice.core.views import Job
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import Plugin
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.plugins import builtin_plugins
 from pumice.plugins.gang import Gang
 from pumice.scheduler import Scheduler

@@ -14,8 +14,8 @@ from pumice.core.views import Nodes, Task
 from pumice.errors import PluginError
 from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.deviceshare.ascend import AscendSharing
 from pumice.plugins.deviceshare.cards import Choice, Grant, Held, Lack, Sharing, read_count
 from pumice.plugins.deviceshare.device_config import DeviceConfig, device_config

@@ -17,8 +17,8 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.placement.terms import NodeTerm, requested_score
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.nodeorder.amounts import AmountScores
 from pumice.plugins.nodeorder.ranks import (
     ByNeighbours,

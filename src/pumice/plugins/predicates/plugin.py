@@ -17,8 +17,8 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.placement.terms import POD_LIMIT, NodeTerm
 from pumice.framework.plugin import Codes, Plugin, Reason
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates.claims import names_its_pod
 from pumice.plugins.predicates.devices.allocations import DeviceAllocations
 from pumice.plugins.predicates.neighbours import Demand, Demands

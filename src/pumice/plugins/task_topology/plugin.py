@@ -10,8 +10,8 @@ from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Tasks
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.task_topology.buckets import JobTopology
 from pumice.plugins.task_topology.wishes import read_wishes
 
