@@ -37,21 +37,28 @@ _log = logs.get("endpoints")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class _Malformed(logging.Filter):
-    """Keeps malformed requests from filling the log: any client can send them."""
+_OF_CLIENTS: Final = (
+    http_exceptions.HttpProcessingError,
+    web.RequestPayloadError,
+    ConnectionError,  # the client left while it was answered
+)
+
+
+class _FaultsOfClients(logging.Filter):
+    """Keeps what any client can do from filling the log: malformed requests, and leaving early."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record of the HTTP library reports a fault of ours."""
         error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, http_exceptions.HttpProcessingError | web.RequestPayloadError):
+        if not isinstance(error, _OF_CLIENTS):
             return True
         first = str(error).partition("\n")[0]
-        _log.v(2).info("malformed request", error=type(error).__name__, problem=first)
+        _log.v(2).info("request not answered", error=type(error).__name__, problem=first)
         return False
 
 
 _http_log = logging.getLogger("pumice.endpoints.http")
-_http_log.addFilter(_Malformed())
+_http_log.addFilter(_FaultsOfClients())
 
 
 @dataclass

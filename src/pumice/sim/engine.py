@@ -130,6 +130,12 @@ class Engine:
         """Seconds since the simulation began."""
         return self._execution.now
 
+    @property
+    def decides_next(self) -> bool:
+        """Whether the next step is a cycle of the scheduler."""
+        event, cycle = self._next_event_time(), self._next_cycle
+        return cycle is not None and (event is None or event > cycle)
+
     def _next_event_time(self) -> float | None:
         at, jobs = len(self.runs), self.workload.jobs
         arrival = jobs[at].arrival if at < len(jobs) else None

@@ -223,7 +223,9 @@ def test_headers_are_utf8() -> None:
         assert b" 200 " in answers(port, sent)
 
 
-def test_a_client_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_is_left_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(http_server, "BODY_TIMEOUT_S", 0.5)
     ended = threading.Event()
 
@@ -244,6 +246,7 @@ def test_a_client_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) ->
     ):
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert ended.wait(SOON_S)
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 async def weigh(request: web.Request) -> web.Response:
