@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ EVICTING: Final = HERE / "examples" / "volcano-scheduler.conf"
 CONFIGURATIONS: Final = {"default": DEFAULT_CONF, "evicting": EVICTING.read_text()}
 ASKED: Final = "bench/wait00500"
 """A job in the middle of those that wait."""
+PRIORITIES: Final = {"work": 100, "urgent": 1000}
 _PODS_PER_NODE: Final = 10
 _RUNNING_GANG: Final = 20
 _WAITING_GANG: Final = 4
@@ -30,8 +31,9 @@ _WAITING_AT: Final = 50_000
 class FullCluster:
     """Nodes with ten pods each, and gangs of four whose pods find no room.
 
-    All have the same priority, and queues hold what they deserve: nobody is evicted.  With
-    ``run_s`` jobs end, the first after that time and each other one that much later.
+    All have the same priority, and queues hold what they deserve: nobody is evicted, unless
+    ``marks`` and ``extra`` say otherwise.  With ``run_s`` jobs end, the first after that time and
+    each other one that much later.
     """
 
     nodes: int = 1000
@@ -39,6 +41,18 @@ class FullCluster:
     run_s: int = 0
     running_cpu: float = 3.2
     """What each running pod asks for; ten of 3.2 take a whole node."""
+    gang: int = _WAITING_GANG
+    """Pods of each gang that waits."""
+    cpu: int = 0
+    """What each of them asks for; 0: from 4 to 8."""
+    priority: str = "work"
+    """The priority class of those that wait."""
+    running: Manifest = field(default_factory=dict)
+    """More arguments of the pods that run, as `pod` takes them."""
+    running_groups: Manifest = field(default_factory=dict)
+    """More arguments of their groups, as `pod_group` takes them."""
+    extra: tuple[Manifest, ...] = ()
+    """More objects."""
 
     def objects(self) -> list[Manifest]:
         """Return all manifests of the cluster."""
@@ -50,64 +64,66 @@ class FullCluster:
         return file
 
     def _stream(self) -> Iterator[Manifest]:
-        yield priority_class("work", value=100)
+        for name, value in PRIORITIES.items():
+            yield priority_class(name, value=value)
         for each in range(_QUEUES):
             yield queue(f"q{each}", created=_when(each))
         for each in range(self.nodes):
             yield node(f"node-{each:05d}", cpu=32, memory="128Gi", labels={"zone": f"z{each % 10}"})
+        yield from self.extra
         yield from self._running()
-        yield from self._waiting()
+        for number in range(self.gangs):
+            yield from self.waiting(number)
 
     def _running(self) -> Iterator[Manifest]:
         for job in range(self.nodes * _PODS_PER_NODE // _RUNNING_GANG):
             name, made = f"run{job:05d}", _when(100 + job)
             ends = {RUN_SECONDS: str(_WAITING_AT + (job + 1) * self.run_s)} if self.run_s else {}
-            yield _group(
-                name, job, (_RUNNING_GANG, self.running_cpu), phase="Running", made=made, **ends
-            )
+            size = _RUNNING_GANG, self.running_cpu
+            more = {"annotations": ends} | self.running_groups
+            yield _group(name, job, size, phase="Running", made=made, **more)
             for each in range(_RUNNING_GANG):
                 on = f"node-{(job * _RUNNING_GANG + each) % self.nodes:05d}"
-                yield _pod(name, each, self.running_cpu, made, on)
+                yield _pod(name, each, self.running_cpu, made, node=on, **self.running)
 
-    def _waiting(self) -> Iterator[Manifest]:
-        for job in range(self.gangs):
-            name, made = f"wait{job:05d}", _when(_WAITING_AT + job)
-            cpu = 4 + job % 5
-            yield _group(name, job, (_WAITING_GANG, cpu), phase="Inqueue", made=made)
-            for each in range(_WAITING_GANG):
-                yield _pod(name, each, cpu, made, None)
+    def waiting(self, number: int) -> Iterator[Manifest]:
+        """Return a gang that waits."""
+        name, made = f"wait{number:05d}", _when(_WAITING_AT + number)
+        cpu = self.cpu or 4 + number % 5
+        size, more = (self.gang, cpu), {"priority_class": self.priority}
+        yield _group(name, number, size, phase="Inqueue", made=made, **more)
+        for each in range(self.gang):
+            yield _pod(name, each, cpu, made, priority=PRIORITIES[self.priority], **more)
 
 
 def _group(
-    name: str, job: int, size: tuple[int, float], *, phase: str, made: str, **marks: str
+    name: str, job: int, size: tuple[int, float], *, phase: str, made: str, **more: Any
 ) -> Manifest:
     members, cpu = size
-    return pod_group(
-        name,
-        namespace="bench",
-        min_member=members,
-        queue=f"q{job % _QUEUES}",
-        phase=phase,
-        min_resources={"cpu": cpu * members, "memory": f"{2 * cpu * members:g}Gi"},
-        priority_class="work",
-        annotations=marks,
-        created=made,
-    )
+    stated: Manifest = {
+        "namespace": "bench",
+        "min_member": members,
+        "queue": f"q{job % _QUEUES}",
+        "phase": phase,
+        "min_resources": {"cpu": cpu * members, "memory": f"{2 * cpu * members:g}Gi"},
+        "priority_class": "work",
+        "created": made,
+    }
+    return pod_group(name, **(stated | more))
 
 
-def _pod(group: str, number: int, cpu: float, made: str, on: str | None) -> Manifest:
-    return pod(
-        f"{group}-w-{number}",
-        namespace="bench",
-        group=group,
-        role="w",
-        cpu=cpu,
-        memory=f"{2 * cpu:g}Gi",
-        node=on,
-        priority=100,
-        priority_class="work",
-        created=made,
-    )
+def _pod(group: str, number: int, cpu: float, made: str, **more: Any) -> Manifest:
+    stated: Manifest = {
+        "namespace": "bench",
+        "group": group,
+        "role": "w",
+        "cpu": cpu,
+        "memory": f"{2 * cpu:g}Gi",
+        "priority": 100,
+        "priority_class": "work",
+        "created": made,
+    }
+    return pod(f"{group}-w-{number}", **(stated | more))
 
 
 def _when(seconds: int) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pumice.actions.preempt import Preemption
 from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.framework.equal_jobs import EqualJobs
 from pumice.framework.eviction import gangs
 from pumice.framework.eviction.candidates import Candidates, Visit
 from pumice.framework.eviction.gangs import GangEvictor
@@ -57,6 +58,7 @@ def all_members(candidates: Candidates, scope: Any, node: int) -> tuple[list[int
 
 
 SLOW: list[tuple[Any, str, Callable[..., Any]]] = [
+    (EqualJobs, "key", lambda *_: None),
     (VictimColumns, "victims", lambda *_: None),
     (Candidates, "_line_up", all_members),
     (Candidates, "_with_victims", lambda self, *_: np.ones(self._snapshot.nodes.n, bool)),

@@ -3,7 +3,9 @@
 from collections import deque
 from functools import cached_property
 
+from pumice.core.tables import NOWHERE
 from pumice.framework.arguments import AllocateArguments, arguments_of
+from pumice.framework.equal_jobs import RefusedTurns
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap
@@ -31,6 +33,7 @@ class Allocation:
         self._memory = ssn.job_memory
         self._sheets: dict[int, Worksheet] = {}
         self._jobs = self._collect()
+        self._refused = RefusedTurns(ssn, ssn.equal_jobs)
 
     @cached_property
     def _search(self) -> DomainSearch:
@@ -80,9 +83,20 @@ class Allocation:
                 continue
             job = jobs.pop()
             ssn.records.take_turn(job)
-            if self._place(job) and len(self._sheets.get(job, self._tasks[job])):
+            if self._take_turn(job) and len(self._sheets.get(job, self._tasks[job])):
                 jobs.push(job)
             queues.push(queue)
+
+    def _take_turn(self, job: int) -> bool:
+        """Place one round of a job, unless an equal one was refused; True if it was committed."""
+        equal = self._refused.begin(job, self._tasks[job])
+        if equal != NOWHERE:
+            known = self._memory[equal]
+            self._memory[job] = JobMemory({*known.failed_roles}, known.mixed_roles)
+            return False
+        done = self._place(job)
+        self._refused.end()
+        return done
 
     def _note_overused(self, queue: int) -> None:
         jobs = self._jobs[queue]

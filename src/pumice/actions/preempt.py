@@ -1,6 +1,6 @@
 """preempt: make room for starving jobs at the cost of others in their queue, then within a job."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,6 +39,10 @@ def preempt(ssn: Session) -> None:
             preemption.within_job(job)
 
 
+_WITHIN: Final = "within"
+"""What makes a turn against tasks of the same job another one."""
+
+
 class Preemption(Evictor):
     """One run of preempt: the best-scored node that can be made to hold the task."""
 
@@ -55,8 +59,14 @@ class Preemption(Evictor):
 
     def within_job(self, job: int) -> None:
         """Evict less important tasks of the job itself; each success is committed by itself."""
+        rows = self._ssn.ordering.sort_tasks(self._ssn.pending_tasks(job))
+        if not self._is_refused(job, rows, _WITHIN):
+            self._within_job(job, rows)
+            self._refused_turns.end()
+
+    def _within_job(self, job: int, rows: list[int]) -> None:
         ssn = self._ssn
-        for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
+        for row in rows:
             task = Task(self._snapshot, row)
             stmt = ssn.statement()
             scope = self._candidates.of_job(job, best_effort_only=task.best_effort)
@@ -67,6 +77,12 @@ class Preemption(Evictor):
             if ssn.policy.job_pipelined(job):
                 ssn.records.note_eviction(job, victims)
         self._candidates.forget_job(job)
+
+    def _follow(self, job: int, equal: int) -> None:
+        """Take over which nodes refused its roles."""
+        roles = self._snapshot.tasks.role[self._snapshot.jobs.tasks[job]].tolist()
+        for role in {*roles} if (equal, roles[0]) in self._refused else ():
+            self._refused[job, role] = self._refused[equal, role]
 
     def _scope(self, task: Task) -> Scope:
         return self._candidates.of_queue(task.queue, best_effort_only=task.best_effort)

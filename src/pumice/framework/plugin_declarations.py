@@ -61,6 +61,13 @@ class PluginDeclarations:
     more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
     It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
     """
+    equal_jobs: ClassVar[bool] = False
+    """Whether it answers equal jobs alike, so that one is asked about for all of them.
+
+    Its hooks about jobs, queues and victims then read nothing of a job that waits but its queue,
+    namespace, phase, priority, numbers and sums, the shapes, roles and priorities of its tasks,
+    and that by which ``order_jobs`` orders it.
+    """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer is spared."""
     protects: ClassVar[str] = ""

@@ -1,7 +1,7 @@
 """One scheduling cycle: its state, its input, and what plugins see and leave in it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
 from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.equal_jobs import EqualJobs
 from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
@@ -87,6 +88,11 @@ class Session(SessionState):
     def statement(self) -> Statement:
         """Open a statement."""
         return Statement(self)
+
+    @cached_property
+    def equal_jobs(self) -> EqualJobs:
+        """The jobs that are refused together; told apart on first use, after admission."""
+        return EqualJobs(self)
 
     def close(self) -> None:
         """Call plugins with the outcome."""

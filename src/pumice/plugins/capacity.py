@@ -159,6 +159,7 @@ class Capacity(Plugin, name="capacity"):
     """
 
     foreseeable = True
+    equal_jobs = True
     simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {

@@ -23,6 +23,7 @@ class Cdp(Plugin, name="cdp"):
     The time counts from the moment the pod was scheduled.
     """
 
+    equal_jobs = True
     simulator = SimulatorAssumptions(timed=True)
     judges_alone = frozenset({"preemptable", "reclaimable"})
     spares = Spared.COOLDOWN

@@ -29,6 +29,7 @@ class Proportion(Plugin, name="proportion"):
     """
 
     foreseeable = True
+    equal_jobs = True
     simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
 

@@ -12,6 +12,7 @@ from pumice.core.status import Status
 from pumice.core.tables import ALLOCATED, BOOKED, NOWHERE
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
+from pumice.framework.equal_jobs import RefusedTurns
 from pumice.framework.eviction.candidates import Candidates, Scope, Visit
 from pumice.framework.session import Session
 from pumice.framework.session_state import SessionState
@@ -27,6 +28,7 @@ class Evictor(ABC):
         self._snapshot = ssn.snapshot
         self._action = action
         self._candidates = Candidates(ssn, hook, statuses)
+        self._refused_turns = RefusedTurns(ssn, ssn.equal_jobs)
         self._hopeless: set[Hashable] = set()
         """Tasks that found no room since anything moved, by all that their attempt depends on."""
         self._failed = False
@@ -34,19 +36,35 @@ class Evictor(ABC):
 
     def serve(self, job: int) -> None:
         """Evict for a job until it no longer starves; keep the result if it can wait for it."""
-        ssn = self._ssn
-        stmt = ssn.statement()
-        for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
+        rows = self._ssn.ordering.sort_tasks(self._ssn.pending_tasks(job))
+        if not self._is_refused(job, rows):
+            self._serve(job, rows)
+            self._refused_turns.end()
+
+    def _serve(self, job: int, rows: list[int]) -> None:
+        ssn, stmt = self._ssn, self._ssn.statement()
+        for row in rows:
             if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
             self._attempt(stmt, task, self._scope(task))
         if not ssn.policy.job_pipelined(job):
+            if len(stmt):
+                self._hopeless.clear()
             stmt.discard()
-            self._hopeless.clear()
         elif len(stmt):
             ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
+
+    def _is_refused(self, job: int, rows: list[int], *more: Hashable) -> bool:
+        """Return whether an equal job was refused since anything moved; else a turn begins."""
+        barred = self._ssn.records.barred
+        closed = tuple([id(barred.get(row, NOWHERE)) for row in rows])
+        equal = self._refused_turns.begin(job, rows, closed, *more)
+        if equal == NOWHERE:
+            return False
+        self._follow(job, equal)
+        return True
 
     def _attempt(self, stmt: Statement, task: Task, scope: Scope) -> bool:
         """Pipeline a task, evicting members of a scope where that helps."""
@@ -97,6 +115,9 @@ class Evictor(ABC):
             return False
         stmt.pipeline(task.row, node, freed=freed)
         return True
+
+    def _follow(self, job: int, equal: int) -> None:  # noqa: B027  # not every action does
+        """Keep of a job what a turn would have left, by an equal one."""
 
     # What the actions decide
 

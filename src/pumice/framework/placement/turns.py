@@ -35,8 +35,9 @@ from pumice.framework.refusals import Why
 from pumice.framework.roles import mixed_roles
 from pumice.framework.session_state import SessionState
 
-_SHORTEST, _LONGEST = 8, 1024
-"""Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
+_SHORTEST, _FIRST, _LONGEST = 8, 32, 1024
+"""Turns to take at once: fewer cost more than they save; how many are looked ahead at first, where
+all may be in vain, and at most."""
 _MOST_TASKS = 4096
 """Tasks to look ahead."""
 _ASKED: Final = (
@@ -82,7 +83,7 @@ class BatchedTurns:
         """Queue to the turns of its next jobs, up to the first that cannot be foreseen."""
         self._turns: dict[int, Turn | None] = {}
         """Job to its turn, as long as it is not tried; None if it cannot be foreseen."""
-        self._length = _LONGEST
+        self._length = _FIRST
         self._wait, self._patience = 0, 1
         several = sum(map(len, jobs.values())) >= _SHORTEST
         self._can = several and not state.policy.follows_placements and self._foreseeable()

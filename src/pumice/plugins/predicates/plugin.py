@@ -36,6 +36,7 @@ class Predicates(Plugin, name="predicates"):
     """
 
     foreseeable = True
+    equal_jobs = True
     simulator = SimulatorAssumptions()
     reasons = REASONS
     node_affinity: bool = arg(

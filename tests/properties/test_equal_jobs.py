@@ -1,0 +1,119 @@
+"""Equal jobs are refused together; what is decided and stated is as if each were tried."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.decisions import Decisions
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.framework.equal_jobs import EqualJobs
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, priority_class, queue
+from tests.properties.full_clusters import Dice
+
+NOW = 1768478400.0
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CAPACITY = """
+actions: "enqueue, allocate, reclaim, preempt, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}, {name: sla}]
+- plugins: [{name: drf}, {name: predicates}, {name: capacity}, {name: nodeorder}, {name: tdm}]
+"""
+CONFIGURATIONS = {
+    "default": DEFAULT_CONF,
+    "evicting": (EXAMPLES / "volcano-scheduler.conf").read_text(),
+    "capacity": CAPACITY,
+}
+
+
+class History:
+    """A small cluster without much room, and what happens to it."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = Dice(seed)
+        self._n = 0
+        self._pods: dict[str, dict[str, Any]] = {}
+        self._nodes = [f"n{each}" for each in range(self._dice.between(2, 4))]
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        for name, value in (("low", 1), ("high", 1000)):
+            yield priority_class(name, value=value)
+        for name in ("blue", "green"):
+            capability = {"cpu": self._dice.between(4, 12)} if self._dice.chance(0.3) else None
+            deserved = {"cpu": self._dice.between(2, 8), "memory": "16Gi"}
+            yield queue(name, capability=capability, deserved=deserved)
+        for name in self._nodes:
+            yield node(name, cpu=4, memory="16Gi", pods=self._dice.one_of([3, 110]))
+        for _ in range(self._dice.between(1, 4)):
+            yield from self._gang(running=True)
+        for _ in range(self._dice.between(2, 8)):
+            yield from self._gang()
+
+    def _gang(self, *, running: bool = False) -> Iterator[dict[str, Any]]:
+        dice, name = self._dice, f"j{self._n}"
+        self._n += 1
+        size, cpu, level = dice.between(1, 3), dice.one_of([1, 2]), dice.one_of(["low", "high"])
+        created = f"2026-01-15T10:{self._n // 60:02d}:{self._n % 60:02d}Z"
+        yield pod_group(
+            name,
+            min_member=1 if running else size,
+            queue=dice.one_of(["blue", "green"]),
+            phase="Running" if running else dice.one_of(["Inqueue", "Inqueue", "Pending"]),
+            min_resources={"cpu": size * cpu},
+            priority_class=level,
+            created=created,
+        )
+        for each in range(size):
+            made = pod(
+                f"{name}-w-{each}",
+                group=name,
+                role="w",
+                cpu=cpu,
+                memory=dice.one_of(["1Gi", "1Gi", "6Gi"]),
+                node=dice.one_of(self._nodes) if running else None,
+                priority={"low": 1, "high": 1000}[level],
+                preemptable=True if running else None,
+                labels={"job": name},
+                created=created,
+            )
+            self._pods[made["metadata"]["name"]] = made
+            yield made
+
+    def change(self, ingest: Ingest) -> None:
+        """Let a gang come, a pod end or fail to, or a node close or open."""
+        what = self._dice.between(0, 3)
+        if what == 0 or not self._pods:
+            for manifest in self._gang():
+                ingest.upsert(from_manifest(manifest))
+        elif what < 3:
+            name = self._dice.one_of([*self._pods])
+            ingest.delete(from_manifest(self._pods.pop(name)))
+        else:
+            closed = self._dice.chance(0.5)
+            name = self._dice.one_of(self._nodes)
+            ingest.upsert(from_manifest(node(name, cpu=4, memory="16Gi", unschedulable=closed)))
+        ingest.settle()
+
+
+def decide_alone(scheduler: Scheduler, snapshot: Snapshot) -> Decisions:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EqualJobs, "key", lambda *_: None)
+        return scheduler.decide(snapshot, NOW)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), name=st.sampled_from([*CONFIGURATIONS]))
+def test_a_history_is_decided_as_if_every_job_were_tried(seed: int, name: str) -> None:
+    history, ingest = History(seed), Ingest(Snapshot())
+    snapshot = ingest.load(map(from_manifest, history.first()))
+    scheduler = Scheduler(parse_conf(CONFIGURATIONS[name]))
+    for _ in range(4):
+        assert scheduler.decide(snapshot, NOW) == decide_alone(scheduler, snapshot)
+        history.change(ingest)
